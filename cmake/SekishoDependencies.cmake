@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# Debian 12's libraries.  gRPC, Abseil and protobuf are linked statically: a command that starts in
+# 5 ms instead of 18 ms is felt by everyone who types it.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(SQLiteCpp REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(fmt REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(GTest REQUIRED)
+
+option(SEKISHO_STATIC_GRPC "Link gRPC, Abseil and protobuf statically" ON)
+option(SEKISHO_WERROR "Warnings are errors (CI, not users)" OFF)
+option(SEKISHO_FUZZ "Build the libFuzzer targets (clang)" OFF)
+set(SEKISHO_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread")
+
+pkg_check_modules(GRPC REQUIRED grpc++)
+pkg_check_modules(ABSL_STATUS REQUIRED absl_status absl_statusor)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+
+# The libraries of one pkg-config module, static ones as .a, as an INTERFACE target.
+function(sekisho_pkg_target target static)
+  add_library(${target} INTERFACE IMPORTED)
+  if(static)
+    set(libraries "")
+    foreach(library IN LISTS ARGN)
+      if(library MATCHES "^(pthread|dl|rt|m|c|atomic)$")
+        continue()
+      elseif(library MATCHES "^(ssl|crypto|z)$")  # one OpenSSL per process, and the system's
+        list(APPEND shared ${library})
+        continue()
+      endif()
+      find_library(path_${library} NAMES lib${library}.a)
+      if(path_${library})
+        list(APPEND libraries ${path_${library}})
+      else()
+        list(APPEND libraries ${library})
+      endif()
+    endforeach()
+    target_link_libraries(${target} INTERFACE
+      "-Wl,--start-group" ${libraries} "-Wl,--end-group" ${shared} dl rt m)
+  else()
+    target_link_libraries(${target} INTERFACE ${ARGN})
+  endif()
+endfunction()
+
+if(SEKISHO_STATIC_GRPC)
+  sekisho_pkg_target(sekisho::grpc TRUE ${GRPC_STATIC_LIBRARIES} protobuf)
+  sekisho_pkg_target(sekisho::absl_status TRUE ${ABSL_STATUS_STATIC_LIBRARIES})
+else()
+  sekisho_pkg_target(sekisho::grpc FALSE ${GRPC_LIBRARIES} protobuf)
+  sekisho_pkg_target(sekisho::absl_status FALSE ${ABSL_STATUS_LIBRARIES})
+endif()
+target_link_libraries(sekisho::grpc INTERFACE Threads::Threads)
+
+# Standalone asio; its headers are slow, so only files that do I/O link it.
+add_library(sekisho::asio INTERFACE IMPORTED)
+target_compile_definitions(sekisho::asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+target_link_libraries(sekisho::asio INTERFACE Threads::Threads)

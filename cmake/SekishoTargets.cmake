@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# The four shapes of a target: library, program, test, fuzzer.  A folder's CMakeLists.txt uses only these.
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CCACHE ccache)
+  if(CCACHE)
+    set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+        CCACHE_NOHASHDIR=1 ${CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
+  endif()
+endif()
+
+add_library(sekisho_flags INTERFACE)
+target_compile_options(sekisho_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+if(SEKISHO_WERROR)
+  target_compile_options(sekisho_flags INTERFACE -Werror)
+endif()
+target_include_directories(sekisho_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+if(SEKISHO_SANITIZE)
+  target_compile_options(sekisho_flags INTERFACE -fsanitize=${SEKISHO_SANITIZE}
+                         -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_link_options(sekisho_flags INTERFACE -fsanitize=${SEKISHO_SANITIZE})
+endif()
+
+# sekisho_library(NAME SOURCES a.cc ... DEPENDS x y)
+function(sekisho_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC sekisho_flags ${ARG_DEPENDS})
+  if(SEKISHO_FUZZ)
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()
+
+# sekisho_program(NAME SOURCES main.cc DEPENDS x y [INTERNAL]): bin/NAME, installed to bin or, INTERNAL,
+# to libexec/sekisho.
+function(sekisho_program name)
+  cmake_parse_arguments(ARG "INTERNAL" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE sekisho_flags ${ARG_DEPENDS})
+  if(ARG_INTERNAL)
+    install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/sekisho)
+  else()
+    install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endfunction()
+
+# sekisho_test(NAME SOURCES a_test.cc DEPENDS x y [LABEL unit] [TIMEOUT s]): one GoogleTest program.
+function(sekisho_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  target_link_libraries(${name} PRIVATE sekisho_flags ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "SEKISHO_SOURCE=${CMAKE_SOURCE_DIR};SEKISHO_BIN=${CMAKE_BINARY_DIR}/bin")
+endfunction()
+
+# sekisho_fuzzer(NAME SOURCES a_fuzz.cc DEPENDS x): a libFuzzer program, run in the fuzz preset for
+# SEKISHO_FUZZ_SECONDS (60 unless told) over tests/fuzz/corpus/NAME.
+set(SEKISHO_FUZZ_SECONDS 60 CACHE STRING "Seconds each fuzzer runs under ctest")
+function(sekisho_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT SEKISHO_FUZZ)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  target_link_libraries(${name} PRIVATE sekisho_flags ${ARG_DEPENDS} -fsanitize=fuzzer)
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+  set(found ${CMAKE_BINARY_DIR}/fuzz/found-${name})
+  file(MAKE_DIRECTORY ${found})
+  set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  if(NOT IS_DIRECTORY ${corpus})
+    set(corpus "")
+  endif()
+  add_test(NAME ${name} COMMAND ${name} -max_total_time=${SEKISHO_FUZZ_SECONDS} -timeout=10
+           -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${found}/ ${found} ${corpus})
+  math(EXPR limit "${SEKISHO_FUZZ_SECONDS} + 60")
+  set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT ${limit})
+endfunction()
