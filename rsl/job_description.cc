@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions that a described job answers.
+#include "rsl/job_description.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "rsl/gram_errors.h"
+#include "rsl/lexer.h"
+
+namespace sekisho::rsl {
+namespace {
+
+bool IsUrl(std::string_view text) { return text.find("://") != std::string_view::npos; }
+
+bool Holds(std::int64_t actual, const NumberCondition& condition) {
+  switch (condition.op) {
+    case Operator::kEqual:
+      return actual == condition.value;
+    case Operator::kNotEqual:
+      return actual != condition.value;
+    case Operator::kGreater:
+      return actual > condition.value;
+    case Operator::kGreaterEqual:
+      return actual >= condition.value;
+    case Operator::kLess:
+      return actual < condition.value;
+    case Operator::kLessEqual:
+      return actual <= condition.value;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string_view ToText(JobType type) {
+  switch (type) {
+    case JobType::kSingle:
+      return "single";
+    case JobType::kMultiple:
+      return "multiple";
+    case JobType::kMpi:
+      return "mpi";
+    case JobType::kCondor:
+      return "condor";
+  }
+  return "?";
+}
+
+bool Satisfies(std::string_view actual, const std::vector<TextCondition>& conditions) {
+  return std::all_of(conditions.begin(), conditions.end(), [&](const TextCondition& condition) {
+    const bool is_one = std::find(condition.values.begin(), condition.values.end(), actual) !=
+                        condition.values.end();
+    return is_one != condition.is_negated;
+  });
+}
+
+bool Satisfies(std::int64_t actual, const std::vector<NumberCondition>& conditions) {
+  return std::all_of(conditions.begin(), conditions.end(),
+                     [&](const NumberCondition& condition) { return Holds(actual, condition); });
+}
+
+bool JobDescription::Has(std::string_view attribute) const {
+  const Attribute* wanted = FindAttribute(attribute);
+  return std::any_of(given.begin(), given.end(),
+                     [&](const Given& g) { return g.attribute == wanted; });
+}
+
+Position JobDescription::WhereIs(std::string_view attribute) const {
+  const Attribute* wanted = FindAttribute(attribute);
+  for (const Given& g : given) {
+    if (g.attribute == wanted) {
+      return g.where;
+    }
+  }
+  return where;
+}
+
+std::optional<std::int64_t> JobDescription::WallTimeMinutes() const {
+  if (max_wall_time_minutes && max_time_minutes) {
+    return std::min(*max_wall_time_minutes, *max_time_minutes);
+  }
+  return max_wall_time_minutes ? max_wall_time_minutes : max_time_minutes;
+}
+
+std::vector<Error> Unsupported(const JobDescription& job) {
+  std::vector<Error> errors;
+  const auto refuse = [&](int code, std::string_view attribute, std::string message) {
+    errors.push_back(
+        {code, std::string(attribute), job.WhereIs(attribute), std::move(message), ""});
+  };
+
+  for (const JobDescription::Given& g : job.given) {
+    if (g.attribute->support != Attribute::Support::kYes) {
+      const bool is_later = g.attribute->support == Attribute::Support::kLater;
+      errors.push_back({gram::PARAMETER_NOT_SUPPORTED, std::string(g.attribute->name), g.where,
+                        fmt::format("{} is not supported{}: {}", g.attribute->name,
+                                    is_later ? " yet" : "", g.attribute->reason),
+                        ""});
+    }
+  }
+  if (job.job_type == JobType::kCondor) {
+    refuse(gram::JOBTYPE_NOT_SUPPORTED, "job_type",
+           "job_type=condor is not supported: no executor here has it");
+  }
+  const auto refuse_url = [&](std::string_view attribute, std::string_view value) {
+    if (IsUrl(value)) {
+      refuse(gram::PARAMETER_NOT_SUPPORTED, attribute,
+             fmt::format(
+                 "{} from or to a URL is not supported yet: it comes with file staging, saw {}",
+                 attribute, Quote(value)));
+    }
+  };
+  refuse_url("executable", job.executable);
+  refuse_url("stdin", job.standard_input);
+  for (const auto& [name, destinations] :
+       {std::pair{"stdout", &job.standard_output}, std::pair{"stderr", &job.standard_error}}) {
+    for (const Destination& destination : *destinations) {
+      refuse_url(name, destination.target);
+    }
+    if (destinations->size() > 1) {
+      refuse(
+          gram::PARAMETER_NOT_SUPPORTED, name,
+          fmt::format("{} to several destinations is not supported yet: it comes with file staging",
+                      name));
+    }
+  }
+  return errors;
+}
+
+}  // namespace sekisho::rsl
