@@ -102,10 +102,11 @@ constexpr Attribute kAttributes[] = {
 
     {"resource", kOurs, kSubmit, kYes, kShape, kBad},
     {"arch", kOurs, kSubmit, kYes, kShape, kBad},
+    {"os", kOurs, kSubmit, kYes, kShape, kBad},
     {"memory", kOurs, kSubmit, kYes, kShape, kBad},
     {"clock", kOurs, kSubmit, kYes, kShape, kBad},
     {"tags", kOurs, kSubmit, kYes, kShape, kBad},
-    {"nodes", kOurs, kSubmit, kYes, kShape, kBad},
+    {"node", kOurs, kSubmit, kYes, kShape, kBad},
     {"exclusive", kOurs, kSubmit, kYes, kShape, kBad},
     {"umask", kOurs, kSubmit, kYes, kShape, kBad},
 };

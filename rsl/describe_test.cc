@@ -218,24 +218,18 @@ TEST(Describe, LetsTheLaterValueOfAVariableWin) {
               testing::ElementsAre(EnvironmentVariable{"A", "3"}, EnvironmentVariable{"B", "2"}));
 }
 
-TEST(Describe, ReadsRequirementsWithOperators) {
-  const Requirements needed =
-      With(
-          "(resource=alpha beta)(arch!=sparc)(memory>=4096)(memory<9000)(clock>500)"
-          "(tags=gpu big)(tags!=slow)(nodes=n1 n2)(exclusive=yes)")
-          .requirements;
+TEST(Describe, ReadsConditionsOnTheNodesWithOperators) {
+  const JobDescription job = With(
+      "(resource=alpha beta)(ARCH!=sparc)(memory>=4096)(memory<9000)(clock>500)(exclusive=yes)");
 
-  EXPECT_TRUE(Satisfies("beta", needed.resource));
-  EXPECT_FALSE(Satisfies("gamma", needed.resource));
-  EXPECT_TRUE(Satisfies("x86_64", needed.arch));
-  EXPECT_FALSE(Satisfies("sparc", needed.arch));
-  EXPECT_TRUE(Satisfies(4096, needed.memory_mb));
-  EXPECT_FALSE(Satisfies(9000, needed.memory_mb));
-  EXPECT_FALSE(Satisfies(500, needed.clock_mhz));
-  EXPECT_THAT(needed.tags, testing::ElementsAre("gpu", "big"));
-  EXPECT_THAT(needed.tags_absent, testing::ElementsAre("slow"));
-  EXPECT_THAT(needed.nodes, testing::ElementsAre("n1", "n2"));
-  EXPECT_TRUE(needed.is_exclusive);
+  ASSERT_EQ(job.conditions.size(), 5u);
+  EXPECT_TRUE(SatisfiesText(job.conditions[0], "beta"));
+  EXPECT_EQ(job.conditions[1].attribute, "arch");
+  EXPECT_FALSE(SatisfiesText(job.conditions[1], "sparc"));
+  EXPECT_TRUE(SatisfiesNumber(job.conditions[2], 4096));
+  EXPECT_FALSE(SatisfiesNumber(job.conditions[3], 9000));
+  EXPECT_FALSE(SatisfiesNumber(job.conditions[4], 500));
+  EXPECT_TRUE(job.is_exclusive);
 }
 
 TEST(Describe, TakesAnAttributeOnlyWhereItIsValid) {

@@ -147,44 +147,29 @@ Failure CheckPairs(const RelationReader& reader, JobDescription&) {
   return reader.Pairs(ignored);
 }
 
-// = and != with one or more texts.
-Failure ReadCondition(const RelationReader& reader, TextCondition& condition) {
+// resource, arch, os, node, tags: = and != with one or more texts.
+Failure AddTextCondition(const RelationReader& reader, JobDescription& job) {
+  Condition condition{std::string(reader.attribute().name), reader.op(), {}};
   if (reader.op() != Operator::kNotEqual) {
     if (Failure failure = reader.Expect(Operator::kEqual)) {
       return failure;
     }
   }
-  condition.is_negated = reader.op() == Operator::kNotEqual;
-  return reader.Texts(condition.values);
-}
-
-template <std::vector<TextCondition> Requirements::*field>
-Failure AddTextCondition(const RelationReader& reader, JobDescription& job) {
-  TextCondition condition;
-  if (Failure failure = ReadCondition(reader, condition)) {
+  if (Failure failure = reader.Texts(condition.values)) {
     return failure;
   }
-  (job.requirements.*field).push_back(std::move(condition));
+  job.conditions.push_back(std::move(condition));
   return std::nullopt;
 }
 
-template <std::vector<NumberCondition> Requirements::*field>
+// memory, clock: every operator with one whole number.
 Failure AddNumberCondition(const RelationReader& reader, JobDescription& job) {
-  NumberCondition condition{reader.op(), 0};
-  if (Failure failure = reader.Integer(condition.value)) {
+  std::int64_t value = 0;
+  if (Failure failure = reader.Integer(value)) {
     return failure;
   }
-  (job.requirements.*field).push_back(condition);
-  return std::nullopt;
-}
-
-Failure AddTags(const RelationReader& reader, JobDescription& job) {
-  TextCondition condition;
-  if (Failure failure = ReadCondition(reader, condition)) {
-    return failure;
-  }
-  Requirements& needed = job.requirements;
-  (condition.is_negated ? needed.tags_absent : needed.tags) = std::move(condition.values);
+  job.conditions.push_back(
+      {std::string(reader.attribute().name), reader.op(), {std::to_string(value)}});
   return std::nullopt;
 }
 
@@ -252,15 +237,14 @@ constexpr struct {
     {"label", [](const RelationReader& r, JobDescription& job) { return r.Text(job.part->label); }},
     {"subjobStartType", SetStartType},
     {"subjobCommsType", SetCommsType},
-    {"resource", AddTextCondition<&Requirements::resource>},
-    {"arch", AddTextCondition<&Requirements::arch>},
-    {"memory", AddNumberCondition<&Requirements::memory_mb>},
-    {"clock", AddNumberCondition<&Requirements::clock_mhz>},
-    {"tags", AddTags},
-    {"nodes",
-     [](const RelationReader& r, JobDescription& job) { return r.Texts(job.requirements.nodes); }},
-    {"exclusive", [](const RelationReader& r,
-                     JobDescription& job) { return r.YesNo(job.requirements.is_exclusive); }},
+    {"resource", AddTextCondition},
+    {"arch", AddTextCondition},
+    {"os", AddTextCondition},
+    {"node", AddTextCondition},
+    {"memory", AddNumberCondition},
+    {"clock", AddNumberCondition},
+    {"tags", AddTextCondition},
+    {"exclusive", SetYesNo<&JobDescription::is_exclusive>},
     {"umask",
      [](const RelationReader& r, JobDescription& job) { return r.Octal(job.umask, 0777); }},
 };
@@ -268,7 +252,8 @@ constexpr struct {
 }  // namespace
 
 bool TakesOperators(const Attribute& attribute) {
-  constexpr std::string_view kNames[] = {"resource", "arch", "memory", "clock", "tags"};
+  constexpr std::string_view kNames[] = {"resource", "arch",  "os",  "node",
+                                         "memory",   "clock", "tags"};
   return std::find(std::begin(kNames), std::end(kNames), attribute.name) != std::end(kNames);
 }
 

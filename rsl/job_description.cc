@@ -14,24 +14,6 @@ namespace {
 
 bool IsUrl(std::string_view text) { return text.find("://") != std::string_view::npos; }
 
-bool Holds(std::int64_t actual, const NumberCondition& condition) {
-  switch (condition.op) {
-    case Operator::kEqual:
-      return actual == condition.value;
-    case Operator::kNotEqual:
-      return actual != condition.value;
-    case Operator::kGreater:
-      return actual > condition.value;
-    case Operator::kGreaterEqual:
-      return actual >= condition.value;
-    case Operator::kLess:
-      return actual < condition.value;
-    case Operator::kLessEqual:
-      return actual <= condition.value;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string_view ToText(JobType type) {
@@ -46,19 +28,6 @@ std::string_view ToText(JobType type) {
       return "condor";
   }
   return "?";
-}
-
-bool Satisfies(std::string_view actual, const std::vector<TextCondition>& conditions) {
-  return std::all_of(conditions.begin(), conditions.end(), [&](const TextCondition& condition) {
-    const bool is_one = std::find(condition.values.begin(), condition.values.end(), actual) !=
-                        condition.values.end();
-    return is_one != condition.is_negated;
-  });
-}
-
-bool Satisfies(std::int64_t actual, const std::vector<NumberCondition>& conditions) {
-  return std::all_of(conditions.begin(), conditions.end(),
-                     [&](const NumberCondition& condition) { return Holds(actual, condition); });
 }
 
 bool JobDescription::Has(std::string_view attribute) const {

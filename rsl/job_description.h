@@ -11,6 +11,7 @@
 
 #include "rsl/ast.h"
 #include "rsl/attributes.h"
+#include "rsl/condition.h"
 #include "rsl/error.h"
 #include "rsl/evaluator.h"
 
@@ -44,32 +45,6 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
-// (arch = x86_64 aarch64): one of `values`; not one of them if negated.
-struct TextCondition {
-  bool is_negated = false;
-  std::vector<std::string> values;
-};
-bool Satisfies(std::string_view actual, const std::vector<TextCondition>& conditions);
-
-// (memory >= 4096)
-struct NumberCondition {
-  Operator op = Operator::kEqual;
-  std::int64_t value = 0;
-};
-bool Satisfies(std::int64_t actual, const std::vector<NumberCondition>& conditions);
-
-// What the nodes of a job must be; all of it must hold.  Sekisho's own attributes.
-struct Requirements {
-  std::vector<TextCondition> resource;  // cluster or parallel machine, by the inventory's name
-  std::vector<TextCondition> arch;
-  std::vector<NumberCondition> memory_mb;  // of a node
-  std::vector<NumberCondition> clock_mhz;
-  std::vector<std::string> tags;         // every node has each
-  std::vector<std::string> tags_absent;  // and none of these
-  std::vector<std::string> nodes;        // only these, by name; empty: any
-  bool is_exclusive = false;             // no other job on the nodes
-};
-
 enum class StartType { kStrictBarrier, kLooseBarrier, kNoBarrier };
 enum class CommsType { kBlockingJoin, kIndependent };
 
@@ -101,7 +76,8 @@ struct JobDescription {
   JobType job_type = JobType::kMultiple;
   std::int64_t count = 1;
   std::optional<std::int64_t> host_count;
-  Requirements requirements;
+  std::vector<Condition> conditions;          // of the nodes; all must hold
+  bool is_exclusive = false;                  // no other job on the nodes
   std::optional<std::int64_t> min_memory_mb;  // of one process
   std::optional<std::int64_t> max_memory_mb;
 
