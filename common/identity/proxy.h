@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making RFC 3820 proxies, in one step or split for delegation: docs/protocol/2-identity.md.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/identity/credential.h"
+#include "common/identity/identity.h"
+
+namespace sekisho::identity {
+
+struct ProxyOptions {
+  CredentialKind kind = CredentialKind::kFullProxy;  // kEndEntity is refused
+  std::optional<long> path_length;  // how many proxies may follow; none: any number
+  std::chrono::seconds life = std::chrono::hours(12);
+  int bits = 2048;  // RSA: the one kind of key that every grid tool reads
+};
+
+// A new key with a proxy of `issuer` for it.  The proxy begins 5 minutes ago, for clocks that
+// differ, and never outlives its issuer.  Below a limited proxy it is limited too.
+// FailedPrecondition if the issuer may not sign (path length 0, keyUsage, expired, authority).
+absl::StatusOr<Credential> CreateProxy(const Credential& issuer, const ProxyOptions& options,
+                                       Time now);
+
+// Delegation, receiver: a key pair that stays, and the request (PKCS#10, DER) that goes out.
+struct DelegationRequest {
+  KeyPtr key;
+  std::string der;
+};
+absl::StatusOr<DelegationRequest> MakeDelegationRequest(int bits = 2048);
+
+// Delegation, signer: the new proxy and the chain below it; InvalidArgument unless the request is
+// well formed and signed by its own key.  The request's name and extensions are not looked at.
+absl::StatusOr<Chain> AnswerDelegation(const Credential& issuer, std::string_view request_der,
+                                       const ProxyOptions& options, Time now);
+
+// Delegation, receiver: key and answer together.  InvalidArgument if they do not belong together.
+absl::StatusOr<Credential> AcceptDelegation(DelegationRequest request, Chain answer);
+
+// The text of a proxy file: certificate, key (unencrypted, traditional form where there is one, as
+// older tools want it), rest of the chain.
+std::string ProxyFileText(const Credential& credential);
+
+// Mode 0600, atomically; a symbolic link is replaced, not followed.
+absl::Status WriteProxyFile(const Credential& credential, const std::string& path);
+
+}  // namespace sekisho::identity

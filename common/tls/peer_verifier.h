@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server's side: credentials that ask every client for a certificate, and who the client is.
+//
+// gRPC only proves that the client holds the key of its certificate; it accepts any certificate. So
+// no call may be served before PeerVerifier has judged the chain, whatever the method.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include "common/identity/chain.h"
+#include "common/identity/credential.h"
+
+namespace sekisho::tls {
+
+std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const identity::Credential& host);
+
+// Belongs to one thread.  Chains that passed are remembered for some minutes, so that a call on a
+// known connection costs a hash and no signature check.
+class PeerVerifier {
+ public:
+  static constexpr std::chrono::seconds kRememberedFor = std::chrono::minutes(5);
+  static constexpr size_t kRememberedMax = 4096;
+
+  explicit PeerVerifier(std::shared_ptr<const identity::TrustStore> trust)
+      : trust_(std::move(trust)) {}
+  PeerVerifier(const PeerVerifier&) = delete;
+  PeerVerifier& operator=(const PeerVerifier&) = delete;
+
+  // Unauthenticated with the reason unless the peer of this call presented a valid chain.
+  absl::StatusOr<identity::Identity> PeerIdentity(const grpc::AuthContext& context,
+                                                  identity::Time now);
+
+  // The same from the two PEM properties of the context (x509_pem_cert, x509_pem_cert_chain).
+  absl::StatusOr<identity::Identity> Verify(const std::string& leaf_pem,
+                                            const std::string& rest_pem, identity::Time now);
+
+  // New authorities or revocation lists: everything remembered is judged anew.
+  void SetTrust(std::shared_ptr<const identity::TrustStore> trust);
+
+  const identity::TrustStore& trust() const { return *trust_; }
+  size_t remembered() const { return remembered_.size(); }
+
+ private:
+  struct Entry {
+    identity::Identity identity;
+    identity::Time until;
+  };
+  std::shared_ptr<const identity::TrustStore> trust_;
+  std::unordered_map<std::string, Entry> remembered_;  // by SHA-256 of what was presented
+};
+
+// Leaf and rest as gRPC hands them out: whether the rest repeats the leaf depends on the side.
+absl::StatusOr<identity::Chain> PresentedChain(const std::string& leaf_pem,
+                                               const std::string& rest_pem);
+
+}  // namespace sekisho::tls

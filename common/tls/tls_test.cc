@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real handshakes in one process: a client with a proxy, a server with a host certificate.
+#include <future>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "common/tls/client_tls.h"
+#include "common/tls/peer_verifier.h"
+#include "tests/support/test_ca.h"
+
+namespace sekisho::tls {
+namespace {
+
+using identity::Credential;
+using identity::Identity;
+using sekisho::test::MakeProxy;
+using sekisho::test::ProxyShape;
+using sekisho::test::TemporaryDirectory;
+using sekisho::test::TestCa;
+using sekisho::test::TestNow;
+using ::testing::HasSubstr;
+
+identity::Time TestClock() { return TestNow(); }
+
+// Answers every method with the caller's subject, or with why he has none.
+class WhoAmI final : public grpc::CallbackGenericService {
+ public:
+  explicit WhoAmI(std::shared_ptr<const identity::TrustStore> trust) : trust_(std::move(trust)) {}
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    PeerVerifier verifier(trust_);
+    const absl::StatusOr<Identity> peer =
+        verifier.PeerIdentity(*context->auth_context(), TestNow());
+    struct Reactor final : grpc::ServerGenericBidiReactor {
+      void OnDone() override { delete this; }
+    };
+    auto* reactor = new Reactor;
+    const auto message = peer.status().message();
+    reactor->Finish(peer.ok() ? grpc::Status(grpc::StatusCode::ALREADY_EXISTS, peer->subject)
+                              : grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                                             std::string(message.data(), message.size())));
+    return reactor;
+  }
+
+ private:
+  const std::shared_ptr<const identity::TrustStore> trust_;
+};
+
+class TlsTest : public ::testing::Test {
+ protected:
+  TlsTest() : user_(ca_.IssueUser("/C=JP/O=Test/CN=Taro")) { ca_.Install(trust_.path()); }
+  ~TlsTest() override {
+    if (server_ != nullptr) {
+      server_->Shutdown();
+    }
+  }
+
+  void Serve(const Credential& host) {
+    service_ = std::make_unique<WhoAmI>(*identity::TrustStore::Load(trust_.path()));
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("localhost:0", ServerCredentials(host), &port_);
+    builder.RegisterCallbackGenericService(service_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+
+  std::string Target() const { return "localhost:" + std::to_string(port_); }
+
+  // One call; the server answers ALREADY_EXISTS with the subject.
+  grpc::Status Call(std::shared_ptr<grpc::ChannelCredentials> credentials) {
+    grpc::GenericStub stub(grpc::CreateChannel(Target(), std::move(credentials)));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    const grpc::Slice nothing;
+    grpc::ByteBuffer request(&nothing, 1);
+    grpc::ByteBuffer reply;
+    std::promise<grpc::Status> done;
+    stub.UnaryCall(&context, "/any/method", grpc::StubOptions(), &request, &reply,
+                   [&](grpc::Status status) { done.set_value(std::move(status)); });
+    return done.get_future().get();
+  }
+
+  ClientTls Client(const Credential& credential, const ExpectedServer& expected = {}) {
+    return MakeClientTls(credential, trust_.path(), expected, TestClock);
+  }
+
+  TemporaryDirectory trust_;
+  TestCa ca_;
+  Credential user_;
+  std::unique_ptr<WhoAmI> service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+TEST_F(TlsTest, AProxyReachesAHostByName) {
+  Serve(ca_.IssueHost("localhost"));
+  const ClientTls client = Client(MakeProxy(MakeProxy(user_)));
+
+  const grpc::Status status = Call(client.credentials);
+
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ALREADY_EXISTS) << status.error_message();
+  EXPECT_EQ(status.error_message(), "/C=JP/O=Test/CN=Taro");
+  ASSERT_TRUE(client.server->Get().ok());
+  EXPECT_EQ(client.server->Get()->subject, "/C=JP/O=Test/CN=host/localhost");
+}
+
+TEST_F(TlsTest, AProxyReachesAHostBySubject) {
+  Serve(ca_.IssueHost("elsewhere.example.org"));
+  const std::string subject = "/C=JP/O=Test/CN=host/elsewhere.example.org";
+
+  const grpc::Status status = Call(Client(MakeProxy(user_), {"", subject}).credentials);
+
+  EXPECT_EQ(status.error_message(), "/C=JP/O=Test/CN=Taro");
+}
+
+TEST_F(TlsTest, TheClientRefusesAnotherHost) {
+  Serve(ca_.IssueHost("elsewhere.example.org"));
+  const ClientTls client = Client(MakeProxy(user_));
+
+  const grpc::Status status = Call(client.credentials);
+
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(client.server->Get().status().ToString(), HasSubstr("[wrong-host]"));
+}
+
+TEST_F(TlsTest, TheClientRefusesAnotherSubject) {
+  Serve(ca_.IssueHost("localhost"));
+  const ClientTls client = Client(MakeProxy(user_), {"", "/C=JP/O=Test/CN=host/other"});
+
+  EXPECT_EQ(Call(client.credentials).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(client.server->Get().status().ToString(), HasSubstr("[wrong-subject]"));
+}
+
+TEST_F(TlsTest, TheClientRefusesAHostOfAnUnknownAuthority) {
+  Serve(TestCa("/C=JP/O=Other/CN=CA").IssueHost("localhost"));
+  const ClientTls client = Client(MakeProxy(user_));
+
+  EXPECT_EQ(Call(client.credentials).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(client.server->Get().status().ToString(), HasSubstr("[unknown-issuer]"));
+}
+
+TEST_F(TlsTest, TheServerRefusesAUserOfAnUnknownAuthority) {
+  Serve(ca_.IssueHost("localhost"));
+  const Credential stranger = TestCa("/C=JP/O=Other/CN=CA").IssueUser("/C=JP/O=Test/CN=Taro");
+
+  const grpc::Status status = Call(Client(MakeProxy(stranger)).credentials);
+
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(status.error_message(), HasSubstr("[unknown-issuer]"));
+}
+
+TEST_F(TlsTest, TheServerRefusesAnExpiredProxy) {
+  Serve(ca_.IssueHost("localhost"));
+  ProxyShape shape;
+  shape.not_after = TestNow() - std::chrono::seconds(1);
+
+  const grpc::Status status = Call(Client(MakeProxy(user_, shape)).credentials);
+
+  EXPECT_THAT(status.error_message(), HasSubstr("[proxy-expired]"));
+}
+
+TEST_F(TlsTest, TheServerServesNobodyWithoutACertificate) {
+  Serve(ca_.IssueHost("localhost"));
+
+  grpc::SslCredentialsOptions anonymous;
+  anonymous.pem_root_certs = identity::ToPem(ca_.certificate());
+  const grpc::Status status = Call(grpc::SslCredentials(anonymous));
+
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST(PeerVerifier, RemembersForSomeMinutesAndForgetsOnReload) {
+  TemporaryDirectory directory;
+  TestCa ca;
+  ca.Install(directory.path());
+  const Credential proxy = MakeProxy(ca.IssueUser("/C=JP/O=Test/CN=Taro"));
+  const std::string leaf = identity::ToPem(*proxy.chain[0]);
+  const std::string rest = identity::ToPem(*proxy.chain[1]);
+  PeerVerifier verifier(*identity::TrustStore::Load(directory.path()));
+
+  ASSERT_TRUE(verifier.Verify(leaf, rest, TestNow()).ok());
+  EXPECT_EQ(verifier.remembered(), 1u);
+  // Past the proxy's end, what is remembered does not count.
+  EXPECT_FALSE(verifier.Verify(leaf, rest, TestNow() + std::chrono::hours(13)).ok());
+
+  ASSERT_TRUE(verifier.Verify(leaf, rest, TestNow()).ok());
+  ca.Install(directory.path(), ca.Crl({proxy.chain[1].get()}));
+  verifier.SetTrust(*identity::TrustStore::Load(directory.path()));
+  EXPECT_THAT(verifier.Verify(leaf, rest, TestNow()).status().ToString(), HasSubstr("[revoked]"));
+}
+
+}  // namespace
+}  // namespace sekisho::tls
