@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The four shapes of a target: library, program, test, fuzzer.  A folder's CMakeLists.txt uses only these.
+# The five shapes of a target: library, program, configuration, test, fuzzer.  A folder's CMakeLists.txt
+# uses only these.
 
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CCACHE ccache)
@@ -43,6 +44,19 @@ function(sekisho_program name)
   else()
     install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
+endfunction()
+
+# sekisho_config(FOLDER): library FOLDER_config, the schema FOLDER/config.proto as "FOLDER/config.pb.h".
+function(sekisho_config folder)
+  set(out ${CMAKE_BINARY_DIR}/${folder}/config)
+  add_custom_command(
+    OUTPUT ${out}.pb.cc ${out}.pb.h
+    COMMAND protobuf::protoc -I ${CMAKE_SOURCE_DIR} --cpp_out=${CMAKE_BINARY_DIR}
+            ${CMAKE_SOURCE_DIR}/${folder}/config.proto
+    DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/config.proto
+    VERBATIM)
+  sekisho_library(${folder}_config SOURCES ${out}.pb.cc ${out}.pb.h DEPENDS sekisho::grpc)
+  target_compile_options(${folder}_config PRIVATE -w)
 endfunction()
 
 # sekisho_test(NAME SOURCES a_test.cc DEPENDS x y [LABEL unit] [TIMEOUT s]): one GoogleTest program.

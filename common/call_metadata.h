@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metadata that calls carry beside their messages: docs/protocol/4-submission.md, "Metadata".  Names that
+// begin with "sekisho-" are ours: the gatekeeper takes what a client sends under them for itself, and
+// passes on only what it says itself.
+#pragma once
+
+namespace sekisho::metadata {
+
+// Client to gatekeeper.
+inline constexpr char kService[] = "sekisho-service";  // of the contact; also gatekeeper to jobmanager
+inline constexpr char kAccount[] = "sekisho-account";  // asked for; also gatekeeper to jobmanager: given
+
+// Gatekeeper to jobmanager.
+inline constexpr char kSubject[] = "sekisho-subject-bin";
+inline constexpr char kQueue[] = "sekisho-queue";
+inline constexpr char kPeer[] = "sekisho-peer";
+inline constexpr char kLimited[] = "sekisho-limited";  // "1": by a limited proxy
+inline constexpr char kToken[] = "sekisho-token";      // proves that the gatekeeper says it
+
+inline constexpr char kPrefix[] = "sekisho-";
+
+}  // namespace sekisho::metadata
