@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/task/group.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "agent/task/record.h"
+
+namespace sekisho::agent::task {
+namespace {
+
+constexpr int kStopPasses = 100;
+
+bool WriteTo(int dir_fd, const char* name, const std::string& text) {
+  const int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return false;
+  }
+  const bool ok = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(fd);
+  return ok;
+}
+
+// Calls `visit(pid, stat)` for every process.
+template <typename Visit>
+void ForEachProcess(Visit visit) {
+  DIR* proc = opendir("/proc");
+  if (proc == nullptr) {
+    return;
+  }
+  std::string text;
+  while (const dirent* entry = readdir(proc)) {
+    const pid_t pid = std::atoi(entry->d_name);
+    Stat stat;
+    if (pid > 0 && ReadFile(dirfd(proc), (std::string(entry->d_name) + "/stat").c_str(), text) &&
+        ParseStat(text, stat)) {
+      visit(pid, stat);
+    }
+  }
+  closedir(proc);
+}
+
+// Stops all before it kills any, so that none can fork behind our back.
+void StopThenKill(pid_t root) {
+  std::vector<pid_t> stopped;
+  for (int pass = 0; pass < kStopPasses; ++pass) {
+    bool is_new = false;
+    for (const pid_t pid : Descendants(root)) {
+      if (std::find(stopped.begin(), stopped.end(), pid) == stopped.end() &&
+          kill(pid, SIGSTOP) == 0) {
+        stopped.push_back(pid);
+        is_new = true;
+      }
+    }
+    if (!is_new) {
+      break;
+    }
+  }
+  for (const pid_t pid : stopped) {
+    kill(pid, SIGKILL);
+  }
+}
+
+}  // namespace
+
+bool ParseStat(const std::string& text, Stat& stat) {
+  const size_t name_end = text.rfind(')');
+  int group = 0;
+  return name_end != std::string::npos &&
+         std::sscanf(text.c_str() + name_end + 1, " %c %d %d %d", &stat.state, &stat.parent, &group,
+                     &stat.session) == 4;
+}
+
+std::vector<pid_t> Descendants(pid_t root) {
+  std::vector<std::pair<pid_t, pid_t>> edges;  // child, parent
+  ForEachProcess([&](pid_t pid, const Stat& stat) {
+    if (stat.state != 'Z') {
+      edges.emplace_back(pid, stat.parent);
+    }
+  });
+  std::vector<pid_t> found;
+  std::vector<pid_t> parents{root};
+  while (!parents.empty()) {
+    const pid_t parent = parents.back();
+    parents.pop_back();
+    for (const auto& [child, its_parent] : edges) {
+      if (its_parent == parent) {
+        found.push_back(child);
+        parents.push_back(child);
+      }
+    }
+  }
+  return found;
+}
+
+std::vector<pid_t> SessionMembers(pid_t session) {
+  std::vector<pid_t> found;
+  ForEachProcess([&](pid_t pid, const Stat& stat) {
+    if (stat.session == session) {
+      found.push_back(pid);
+    }
+  });
+  return found;
+}
+
+Group::Group(Grouping grouping, std::string cgroup, pid_t root)
+    : grouping_(cgroup.empty() ? Grouping::kNone : grouping),
+      cgroup_(std::move(cgroup)),
+      root_(root) {
+  if (grouping_ != Grouping::kNone) {
+    fd_ = open(cgroup_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }
+}
+
+Group::~Group() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+void Group::Create(int64_t process_limit) {
+  if (grouping_ == Grouping::kNone) {
+    return;
+  }
+  mkdir(cgroup_.c_str(), 0755);
+  if (fd_ < 0) {
+    fd_ = open(cgroup_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }
+  if (fd_ < 0) {
+    grouping_ = Grouping::kNone;
+  } else if (process_limit > 0) {
+    WriteTo(fd_, "pids.max",
+            std::to_string(process_limit));  // where the site gives us the controller
+  }
+}
+
+bool Group::Join() { return grouping_ == Grouping::kNone || WriteTo(fd_, "cgroup.procs", "0"); }
+
+std::vector<pid_t> Group::Members() const {
+  if (grouping_ == Grouping::kNone) {
+    return Descendants(root_);
+  }
+  std::string text;
+  std::vector<pid_t> members;
+  if (fd_ >= 0 && ReadFile(fd_, "cgroup.procs", text)) {
+    for (const char* at = text.c_str(); *at != '\0';) {
+      char* end = nullptr;
+      const long pid = std::strtol(at, &end, 10);
+      if (end == at) {
+        break;
+      }
+      if (pid > 0) {  // 0: of another process namespace
+        members.push_back(static_cast<pid_t>(pid));
+      }
+      at = end + (*end == '\n' ? 1 : 0);
+    }
+  }
+  return members;
+}
+
+void Group::SignalAll(int signal) const {
+  for (const pid_t pid : Members()) {
+    kill(pid, signal);
+  }
+}
+
+void Group::KillOnce(bool thorough) {
+  switch (grouping_) {
+    case Grouping::kV2:
+      if (!WriteTo(fd_, "cgroup.kill", "1")) {  // before Linux 5.14
+        Freeze();
+        SignalAll(SIGKILL);
+        Thaw();
+      }
+      break;
+    case Grouping::kV1:
+      Freeze();
+      SignalAll(SIGKILL);
+      Thaw();  // a frozen process of v1 does not even die
+      break;
+    case Grouping::kNone:
+      thorough = true;
+      break;
+  }
+  if (thorough) {
+    StopThenKill(root_);
+  }
+}
+
+void Group::Freeze() {
+  if (grouping_ == Grouping::kV2) {
+    WriteTo(fd_, "cgroup.freeze", "1");
+  } else if (grouping_ == Grouping::kV1) {
+    WriteTo(fd_, "freezer.state", "FROZEN");
+  } else {
+    SignalAll(SIGSTOP);
+  }
+}
+
+void Group::Thaw() {
+  if (grouping_ == Grouping::kV2) {
+    WriteTo(fd_, "cgroup.freeze", "0");
+  } else if (grouping_ == Grouping::kV1) {
+    WriteTo(fd_, "freezer.state", "THAWED");
+  } else {
+    SignalAll(SIGCONT);
+  }
+}
+
+bool Group::Remove() {
+  return grouping_ == Grouping::kNone || rmdir(cgroup_.c_str()) == 0 || errno == ENOENT;
+}
+
+}  // namespace sekisho::agent::task

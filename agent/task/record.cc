@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/task/record.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+
+namespace sekisho::agent::task {
+
+std::string Encode(const Fields& fields) {
+  std::string bytes;
+  for (const auto& [key, value] : fields) {
+    bytes += key;
+    bytes += '=';
+    bytes += value;
+    bytes += '\0';
+  }
+  return bytes;
+}
+
+std::optional<Fields> Decode(std::string_view bytes) {
+  Fields fields;
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\0');
+    const size_t equals = bytes.find('=');
+    if (end == std::string_view::npos || equals >= end || equals == 0) {
+      return std::nullopt;
+    }
+    fields.emplace_back(bytes.substr(0, equals), bytes.substr(equals + 1, end - equals - 1));
+    bytes.remove_prefix(end + 1);
+  }
+  return fields;
+}
+
+std::string_view Get(const Fields& fields, std::string_view key) {
+  for (const auto& [name, value] : fields) {
+    if (name == key) {
+      return value;
+    }
+  }
+  return {};
+}
+
+std::optional<long long> GetNumber(const Fields& fields, std::string_view key) {
+  const std::string_view text = Get(fields, key);
+  long long number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+bool ReadFile(int dir_fd, const char* name, std::string& content) {
+  const int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) {
+    return false;
+  }
+  content.clear();
+  char buffer[4096];
+  ssize_t n = 0;
+  while ((n = read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR)) {
+    content.append(buffer, n > 0 ? static_cast<size_t>(n) : 0);
+  }
+  close(fd);
+  return n == 0;
+}
+
+namespace {
+
+bool WriteAll(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t n = write(fd, content.data(), content.size());
+    if (n < 0 && errno != EINTR) {
+      return false;
+    }
+    content.remove_prefix(n > 0 ? static_cast<size_t>(n) : 0);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool WriteFile(int dir_fd, const char* name, std::string_view content, Durability durability) {
+  const bool sync = durability == Durability::kMachine;
+  char temporary[64];
+  std::snprintf(temporary, sizeof temporary, ".%s.new", name);
+  const int fd =
+      openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) {
+    return false;
+  }
+  bool ok = WriteAll(fd, content) && (!sync || fdatasync(fd) == 0);
+  ok = (close(fd) == 0) && ok;
+  ok = ok && renameat(dir_fd, temporary, dir_fd, name) == 0;
+  if (ok && sync) {
+    const int dir = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ok = dir >= 0 && fsync(dir) == 0;
+    close(dir);
+  }
+  if (!ok) {
+    const int error = errno;
+    unlinkat(dir_fd, temporary, 0);
+    errno = error;
+  }
+  return ok;
+}
+
+}  // namespace sekisho::agent::task

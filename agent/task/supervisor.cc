@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/task/supervisor.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+#include "agent/task/record.h"
+
+namespace sekisho::agent::task {
+namespace {
+
+constexpr int64_t kGiveUpMs =
+    10000;  // on processes that not even SIGKILL ends (a dead file server)
+
+int64_t Milliseconds(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<int64_t>(time.tv_sec) * 1000 + time.tv_nsec / 1000000;
+}
+int64_t NowMs() { return Milliseconds(CLOCK_MONOTONIC); }
+
+int64_t CpuMs(const rusage& usage) {
+  return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+         (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+// Born inside its cgroup where the kernel can do that: moving it there later costs milliseconds.
+pid_t ForkInto(int cgroup_fd, bool& is_inside) {
+  clone_args arguments{};
+  arguments.exit_signal = SIGCHLD;
+  arguments.flags = CLONE_INTO_CGROUP;
+  arguments.cgroup = static_cast<__u64>(cgroup_fd);
+  is_inside = true;
+  pid_t pid =
+      cgroup_fd < 0 ? -1 : static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
+  if (pid < 0) {
+    is_inside = false;
+    pid = fork();
+  }
+  return pid;
+}
+
+std::string Seconds(int64_t ms) {
+  std::string text = std::to_string(ms / 1000);
+  return ms % 1000 == 0 ? text : text + "." + std::to_string(1000 + ms % 1000).substr(1);
+}
+
+int OpenSpool(int dir_fd, const char* name, const Spec& spec) {
+  const int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd >= 0 && geteuid() == 0 && fchown(fd, spec.uid, spec.gid) != 0) {  // for /dev/stdout
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+}  // namespace
+
+Supervisor::Supervisor(const Spec& spec, int dir_fd)
+    : spec_(spec), dir_fd_(dir_fd), group_(spec.grouping, spec.cgroup, getpid()), input_(dir_fd) {}
+
+void Supervisor::Run() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (const Failure failure = Start(); failure.has()) {
+    group_.Remove();
+    Record({.gram_code = failure.gram_code, .reason = failure.reason});
+    return;
+  }
+  Watch();
+  KillRest();
+  group_.Remove();
+  Record(Outcome());
+}
+
+Failure Supervisor::Start() {
+  const auto fail = [](int code, const char* what) {
+    return Failure{code, std::string(what) + ": " + std::strerror(errno)};
+  };
+  sigset_t signals;
+  sigfillset(&signals);
+  sigprocmask(SIG_SETMASK, &signals, nullptr);
+  signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  int pipe_ends[2];
+  if (signal_fd_ < 0 || pipe2(pipe_ends, O_CLOEXEC) != 0) {
+    return fail(kNoResources, "cannot make a pipe");
+  }
+  Streams streams;
+  if (spec_.has_input && (streams.input = input_.Open(spec_.uid, spec_.gid)) < 0) {
+    return fail(kStdinNotFound, "cannot make the standard input's pipe");
+  }
+  if (spec_.stdout_path.empty() && (streams.output = OpenSpool(dir_fd_, kStdoutFile, spec_)) < 0) {
+    return fail(kOpeningStdout, "cannot make the standard output's spool file");
+  }
+  if (spec_.stderr_path.empty() && (streams.error = OpenSpool(dir_fd_, kStderrFile, spec_)) < 0) {
+    return fail(kOpeningStderr, "cannot make the standard error's spool file");
+  }
+  group_.Create(spec_.process_limit);
+
+  bool is_inside = false;
+  main_ = ForkInto(group_.cgroup_fd(), is_inside);
+  if (main_ == 0) {
+    if (!is_inside && !group_.Join()) {
+      errno = 0;  // its descent from us still keeps it in reach
+    }
+    BecomeTask(spec_, streams, pipe_ends[1]);
+  }
+  if (main_ < 0) {
+    return fail(kForking, "cannot fork");
+  }
+  close(pipe_ends[1]);
+  for (const int fd : {streams.input, streams.output, streams.error}) {
+    if (fd >= 0) {
+      close(fd);
+    }
+  }
+  start_pipe_ = pipe_ends[0];
+  if (spec_.wall_limit_ms > 0) {
+    deadline_ms_ = NowMs() + spec_.wall_limit_ms;
+  }
+  return {};
+}
+
+void Supervisor::Watch() {
+  input_.Grown(false);  // what came before we were
+  while (!main_status_) {
+    pollfd fds[3] = {
+        {signal_fd_, POLLIN, 0}, {start_pipe_, POLLIN, 0}, {input_.wait_fd(), POLLOUT, 0}};
+    poll(fds, 3, PollTimeout());
+    if (fds[1].revents != 0) {
+      OnStartPipe();
+    }
+    if (fds[2].revents != 0) {
+      input_.Pump();
+    }
+    if (fds[0].revents != 0) {
+      OnReady(signal_fd_);
+    }
+    OnDeadline();
+  }
+  if (start_pipe_ >= 0) {
+    OnStartPipe();
+  }
+}
+
+// The child's exec closes the pipe; before that it may have said why there was none.
+void Supervisor::OnStartPipe() {
+  char buffer[4096];
+  const ssize_t n = read(start_pipe_, buffer, sizeof buffer);
+  if (n > 0) {
+    start_failure_.append(buffer, static_cast<size_t>(n));
+    return;
+  }
+  close(start_pipe_);
+  start_pipe_ = -1;
+  if (start_failure_.empty()) {
+    const Running running{getpid(), main_, Milliseconds(CLOCK_REALTIME)};
+    WriteFile(dir_fd_, kPidFile, EncodeRunning(running), Durability::kProcess);
+  }
+}
+
+void Supervisor::OnReady(int signal_fd) {
+  signalfd_siginfo info;
+  while (read(signal_fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    OnSignal(info);
+  }
+}
+
+void Supervisor::OnSignal(const signalfd_siginfo& info) {
+  const int signal = static_cast<int>(info.ssi_signo);
+  if (signal == SIGCHLD) {
+    Reap();
+  } else if (signal == OrderSignal()) {
+    Obey(UnpackOrder(info.ssi_int));
+  } else if (signal == SIGTERM) {
+    Terminate(SIGTERM, spec_.grace_ms, Cause::kShutdown);
+  }
+}
+
+void Supervisor::Obey(const Order& order) {
+  switch (order.command) {
+    case Command::kKill:
+      return Terminate(order.signal, order.grace_ms, Cause::kRequest);
+    case Command::kLimit:
+      return Terminate(SIGTERM, order.grace_ms, Cause::kOutput);
+    case Command::kStop:
+      return Stop(kill_at_ms_ == 0);
+    case Command::kResume:
+      return Stop(false);
+    case Command::kInput:
+      return input_.Grown(false);
+    case Command::kInputEnd:
+      return input_.Grown(true);
+  }
+}
+
+int Supervisor::PollTimeout() const {
+  const int64_t limit = stopped_ms_ != 0 ? 0 : deadline_ms_;
+  const int64_t next = kill_at_ms_ != 0 ? kill_at_ms_ : limit;
+  return next == 0 ? -1 : static_cast<int>(std::clamp<int64_t>(next - NowMs(), 0, 1 << 30));
+}
+
+void Supervisor::OnDeadline() {
+  const int64_t now = NowMs();
+  if (kill_at_ms_ != 0 && now >= kill_at_ms_) {
+    group_.KillOnce(true);
+    kill_at_ms_ = now + 100;  // again, until it is gone
+  } else if (kill_at_ms_ == 0 && deadline_ms_ != 0 && stopped_ms_ == 0 && now >= deadline_ms_) {
+    Terminate(SIGTERM, spec_.grace_ms, Cause::kWallTime);
+  }
+}
+
+// A second request may hasten the end, not put it off.
+void Supervisor::Terminate(int signal, int64_t grace_ms, Cause cause) {
+  if (cause_ == Cause::kItself) {
+    cause_ = cause;
+  }
+  const int64_t kill_at = NowMs() + std::max<int64_t>(grace_ms, 0);
+  kill_at_ms_ = kill_at_ms_ == 0 ? kill_at : std::min(kill_at, kill_at_ms_);
+  Stop(false);
+  if (signal == SIGKILL) {
+    kill_at_ms_ = NowMs();
+  } else if (signal != 0) {
+    group_.SignalAll(signal);
+  }
+}
+
+// Time that a task is stopped does not count against its wall-time limit.
+void Supervisor::Stop(bool is_stop) {
+  if (is_stop == (stopped_ms_ != 0)) {
+    return;
+  }
+  if (is_stop) {
+    group_.Freeze();
+    stopped_ms_ = NowMs();
+    return;
+  }
+  group_.Thaw();
+  deadline_ms_ += deadline_ms_ == 0 ? 0 : NowMs() - stopped_ms_;
+  stopped_ms_ = 0;
+}
+
+// Also takes the orphans that come to us as their subreaper.
+void Supervisor::Reap() {
+  int status = 0;
+  rusage usage{};
+  pid_t pid = 0;
+  while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+    if (pid == main_) {
+      main_status_ = status;
+      main_cpu_ms_ = CpuMs(usage);
+    }
+  }
+  has_children_ = pid == 0;
+}
+
+// We are the subreaper of all that the task has started: when no child is left, nothing is.
+void Supervisor::KillRest() {
+  Reap();
+  const int64_t give_up = NowMs() + kGiveUpMs;
+  for (int pass = 0; has_children_ && NowMs() < give_up; ++pass) {
+    group_.Thaw();
+    group_.KillOnce(pass > 0);
+    pollfd child{signal_fd_, POLLIN, 0};
+    poll(&child, 1, 20);
+    signalfd_siginfo info;
+    while (read(signal_fd_, &info, sizeof info) > 0) {
+    }
+    Reap();
+  }
+}
+
+Ended Supervisor::Outcome() const {
+  Ended ended;
+  const int status = *main_status_;
+  if (const Failure failure = DecodeFailure(start_failure_); failure.has()) {
+    ended.gram_code = failure.gram_code;
+    ended.reason = failure.reason;
+    return ended;
+  }
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  ended.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  ended.cpu_ms = CpuMs(usage);
+  ended.max_rss_kb = usage.ru_maxrss;
+  const bool is_cpu_limit = spec_.cpu_limit_s > 0 && ended.signal != 0 &&
+                            cause_ == Cause::kItself &&
+                            main_cpu_ms_ >= spec_.cpu_limit_s * 1000 - 100;
+  if (cause_ == Cause::kWallTime) {
+    ended.reason = "wall-time limit of " + Seconds(spec_.wall_limit_ms) + " s reached";
+  } else if (cause_ == Cause::kOutput) {
+    ended.reason = "its output passed the site's limit";
+  } else if (cause_ == Cause::kShutdown) {
+    ended.reason = "the node was shut down";
+  } else if (is_cpu_limit) {
+    ended.reason = "CPU-time limit of " + std::to_string(spec_.cpu_limit_s) + " s reached";
+  }
+  ended.gram_code = ended.reason.empty() ? kNoError : kExecutionFailed;
+  return ended;
+}
+
+// A full disk must not lose the end: try until it is written.
+void Supervisor::Record(const Ended& ended) {
+  Ended stamped = ended;
+  stamped.time_ms = Milliseconds(CLOCK_REALTIME);
+  for (char& c : stamped.reason) {
+    c = static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
+  }
+  while (!WriteFile(dir_fd_, kExitFile, EncodeEnded(stamped), Durability::kMachine) &&
+         errno != ENOENT) {
+    poll(nullptr, 0, 1000);
+  }
+}
+
+}  // namespace sekisho::agent::task
