@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every daemon's main() begins and ends with: --config, --check, --version; readiness told to the
+// service manager; an orderly stop on SIGTERM and SIGINT.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "common/config.h"
+#include "common/loop.h"
+
+namespace sekisho {
+
+inline constexpr char kVersion[] = "0.1.0";
+
+struct DaemonCommand {
+  std::string config_path;
+  bool check = false;  // read the configuration, say what is wrong, do nothing
+};
+
+// Adds --config (default /etc/sekisho/NAME.json), --check and --version to `app`.
+void AddDaemonOptions(CLI::App& app, const std::string& name, DaemonCommand& command);
+
+// For --check, and errors at the start: prints to stderr and gives main()'s exit code.
+int ReportStart(const absl::Status& status);
+
+// sd_notify(3) without the library: tells the service manager, if there is one.  NotifyReady() when
+// calls are served.
+void NotifyReady();
+void NotifyStopping();
+
+// Waits for SIGTERM or SIGINT; calls `reload` at each SIGHUP.
+awaitable<void> WaitForStop(Loop& loop, std::function<void()> reload = {});
+
+// Raises the soft limit of open descriptors to the hard one.
+void RaiseDescriptorLimit();
+
+}  // namespace sekisho

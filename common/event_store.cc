@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/event_store.h"
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include <SQLiteCpp/SQLiteCpp.h>
+#include <asio/thread_pool.hpp>
+#include <fmt/format.h>
+
+namespace sekisho {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+
+struct Change {
+  enum Kind { kAppend, kPut, kForget } kind;
+  std::string key;
+  std::string value;
+  uint64_t sequence = 0;
+};
+
+// SQLiteCpp throws; this file is its fence.
+template <typename Function>
+absl::Status Fenced(const std::string& path, Function function) {
+  try {
+    return function();
+  } catch (const SQLite::Exception& error) {
+    return absl::UnavailableError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+class SqliteEventStore final : public EventStore {
+ public:
+  SqliteEventStore(Loop& loop, std::string path)
+      : loop_(loop), path_(std::move(path)), committed_(loop), writer_(1),
+        database_(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, 5000) {}
+
+  ~SqliteEventStore() override { writer_.join(); }
+
+  absl::Status Prepare() {
+    return Fenced(path_, [this]() -> absl::Status {
+      const int version = database_.execAndGet("PRAGMA user_version").getInt();
+      if (version > kSchemaVersion) {
+        return absl::FailedPreconditionError(
+            fmt::format("{}: written by a newer version (schema {}, this one knows {})", path_, version,
+                        kSchemaVersion));
+      }
+      database_.exec("PRAGMA journal_mode=WAL");
+      database_.exec("PRAGMA synchronous=FULL");
+      database_.exec(
+          "CREATE TABLE IF NOT EXISTS events (sequence INTEGER PRIMARY KEY, key TEXT NOT NULL,"
+          " event BLOB NOT NULL);"
+          "CREATE INDEX IF NOT EXISTS events_by_key ON events (key);"
+          "CREATE TABLE IF NOT EXISTS vals (name TEXT PRIMARY KEY, value BLOB NOT NULL)");
+      database_.exec(fmt::format("PRAGMA user_version={}", kSchemaVersion));
+      // A number is never given twice, also after the newest events were forgotten.
+      SQLite::Statement last(database_,
+                             "SELECT max(coalesce((SELECT max(sequence) FROM events), 0), coalesce("
+                             "(SELECT CAST(value AS INTEGER) FROM vals WHERE name='last_sequence'), 0))");
+      last.executeStep();
+      next_ = static_cast<uint64_t>(last.getColumn(0).getInt64()) + 1;
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status Replay(const std::function<absl::Status(uint64_t, const std::string&,
+                                                       const std::string&)>& visit) override {
+    return Fenced(path_, [&]() -> absl::Status {
+      SQLite::Statement rows(database_, "SELECT sequence, key, event FROM events ORDER BY sequence");
+      while (rows.executeStep()) {
+        RETURN_IF_ERROR(visit(static_cast<uint64_t>(rows.getColumn(0).getInt64()),
+                              rows.getColumn(1).getString(), rows.getColumn(2).getString()));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  absl::StatusOr<std::string> Value(const std::string& name) override {
+    std::string value;
+    RETURN_IF_ERROR(Fenced(path_, [&]() -> absl::Status {
+      SQLite::Statement row(database_, "SELECT value FROM vals WHERE name=?");
+      row.bind(1, name);
+      if (row.executeStep()) {
+        value = row.getColumn(0).getString();
+      }
+      return absl::OkStatus();
+    }));
+    return value;
+  }
+
+  uint64_t next_sequence() const override { return next_; }
+
+  uint64_t Append(std::string key, std::string event) override {
+    const uint64_t sequence = next_++;
+    Queue({Change::kAppend, std::move(key), std::move(event), sequence});
+    return sequence;
+  }
+  void Put(std::string name, std::string value) override {
+    Queue({Change::kPut, std::move(name), std::move(value)});
+  }
+  void Forget(std::string key) override { Queue({Change::kForget, std::move(key), ""}); }
+
+  awaitable<absl::Status> Flush() override {
+    const uint64_t wanted = queued_;
+    while (done_ < wanted) {
+      co_await committed_.Wait();
+    }
+    // The failed group that held it, if it was not stored.
+    for (const auto& [first, last, status] : failures_) {
+      if (wanted >= first && wanted <= last) {
+        co_return status;
+      }
+    }
+    co_return absl::OkStatus();
+  }
+
+ private:
+  void Queue(Change change) {
+    pending_.push_back(std::move(change));
+    ++queued_;
+    if (!is_writing_) {
+      is_writing_ = true;
+      // After this turn of the loop: what else is decided in it joins the group.
+      asio::post(loop_, [this] { WriteGroup(); });
+    }
+  }
+
+  void WriteGroup() {
+    auto work = asio::make_work_guard(loop_);
+    asio::post(writer_, [this, work, group = std::exchange(pending_, {}), first = done_ + 1] {
+      absl::Status status = Commit(group);
+      asio::post(loop_, [this, status, first, size = group.size()] {
+        done_ += size;
+        if (!status.ok()) {
+          failures_.push_back({first, done_, status});
+          if (failures_.size() > 64) {
+            failures_.pop_front();
+          }
+        }
+        committed_.Notify();
+        if (pending_.empty()) {
+          is_writing_ = false;
+        } else {
+          WriteGroup();
+        }
+      });
+    });
+  }
+
+  // On the writer's thread; the only user of the database after the start.
+  absl::Status Commit(const std::vector<Change>& group) {
+    return Fenced(path_, [&]() -> absl::Status {
+      SQLite::Transaction transaction(database_);
+      uint64_t last = 0;
+      for (const Change& change : group) {
+        switch (change.kind) {
+          case Change::kAppend:
+            Run(insert_, "INSERT INTO events VALUES (?, ?, ?)", static_cast<int64_t>(change.sequence),
+                change.key, Blob{change.value});
+            last = change.sequence;
+            break;
+          case Change::kPut:
+            Run(put_, "INSERT OR REPLACE INTO vals VALUES (?, ?)", change.key, Blob{change.value});
+            break;
+          case Change::kForget:
+            Run(forget_, "DELETE FROM events WHERE key=?", change.key);
+            break;
+        }
+      }
+      if (last > 0) {
+        Run(put_, "INSERT OR REPLACE INTO vals VALUES (?, ?)", std::string("last_sequence"),
+            std::to_string(last));
+      }
+      transaction.commit();
+      return absl::OkStatus();
+    });
+  }
+
+  static void Bind(SQLite::Statement& statement, int index, int64_t value) {
+    statement.bind(index, value);
+  }
+  static void Bind(SQLite::Statement& statement, int index, const std::string& value) {
+    statement.bind(index, value);
+  }
+  struct Blob { const std::string& bytes; };
+  static void Bind(SQLite::Statement& statement, int index, const Blob& blob) {
+    statement.bind(index, blob.bytes.data(), static_cast<int>(blob.bytes.size()));
+  }
+  template <typename... Values>
+  void Run(std::unique_ptr<SQLite::Statement>& statement, const char* sql, const Values&... values) {
+    if (!statement) {
+      statement = std::make_unique<SQLite::Statement>(database_, sql);
+    }
+    statement->reset();
+    int index = 0;
+    (Bind(*statement, ++index, values), ...);
+    statement->exec();
+  }
+
+  Loop& loop_;
+  const std::string path_;
+  Signal committed_;
+  asio::thread_pool writer_;
+  SQLite::Database database_;
+  std::unique_ptr<SQLite::Statement> insert_, put_, forget_;
+
+  uint64_t next_ = 1;
+  std::vector<Change> pending_;
+  uint64_t queued_ = 0;  // changes ever queued
+  uint64_t done_ = 0;    // changes ever tried
+  bool is_writing_ = false;
+  struct Failure { uint64_t first, last; absl::Status status; };
+  std::deque<Failure> failures_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(Loop& loop, const std::string& path) {
+  std::unique_ptr<SqliteEventStore> store;
+  RETURN_IF_ERROR(Fenced(path, [&]() -> absl::Status {
+    store = std::make_unique<SqliteEventStore>(loop, path);
+    return store->Prepare();
+  }));
+  return std::unique_ptr<EventStore>(std::move(store));
+}
+
+}  // namespace sekisho

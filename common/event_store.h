@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A daemon's durable memory: one table of events in SQLite (WAL), written in groups so that durability
+// does not cost throughput, and a few named values that change in the same transaction.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/loop.h"
+#include "common/status.h"
+
+namespace sekisho {
+
+class EventStore {
+ public:
+  virtual ~EventStore() = default;
+
+  // Opens or makes the database.  FailedPrecondition if it was written by a newer version.
+  static absl::StatusOr<std::unique_ptr<EventStore>> Open(Loop& loop, const std::string& path);
+
+  // Every event in the order it was appended.  At start, before anything else.
+  virtual absl::Status Replay(
+      const std::function<absl::Status(uint64_t sequence, const std::string& key,
+                                       const std::string& event)>& visit) = 0;
+  // The value last put under `name`, or "".
+  virtual absl::StatusOr<std::string> Value(const std::string& name) = 0;
+
+  // The sequence number that the next Append will give.
+  virtual uint64_t next_sequence() const = 0;
+
+  // Queue a change; it is durable once Flush() has returned OK.  Changes reach the disk in this order.
+  virtual uint64_t Append(std::string key, std::string event) = 0;
+  virtual void Put(std::string name, std::string value) = 0;
+  virtual void Forget(std::string key) = 0;  // removes all events of this key
+
+  // Waits until all that was queued before this call is on disk.  After an error the store stays
+  // usable, but what was in the failed group is not stored.
+  virtual awaitable<absl::Status> Flush() = 0;
+};
+
+}  // namespace sekisho

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/event_store.h"
+
+#include <filesystem>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace sekisho {
+namespace {
+
+using ::testing::ElementsAre;
+
+class EventStoreTest : public ::testing::Test {
+ protected:
+  EventStoreTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "sekisho-store-XXXXXX";
+    directory_ = mkdtemp(pattern.data());
+  }
+  ~EventStoreTest() override { std::filesystem::remove_all(directory_); }
+
+  std::unique_ptr<EventStore> OpenStore() {
+    auto store = EventStore::Open(loop_, directory_ + "/events.db");
+    EXPECT_TRUE(store.ok()) << store.status();
+    return std::move(*store);
+  }
+  absl::Status Flush(EventStore& store) {
+    absl::Status result = absl::UnknownError("not finished");
+    co_spawn(loop_, [&]() -> awaitable<void> { result = co_await store.Flush(); }, detached);
+    loop_.restart();
+    loop_.run();
+    return result;
+  }
+  static std::vector<std::string> Events(EventStore& store) {
+    std::vector<std::string> events;
+    EXPECT_TRUE(store.Replay([&](uint64_t sequence, const std::string& key, const std::string& event) {
+                       events.push_back(std::to_string(sequence) + key + event);
+                       return absl::OkStatus();
+                     }).ok());
+    return events;
+  }
+
+  Loop loop_;
+  std::string directory_;
+};
+
+TEST_F(EventStoreTest, WhatWasFlushedIsThereAfterReopening) {
+  {
+    auto store = OpenStore();
+    store->Append("a", std::string("x\0y", 3));
+    store->Append("b", "2");
+    store->Put("position", "17");
+    ASSERT_TRUE(Flush(*store).ok());
+  }
+
+  auto store = OpenStore();
+
+  EXPECT_THAT(Events(*store), ElementsAre("1a" + std::string("x\0y", 3), "2b2"));
+  EXPECT_EQ(*store->Value("position"), "17");
+}
+
+TEST_F(EventStoreTest, ANumberIsNeverGivenTwice) {
+  {
+    auto store = OpenStore();
+    store->Append("a", "1");
+    store->Append("b", "2");
+    store->Forget("b");
+    ASSERT_TRUE(Flush(*store).ok());
+  }
+
+  auto store = OpenStore();
+
+  EXPECT_THAT(Events(*store), ElementsAre("1a1"));
+  EXPECT_EQ(store->Append("c", "3"), 3u);
+  ASSERT_TRUE(Flush(*store).ok());
+}
+
+TEST_F(EventStoreTest, ManyAppendsOfOneTurnAreOneFlush) {
+  auto store = OpenStore();
+  for (int i = 0; i < 1000; ++i) {
+    store->Append("k", std::to_string(i));
+  }
+
+  ASSERT_TRUE(Flush(*store).ok());
+
+  EXPECT_EQ(Events(*store).size(), 1000u);
+}
+
+TEST_F(EventStoreTest, AnUnusablePathIsAnErrorThatNamesIt) {
+  const auto store = EventStore::Open(loop_, directory_ + "/none/events.db");
+
+  EXPECT_THAT(store.status().ToString(), ::testing::HasSubstr("/none/events.db"));
+}
+
+}  // namespace
+}  // namespace sekisho

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/job_state.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <openssl/sha.h>
+
+namespace sekisho {
+namespace {
+
+using proto::JobEvent;
+using proto::JobState;
+using proto::JobStatus;
+
+proto::TaskStatus* TaskOf(JobStatus& status, int task) {
+  for (auto& known : *status.mutable_task()) {
+    if (known.task() == task) {
+      return &known;
+    }
+  }
+  auto* added = status.add_task();
+  added->set_task(task);
+  return added;
+}
+
+absl::Status CannotFollow(const JobEvent& event, const JobStatus& status, const char* what) {
+  return absl::FailedPreconditionError(fmt::format("event '{}' cannot follow state {} of job {}", what,
+                                                   StateName(status.state()), event.job_id()));
+}
+
+void FoldSubmitted(const JobEvent& event, JobStatus& status) {
+  const auto& submitted = event.submitted();
+  status.Clear();
+  status.set_job_id(event.job_id());
+  status.set_state(proto::UNSUBMITTED);
+  status.set_site(submitted.site());
+  status.set_subject(submitted.subject());
+  status.set_account(submitted.account());
+  status.set_request_id(submitted.request_id());
+  status.set_service(submitted.service());
+  status.set_rsl(submitted.rsl());
+  status.set_count(submitted.count());
+  status.set_executable(submitted.executable());
+  status.set_queue(submitted.queue());
+  status.set_submitted_ms(event.time_ms());
+}
+
+}  // namespace
+
+bool IsFinal(JobState state) {
+  return state == proto::DONE || state == proto::FAILED || state == proto::CANCELLED;
+}
+
+int GramState(JobState state) { return state == proto::CANCELLED ? proto::FAILED : state; }
+
+std::string StateName(JobState state) {
+  const std::string name = proto::JobState_Name(state);
+  return name.empty() ? "UNKNOWN" : name;
+}
+
+absl::Status Fold(const JobEvent& event, JobStatus& status) {
+  if (event.kind_case() == JobEvent::kSubmitted) {
+    if (!status.job_id().empty()) {
+      return CannotFollow(event, status, "submitted");
+    }
+    FoldSubmitted(event, status);
+    return absl::OkStatus();
+  }
+  if (status.job_id().empty() || IsFinal(status.state())) {
+    return CannotFollow(event, status, "any");
+  }
+
+  switch (event.kind_case()) {
+    case JobEvent::kQueued:
+      if (status.state() == proto::UNSUBMITTED) {
+        status.set_state(proto::PENDING);
+        status.clear_reason();
+      }
+      return absl::OkStatus();
+    case JobEvent::kWaiting:
+      status.set_reason(event.waiting().reason());
+      return absl::OkStatus();
+    case JobEvent::kAllocated:
+      status.set_resource(event.allocated().resource());
+      *status.mutable_placement() = event.allocated().placement();
+      status.clear_reason();
+      return absl::OkStatus();
+    case JobEvent::kTaskStarted: {
+      auto* task = TaskOf(status, event.task_started().task());
+      task->set_node(event.task_started().node());
+      if (status.state() == proto::PENDING || status.state() == proto::UNSUBMITTED ||
+          status.state() == proto::STAGE_IN) {
+        status.set_state(proto::ACTIVE);
+        status.set_started_ms(event.time_ms());
+        status.clear_reason();
+      }
+      return absl::OkStatus();
+    }
+    case JobEvent::kTaskExited: {
+      auto* task = TaskOf(status, event.task_exited().task());
+      task->set_ended(true);
+      *task->mutable_exit() = event.task_exited().exit();
+      return absl::OkStatus();
+    }
+    case JobEvent::kSuspended:
+      if (status.state() != proto::ACTIVE) {
+        return CannotFollow(event, status, "suspended");
+      }
+      status.set_state(proto::SUSPENDED);
+      return absl::OkStatus();
+    case JobEvent::kResumed:
+      if (status.state() != proto::SUSPENDED) {
+        return CannotFollow(event, status, "resumed");
+      }
+      status.set_state(proto::ACTIVE);
+      return absl::OkStatus();
+    case JobEvent::kCancelling:
+      status.set_cancelling(true);
+      status.set_reason(event.cancelling().reason());
+      return absl::OkStatus();
+    case JobEvent::kEnded: {
+      const auto& ended = event.ended();
+      if (!IsFinal(ended.state())) {
+        return CannotFollow(event, status, "ended");
+      }
+      status.set_state(ended.state());
+      status.set_gram_code(ended.gram_code());
+      status.set_reason(ended.reason());
+      status.set_remedy(ended.remedy());
+      if (ended.has_exit()) {
+        *status.mutable_exit() = ended.exit();
+      }
+      status.set_ended_ms(event.time_ms());
+      return absl::OkStatus();
+    }
+    default:
+      return absl::InvalidArgumentError(
+          fmt::format("event {} of job {} is of no known kind", event.sequence(), event.job_id()));
+  }
+}
+
+std::string JobIdFor(const std::string& site, const std::string& subject,
+                     const std::string& request_id) {
+  constexpr char kAlphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+  constexpr int kLength = 13;
+  std::string text;
+  for (const std::string& part : {site, subject, request_id}) {
+    text += fmt::format("{}:", part.size());  // so that no two triples give the same text
+    text += part;
+  }
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  std::string id;
+  for (int i = 0; i < kLength; ++i) {
+    const int bit = i * 5;
+    const unsigned window = (digest[bit / 8] << 8) | digest[bit / 8 + 1];
+    id += kAlphabet[(window >> (11 - bit % 8)) & 31];
+  }
+  return id;
+}
+
+bool IsJobId(const std::string& text) {
+  return text.size() == 13 && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '2' && c <= '7');
+         });
+}
+
+proto::Exit JobExit(const JobStatus& status) {
+  const proto::TaskStatus* first = nullptr;
+  for (const auto& task : status.task()) {
+    const bool is_bad = task.exit().code() != 0 || task.exit().signal() != 0;
+    if (task.ended() && is_bad && (first == nullptr || task.task() < first->task())) {
+      first = &task;
+    }
+  }
+  return first != nullptr ? first->exit() : proto::Exit();
+}
+
+}  // namespace sekisho

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/refusal.h"
+
+#include <gtest/gtest.h>
+
+namespace sekisho {
+namespace {
+
+TEST(Refusal, CodeReasonAndRemedySurviveTheWire) {
+  const auto refused = Refuse(absl::StatusCode::kPermissionDenied, 7, "not mapped", "ask the\nadministrator");
+
+  const auto received = FromGrpc(ToGrpc(refused));
+
+  EXPECT_EQ(received.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(GramCode(received), 7);
+  EXPECT_EQ(Message(received), "not mapped");
+  EXPECT_EQ(Remedy(received), "ask the\nadministrator");
+}
+
+TEST(Refusal, APlainErrorHasNoCodeAndNoRemedy) {
+  const auto received = FromGrpc(ToGrpc(absl::NotFoundError("gone")));
+
+  EXPECT_EQ(GramCode(received), 0);
+  EXPECT_EQ(Remedy(received), "");
+}
+
+}  // namespace
+}  // namespace sekisho
