@@ -42,22 +42,11 @@ std::string Message(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());
 }
 
-grpc::Status ToGrpc(const absl::Status& status) {
-  if (status.ok()) {
-    return grpc::Status::OK;
-  }
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), Message(status), PayloadOf(status));
-}
+std::string RefusalPayload(const absl::Status& status) { return PayloadOf(status); }
 
-absl::Status FromGrpc(const grpc::Status& status) {
-  if (status.ok()) {
-    return absl::OkStatus();
-  }
-  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-  if (!status.error_details().empty()) {
-    result.SetPayload(kPayload, absl::Cord(status.error_details()));
-  }
-  return result;
+absl::Status WithRefusalPayload(absl::Status status, const std::string& payload) {
+  status.SetPayload(kPayload, absl::Cord(payload));
+  return status;
 }
 
 }  // namespace sekisho

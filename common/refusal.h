@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include <grpcpp/support/status.h>
-
 #include "common/status.h"
 
 namespace sekisho {
@@ -19,8 +17,8 @@ int GramCode(const absl::Status& status);           // 0 if it carries none
 std::string Remedy(const absl::Status& status);     // "" if it carries none
 std::string Message(const absl::Status& status);
 
-// The one conversion to and from gRPC; codes are equal, code, reason and remedy survive.
-grpc::Status ToGrpc(const absl::Status& status);
-absl::Status FromGrpc(const grpc::Status& status);
+// Code and remedy as they travel beside a message: "<gram code>\n<remedy>", "" if there are none.
+std::string RefusalPayload(const absl::Status& status);
+absl::Status WithRefusalPayload(absl::Status status, const std::string& payload);
 
 }  // namespace sekisho

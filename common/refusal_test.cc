@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/refusal.h"
+#include "common/rpc_status.h"
 
 #include <gtest/gtest.h>
 

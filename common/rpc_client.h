@@ -13,7 +13,7 @@
 #include <grpcpp/support/client_callback.h>
 
 #include "common/loop.h"
-#include "common/refusal.h"
+#include "common/rpc_status.h"
 
 namespace sekisho::rpc {
 

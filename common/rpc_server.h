@@ -14,7 +14,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "common/loop.h"
-#include "common/refusal.h"
+#include "common/rpc_status.h"
 
 namespace sekisho::rpc {
 
