@@ -92,7 +92,7 @@ constexpr Attribute kAttributes[] = {
     {"email_on_termination", kLrm, kSubmit, kLater, kShape, kBad, kSlurm},
     {"email_on_suspend", kLrm, kSubmit, kNever, kShape, kBad, kOther},
     {"parallel_environment", kLrm, kSubmit, kNever, kShape, kBad, kOther},
-    {"mpi_type", kLrm, kSubmit, kLater, kShape, kBad, kSlurm},
+    {"mpi_type", kLrm, kSubmit, kYes, kShape, kBad},
     {"job_dependency", kLrm, kSubmit, kLater, kShape, kBad, kSlurm},
 
     {"resourceManagerContact", kPart, kInPart, kYes, kShape, gram::BAD_GATEKEEPER_CONTACT},

@@ -154,6 +154,7 @@ TEST(Describe, AnswersAWrongShapeAndABadValueWithTheirOwnNumbers) {
       {"(memory=(1))", gram::RSL_SCHEDULER_SPECIFIC},
       {"(memory>=lots)", gram::INVALID_SCHEDULER_SPECIFIC},
       {"(arch>x86_64)", gram::RSL_SCHEDULER_SPECIFIC},
+      {"(mpi_type=pvm)", gram::INVALID_SCHEDULER_SPECIFIC},
       {"(umask=8)", gram::INVALID_SCHEDULER_SPECIFIC},
       {"(umask=1000)", gram::INVALID_SCHEDULER_SPECIFIC},
   };
@@ -223,12 +224,13 @@ TEST(Describe, ReadsConditionsOnTheNodesWithOperators) {
       "(resource=alpha beta)(ARCH!=sparc)(memory>=4096)(memory<9000)(clock>500)(exclusive=yes)");
 
   ASSERT_EQ(job.conditions.size(), 5u);
-  EXPECT_TRUE(SatisfiesText(job.conditions[0], "beta"));
+  EXPECT_EQ(job.conditions[0].attribute, "resource");
+  EXPECT_THAT(job.conditions[0].values, testing::ElementsAre("alpha", "beta"));
   EXPECT_EQ(job.conditions[1].attribute, "arch");
-  EXPECT_FALSE(SatisfiesText(job.conditions[1], "sparc"));
-  EXPECT_TRUE(SatisfiesNumber(job.conditions[2], 4096));
-  EXPECT_FALSE(SatisfiesNumber(job.conditions[3], 9000));
-  EXPECT_FALSE(SatisfiesNumber(job.conditions[4], 500));
+  EXPECT_EQ(job.conditions[1].op, Operator::kNotEqual);
+  EXPECT_EQ(job.conditions[2].op, Operator::kGreaterEqual);
+  EXPECT_EQ(job.conditions[3].op, Operator::kLess);
+  EXPECT_THAT(job.conditions[4].values, testing::ElementsAre("500"));
   EXPECT_TRUE(job.is_exclusive);
 }
 
@@ -330,8 +332,8 @@ TEST(Describe, KnowsWhereEveryAttributeOfTheTableGoes) {
     }
 
     bool is_accepted = false;
-    for (std::string_view value :
-         {"1", "0", "yes", "(a b)", "text", "mpi", "collective", "no-barrier", "independent"}) {
+    for (std::string_view value : {"1", "0", "yes", "(a b)", "text", "mpi", "mpich", "collective",
+                                   "no-barrier", "independent"}) {
       is_accepted |=
           ParseAndDescribeParts(fmt::format(fmt::runtime(around), attribute.name, value), {}).ok();
     }

@@ -93,6 +93,16 @@ Failure SetJobType(const RelationReader& reader, JobDescription& job) {
   return std::nullopt;
 }
 
+Failure SetMpiType(const RelationReader& reader, JobDescription& job) {
+  constexpr std::string_view kChoices[] = {"mpich", "openmpi"};
+  size_t chosen = 0;
+  if (Failure failure = reader.Choice(kChoices, chosen)) {
+    return failure;
+  }
+  job.mpi_type = kChoices[chosen];
+  return std::nullopt;
+}
+
 Failure SetStartType(const RelationReader& reader, JobDescription& job) {
   constexpr std::string_view kChoices[] = {"strict-barrier", "loose-barrier", "no-barrier"};
   size_t chosen = 0;
@@ -230,7 +240,7 @@ constexpr struct {
     {"email_on_termination", CheckYesNo},
     {"email_on_suspend", CheckYesNo},
     {"parallel_environment", CheckText},
-    {"mpi_type", CheckText},
+    {"mpi_type", SetMpiType},
     {"job_dependency", CheckText},
     {"resourceManagerContact",
      [](const RelationReader& r, JobDescription& job) { return r.Text(job.part->contact); }},

@@ -67,7 +67,8 @@ class Globusrun : public testing::Test {
  protected:
   void SetUp() override {
     if (RunCommand({"sh", "-c",
-             "command -v globusrun && command -v grid-proxy-init && command -v openssl"}) != 0) {
+                    "command -v globusrun && command -v grid-proxy-init && command -v openssl"}) !=
+        0) {
       GTEST_SKIP() << "needs globus-gram-client-tools, globus-proxy-utils and openssl";
     }
     std::string pattern =

@@ -11,7 +11,6 @@
 
 #include "rsl/ast.h"
 #include "rsl/attributes.h"
-#include "rsl/condition.h"
 #include "rsl/error.h"
 #include "rsl/evaluator.h"
 
@@ -45,6 +44,14 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
+// (memory >= 4096), (arch = x86_64 aarch64), (tags != slow): a relation that a job's nodes must
+// satisfy. The allocator says what it means there; here its shape is checked.
+struct Condition {
+  std::string attribute;  // resource, arch, os, node, memory, clock or tags
+  Operator op = Operator::kEqual;
+  std::vector<std::string> values;  // one or more; one whole number for memory and clock
+};
+
 enum class StartType { kStrictBarrier, kLooseBarrier, kNoBarrier };
 enum class CommsType { kBlockingJoin, kIndependent };
 
@@ -74,6 +81,7 @@ struct JobDescription {
   std::vector<Destination> standard_error;
 
   JobType job_type = JobType::kMultiple;
+  std::string mpi_type;  // mpich or openmpi; empty: the site's choice
   std::int64_t count = 1;
   std::optional<std::int64_t> host_count;
   std::vector<Condition> conditions;          // of the nodes; all must hold
