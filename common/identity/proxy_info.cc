@@ -113,11 +113,6 @@ std::optional<Refusal> JudgeShape(const X509& proxy, const X509& signer) {
         fmt::format("{} signed the proxy {} although its keyUsage lacks digitalSignature",
                     signer_subject, subject)};
   }
-  if (NotAfter(proxy) < NotBefore(proxy)) {
-    return Refusal{Reason::kProxyLifeInverted,
-                   fmt::format("the proxy {} ends at {}, before it begins at {}", subject,
-                               FormatTime(NotAfter(proxy)), FormatTime(NotBefore(proxy)))};
-  }
   return std::nullopt;
 }
 

@@ -66,7 +66,6 @@ constexpr Entry kEntries[] = {
     {Reason::kProxyPolicyForbidden, "proxy-policy-forbidden", kNewProxy},
     {Reason::kProxyPathLength, "proxy-path-length",
      "allow longer chains: sekisho proxy init --path-length N"},
-    {Reason::kProxyLifeInverted, "proxy-life-inverted", kNewProxy},
     {Reason::kLegacyProxy, "legacy-proxy",
      "make an RFC 3820 proxy: sekisho proxy init, or grid-proxy-init -rfc"},
     {Reason::kDraftProxy, "draft-proxy",

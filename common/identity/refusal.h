@@ -52,7 +52,6 @@ enum class Reason {
   kProxyPolicyLanguage,
   kProxyPolicyForbidden,
   kProxyPathLength,
-  kProxyLifeInverted,
   kLegacyProxy,
   kDraftProxy,
   kSignerMayNotSign,

@@ -209,7 +209,7 @@ Credential MakeProxy(const Credential& signer, const ProxyShape& shape) {
   }
   X509Ptr proxy = Unsigned(subject, issuer, key.get(), shape.not_before, shape.not_after);
   if (shape.has_info) {
-    AddRaw(proxy.get(), "1.3.6.1.5.5.7.1.14", shape.is_critical,
+    AddRaw(proxy.get(), shape.info_oid.c_str(), shape.is_critical,
            shape.info_der.empty() ? InfoDer(shape) : shape.info_der);
   }
   for (const Extension& extension : shape.certificate.extensions) {

@@ -57,6 +57,7 @@ struct ProxyShape {
   bool is_critical = true;
   bool has_info = true;
   std::string info_der;               // instead of the fields above
+  std::string info_oid = "1.3.6.1.5.5.7.1.14";
   std::string common_name = "12345";  // one more RDN behind the signer's subject
   std::string subject;                // instead of the derived one
   CertificateOptions certificate;     // extensions, key, digest, issuer; its times are not used
