@@ -33,7 +33,9 @@ struct World {
   Chain chain;
   Purpose purpose = Purpose::kClient;
 
-  Credential User(const CertificateOptions& options = {}) const { return ca.IssueUser(kUser, options); }
+  Credential User(const CertificateOptions& options = {}) const {
+    return ca.IssueUser(kUser, options);
+  }
   void Present(const Credential& credential) { chain = Share(credential.chain); }
   void Trust(const std::string& crl = "", const std::string& policy = "") const {
     ca.Install(trust.path(), crl, policy);
@@ -321,7 +323,8 @@ std::vector<Row> ProxyRows() {
          w.Present(MakeProxy(w.ca.credential()));
          w.Trust();
        }},
-      OneProxy(Reason::kProxySubject, [](ProxyShape& s) { s.subject = "/C=JP/O=Test/CN=Hanako/CN=1"; }),
+      OneProxy(Reason::kProxySubject,
+               [](ProxyShape& s) { s.subject = "/C=JP/O=Test/CN=Hanako/CN=1"; }),
       OneProxy(Reason::kProxyIsAuthority,
                [](ProxyShape& s) { s = ProxyWith(NID_basic_constraints, "critical,CA:TRUE"); }),
       OneProxy(Reason::kProxyAlternativeName,
@@ -329,7 +332,8 @@ std::vector<Row> ProxyRows() {
       OneProxy(Reason::kProxyInfoNotCritical, [](ProxyShape& s) { s.is_critical = false; }),
       OneProxy(Reason::kProxyInfoMalformed,
                [](ProxyShape& s) { s.info_der = std::string("\x05\x00", 2); }),
-      OneProxy(Reason::kProxyPolicyLanguage, [](ProxyShape& s) { s.language = "1.3.6.1.5.5.7.21.0"; }),
+      OneProxy(Reason::kProxyPolicyLanguage,
+               [](ProxyShape& s) { s.language = "1.3.6.1.5.5.7.21.0"; }),
       OneProxy(Reason::kProxyPolicyForbidden, [](ProxyShape& s) { s.policy = "may do anything"; }),
       {Reason::kProxyPathLength,
        [](World& w) {
