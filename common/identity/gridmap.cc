@@ -187,6 +187,11 @@ absl::StatusOr<std::string> Gridmap::Lookup(std::string_view subject,
   return *account;
 }
 
+std::vector<std::string> Gridmap::Accounts(std::string_view subject) const {
+  const auto found = lines_.find(NormalizeDn(subject));
+  return found == lines_.end() ? std::vector<std::string>() : found->second.accounts;
+}
+
 std::string DefaultGridmapPath() {
   if (const char* set = std::getenv("GRIDMAP"); set != nullptr && *set != '\0') {
     return set;

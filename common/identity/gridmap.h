@@ -37,6 +37,9 @@ class Gridmap {
   // `wanted` if the subject may use it; empty means the default.
   absl::StatusOr<std::string> Lookup(std::string_view subject, std::string_view wanted) const;
 
+  // All that the line lists, the default first; empty if the subject is not mapped.
+  std::vector<std::string> Accounts(std::string_view subject) const;
+
   size_t size() const { return lines_.size(); }
 
  private:

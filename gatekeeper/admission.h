@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which connections stay open: docs/operations/gatekeeper.md, "Limits".  Pure: no clock, no sockets.
+// A connection is unfinished until a call on it has been authenticated.  When unfinished ones are too
+// many the oldest goes, not the newest: a good client finishes within milliseconds, so it gets in however
+// many others hang.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sekisho::gatekeeper {
+
+class Admission {
+ public:
+  using Id = uint64_t;
+  using Time = std::chrono::steady_clock::time_point;
+
+  struct Limits {
+    size_t unfinished = 1024;
+    size_t per_peer = 1024;  // open connections of one peer, finished or not
+    std::chrono::milliseconds handshake{10'000};
+  };
+  struct Arrival {
+    std::optional<Id> admitted;  // none: refuse it
+    std::optional<Id> evicted;   // close this one, it is out of the table already
+  };
+
+  explicit Admission(Limits limits) : limits_(limits) {}
+
+  Arrival Arrive(const std::string& peer, Time now);
+  // A call on it was authenticated; no-op for connections already gone.
+  void Finish(Id id);
+  void Leave(Id id);
+  // Unfinished connections whose time is up, taken out of the table.
+  std::vector<Id> Expire(Time now);
+  std::optional<Id> EvictOldest();
+  std::optional<Time> NextDeadline() const;
+
+  size_t unfinished() const { return unfinished_.size(); }
+  size_t open() const { return connections_.size(); }
+
+ private:
+  struct Connection {
+    std::string peer;
+    Time deadline;
+    bool is_finished = false;
+  };
+  struct Peer {
+    size_t open = 0;
+    std::set<Id> unfinished;
+  };
+
+  const Limits limits_;
+  Id next_ = 1;
+  std::map<Id, Connection> connections_;
+  std::map<std::string, Peer> peers_;
+  std::set<Id> unfinished_;  // ids grow with time: the first is the oldest
+};
+
+}  // namespace sekisho::gatekeeper

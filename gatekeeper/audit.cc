@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gatekeeper/audit.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace sekisho::gatekeeper {
+namespace {
+
+constexpr size_t kValueBytesMax = 1024;
+
+std::string Quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const unsigned char c : text.substr(0, kValueBytesMax)) {
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += static_cast<char>(c);
+    } else if (c < 0x20 || c >= 0x7f) {
+      quoted += fmt::format("\\x{:02X}", c);
+    } else {
+      quoted += static_cast<char>(c);
+    }
+  }
+  return quoted + (text.size() > kValueBytesMax ? "...\"" : "\"");
+}
+
+std::string TimeText(std::chrono::system_clock::time_point time) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<time_t>(ms / 1000)),
+                     ms % 1000);
+}
+
+}  // namespace
+
+std::string AuditLine(const AuditRecord& record) {
+  std::string line = fmt::format(
+      "{} peer={} subject={} account={} service={} method={} status={} in={} out={} ms={}",
+      TimeText(record.time), Quoted(record.peer), Quoted(record.subject), Quoted(record.account),
+      Quoted(record.service), Quoted(record.method), record.status, record.bytes_in, record.bytes_out,
+      record.took.count());
+  if (!record.reason.empty()) {
+    line += " reason=" + Quoted(record.reason);
+  }
+  return line;
+}
+
+AuditLog::~AuditLog() {
+  if (fd_ > 2) {
+    close(fd_);
+  }
+}
+
+absl::Status AuditLog::Open() {
+  const int fd = path_ == "-" ? STDERR_FILENO
+                              : open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+  if (fd < 0) {
+    return absl::FailedPreconditionError(
+        fmt::format("audit log {}: {}", path_, std::strerror(errno)));
+  }
+  if (fd_ > 2) {
+    close(fd_);
+  }
+  fd_ = fd;
+  return absl::OkStatus();
+}
+
+absl::Status AuditLog::Write(const AuditRecord& record) {
+  const std::string line = AuditLine(record) + "\n";
+  if (write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    return absl::UnavailableError(fmt::format("audit log {}: {}", path_, std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sekisho::gatekeeper

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gatekeeper/audit.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sekisho::gatekeeper {
+namespace {
+
+AuditRecord Record() {
+  AuditRecord record;
+  record.time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1'000'000'000'123));
+  record.peer = "ipv4:192.0.2.7:40000";
+  record.subject = "/O=Grid/CN=Alice";
+  record.account = "alice";
+  record.service = "jobmanager";
+  record.method = "/sekisho.proto.JobService/Run";
+  record.status = "OK";
+  record.bytes_in = 120;
+  record.bytes_out = 99;
+  record.took = std::chrono::milliseconds(12);
+  return record;
+}
+
+TEST(Audit, SaysWhoDidWhatInOneLine) {
+  EXPECT_EQ(AuditLine(Record()),
+            "2001-09-09T01:46:40.123Z peer=\"ipv4:192.0.2.7:40000\" subject=\"/O=Grid/CN=Alice\" "
+            "account=\"alice\" service=\"jobmanager\" method=\"/sekisho.proto.JobService/Run\" status=OK "
+            "in=120 out=99 ms=12");
+}
+
+TEST(Audit, CannotBeMadeToSpeakInAnothersName) {
+  for (int byte = 0; byte < 256; ++byte) {
+    AuditRecord record = Record();
+    record.subject = record.service = record.method = record.reason =
+        std::string("x") + static_cast<char>(byte) + "\" account=\"root\n2001 forged";
+
+    const std::string line = AuditLine(record);
+
+    EXPECT_TRUE(std::all_of(line.begin(), line.end(), [](unsigned char c) { return c >= 32 && c < 127; }));
+    EXPECT_THAT(line, testing::HasSubstr("\\\" account=\\\"root\\x0A2001 forged\" account=\"alice\""));
+  }
+}
+
+TEST(Audit, CutsLongValues) {
+  AuditRecord record = Record();
+  record.method = std::string(1 << 20, 'm');
+
+  EXPECT_LT(AuditLine(record).size(), 2048u);
+}
+
+TEST(Audit, AppendsAndFollowsRotation) {
+  char directory[] = "/tmp/sekisho-audit-XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const std::string path = std::string(directory) + "/audit.log";
+  AuditLog log(path);
+  ASSERT_TRUE(log.Open().ok());
+  ASSERT_TRUE(log.Write(Record()).ok());
+
+  std::filesystem::rename(path, path + ".1");
+  ASSERT_TRUE(log.Open().ok());
+  ASSERT_TRUE(log.Write(Record()).ok());
+
+  for (const std::string& name : {path, path + ".1"}) {
+    std::ifstream file(name);
+    std::string line;
+    std::getline(file, line);
+    EXPECT_EQ(line, AuditLine(Record()));
+  }
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace sekisho::gatekeeper

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who calls: the peer's certificate chain judged against the trust directory, and the accounts that the
+// grid-mapfile has for it.  Both are read again when they change on disk, or on Reload().
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <grpcpp/server_context.h>
+
+#include "common/identity/gridmap.h"
+#include "common/status.h"
+#include "common/tls/peer_verifier.h"
+#include "gatekeeper/policy.h"
+
+namespace sekisho::gatekeeper {
+
+class Callers {
+ public:
+  Callers(std::string map_path, std::string trust_path)
+      : map_path_(std::move(map_path)), trust_path_(std::move(trust_path)) {}
+
+  // What cannot be read is an error only the first time; later the last good version stays in force.
+  absl::Status Reload();
+
+  absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void ReloadIfChanged();
+
+  const std::string map_path_;
+  const std::string trust_path_;
+  std::optional<identity::Gridmap> map_;
+  std::optional<tls::PeerVerifier> verifier_;
+  int64_t map_version_ = 0;
+  int64_t trust_version_ = 0;
+  Clock::time_point looked_{};
+};
+
+}  // namespace sekisho::gatekeeper

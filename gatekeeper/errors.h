@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every refusal of the gatekeeper that a user can meet: docs/operations/gatekeeper.md, "What users see".
+// Each carries GRAM's error number and a remedy.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/refusal.h"
+
+namespace sekisho::gatekeeper::errors {
+
+// GRAM's numbers, as far as a front door meets them.
+enum Gram {
+  kAuthorization = 7,
+  kGatekeeperMisconfigured = 47,
+  kContactingJobManager = 79,
+  kServiceNotFound = 93,
+};
+
+inline absl::Status NotAuthenticated(const absl::Status& why) {
+  const absl::StatusCode code = why.code() == absl::StatusCode::kPermissionDenied
+                                    ? absl::StatusCode::kPermissionDenied
+                                    : absl::StatusCode::kUnauthenticated;
+  return Refuse(code, kAuthorization, "the gatekeeper refuses the credential: " + Message(why),
+                Remedy(why).empty() ? "check it with 'sekisho proxy info', or make a new proxy with "
+                                      "'sekisho proxy init'"
+                                    : Remedy(why));
+}
+
+inline absl::Status LimitedProxy(const std::string& subject, const std::string& service) {
+  return Refuse(absl::StatusCode::kPermissionDenied, kAuthorization,
+                fmt::format("service '{}' does not accept limited proxies, and \"{}\" came with one",
+                            service, subject),
+                "use a full proxy: 'sekisho proxy init'");
+}
+
+inline absl::Status Unmapped(const std::string& subject, const std::string& site,
+                             const std::string& map_file, const std::string& ask) {
+  return Refuse(
+      absl::StatusCode::kPermissionDenied, kAuthorization,
+      fmt::format("site {} has no account for \"{}\": not in its {}", site, subject, map_file),
+      fmt::format("ask {} to add the line: \"{}\" ACCOUNT", ask, subject));
+}
+
+inline absl::Status OtherAccount(const std::string& subject, const std::string& asked,
+                                 const std::vector<std::string>& mapped) {
+  return Refuse(absl::StatusCode::kPermissionDenied, kAuthorization,
+                fmt::format("\"{}\" may not use account '{}'", subject, asked),
+                fmt::format("ask for one of: {}", fmt::join(mapped, ", ")));
+}
+
+inline absl::Status NoSuchService(const std::string& name, const std::vector<std::string>& known) {
+  return Refuse(absl::StatusCode::kNotFound, kServiceNotFound,
+                fmt::format("there is no service '{}' here", name),
+                fmt::format("use one of: {}", fmt::join(known, ", ")));
+}
+
+inline absl::Status TooManyCalls(const std::string& address, int limit) {
+  return Refuse(absl::StatusCode::kResourceExhausted, 0,
+                fmt::format("{} calls from {} are in progress, and that is the limit", limit, address),
+                "let some of them end, or ask the site to raise limits.calls_per_peer");
+}
+
+inline absl::Status BadAccount(const std::string& account, const std::string& why) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, kGatekeeperMisconfigured,
+                fmt::format("the gatekeeper cannot use account '{}': {}", account, why),
+                "tell the site's administrator: its grid-mapfile names an account that cannot be used");
+}
+
+inline absl::Status CannotStart(const std::string& account, const std::string& why) {
+  return Refuse(absl::StatusCode::kUnavailable, kGatekeeperMisconfigured,
+                fmt::format("the jobmanager of '{}' does not start: {}", account, why),
+                "tell the site's administrator; the gatekeeper's log says more");
+}
+
+inline absl::Status JobManagerLost(const std::string& account) {
+  return Refuse(absl::StatusCode::kUnavailable, kContactingJobManager,
+                fmt::format("the jobmanager of '{}' went away during the call; it is being restarted",
+                            account),
+                "ask again: jobs are not affected, and a repeated submit does no harm");
+}
+
+inline absl::Status Stopping() {
+  return Refuse(absl::StatusCode::kUnavailable, kContactingJobManager, "the gatekeeper is stopping",
+                "ask again in a moment: jobs are not affected");
+}
+
+}  // namespace sekisho::gatekeeper::errors

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gatekeeper/jobmanagers.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include <asio/buffer.hpp>
+#include <asio/local/stream_protocol.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+#include <openssl/rand.h>
+#include <sys/wait.h>
+
+#include "common/log.h"
+#include "gatekeeper/errors.h"
+
+namespace sekisho::gatekeeper {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kFailuresMax = 6;            // in a row, then it waits to be asked for
+constexpr seconds kHealthyAfter{60};       // up for so long: earlier failures are forgotten
+constexpr seconds kTermGrace{5};           // between SIGTERM and SIGKILL
+constexpr int kMessageBytesMax = 4 << 20;
+
+std::string NewToken() {
+  std::array<unsigned char, 32> bytes;
+  CHECK(RAND_bytes(bytes.data(), bytes.size()) == 1);
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
+std::string Ended(int status) {
+  if (WIFSIGNALED(status)) {
+    return fmt::format("killed by signal {}", WTERMSIG(status));
+  }
+  switch (const int code = WEXITSTATUS(status)) {
+    case 122:
+      return "the account's user or groups could not be set";
+    case 126:
+      return "the program cannot be executed";
+    case 127:
+      return "there is no such program";
+    default:
+      return fmt::format("it exited with code {}", code);
+  }
+}
+
+std::shared_ptr<grpc::Channel> Dial(const std::string& socket) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  auto channel = grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
+  channel->GetState(/*try_to_connect=*/true);
+  return channel;
+}
+
+}  // namespace
+
+struct JobManagers::Manager {
+  Manager(Loop& loop, std::string name)
+      : account(std::move(name)), changed(loop), control(loop), ended(loop) {}
+
+  enum class State { kStopped, kStarting, kReady, kWaiting };
+
+  const std::string account;
+  State state = State::kStopped;
+  Signal changed;
+  pid_t pid = -1;
+  asio::local::stream_protocol::socket control;
+  asio::posix::stream_descriptor ended;
+  std::string token;
+  std::shared_ptr<grpc::Channel> channel;
+  absl::Status failure;  // of the last start
+  uint64_t attempts = 0;
+  int failures = 0;
+  Clock::time_point next_start{};
+};
+
+milliseconds BackOff(int failures) {
+  return failures <= 0 ? milliseconds(0)
+                       : std::min(milliseconds(30'000), milliseconds(100) * (1 << std::min(failures - 1, 12)));
+}
+
+JobManagers::JobManagers(Loop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
+JobManagers::~JobManagers() = default;
+
+std::string JobManagers::TokenOf(const std::string& account) const {
+  const auto found = managers_.find(account);
+  return found == managers_.end() ? "" : found->second->token;
+}
+
+awaitable<absl::StatusOr<std::shared_ptr<grpc::Channel>>> JobManagers::Get(std::string account) {
+  auto& entry = managers_[account];
+  if (!entry) {
+    entry = std::make_shared<Manager>(loop_, account);
+  }
+  const auto manager = entry;
+  const uint64_t seen = manager->attempts;
+  const auto deadline = Clock::now() + options_.start_timeout;
+
+  while (!is_stopping_) {
+    if (manager->state == Manager::State::kReady) {
+      co_return manager->channel;
+    }
+    // A start failed: this call's own, or an earlier one that is not repeated soon.
+    const bool is_far = manager->next_start > Clock::now() + seconds(2);
+    if (!manager->failure.ok() && (manager->attempts > seen || is_far)) {
+      co_return manager->failure;
+    }
+    if (manager->state == Manager::State::kStopped) {
+      manager->state = Manager::State::kWaiting;
+      co_spawn(loop_, Keep(manager), detached);
+    }
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0) {
+      co_return errors::CannotStart(account, "it is not ready in time");
+    }
+    co_await manager->changed.WaitFor(left);
+  }
+  co_return errors::Stopping();
+}
+
+awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
+  while (!is_stopping_ && manager->failures < kFailuresMax) {
+    if (const auto wait = manager->next_start - Clock::now(); wait.count() > 0) {
+      co_await Sleep(loop_, std::chrono::ceil<milliseconds>(wait));
+      continue;
+    }
+    manager->state = Manager::State::kStarting;
+    const auto begun = Clock::now();
+    manager->failure = co_await Start(manager);
+    ++manager->attempts;
+    const bool is_up = manager->failure.ok() && !is_stopping_;
+    if (is_up) {
+      spdlog::info("jobmanager ready account={} pid={} ms={}", manager->account, manager->pid,
+                   std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count());
+      manager->state = Manager::State::kReady;
+      manager->changed.Notify();
+    }
+    const std::string why = co_await End(manager, is_up);
+    if (!manager->failure.ok()) {
+      if (!why.empty()) {
+        manager->failure = errors::CannotStart(manager->account, why);
+      }
+      spdlog::error("jobmanager does not start account={}: {}", manager->account,
+                    Message(manager->failure));
+    } else if (!is_stopping_) {
+      spdlog::warn("jobmanager ended account={}: {}", manager->account, why);
+    }
+    manager->channel.reset();
+    manager->failures = is_up && Clock::now() - begun > kHealthyAfter ? 1 : manager->failures + 1;
+    manager->next_start = Clock::now() + BackOff(manager->failures);
+    manager->state = Manager::State::kWaiting;
+    manager->changed.Notify();
+  }
+  manager->failures = kFailuresMax - 1;  // asked for again: one start at a time
+  manager->state = Manager::State::kStopped;
+  manager->changed.Notify();
+}
+
+awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
+  CO_ASSIGN_OR_RETURN(const Account account, FindAccount(manager->account));
+  CO_ASSIGN_OR_RETURN(const std::string run, AccountDirectory(options_.run_directory, account));
+  CO_ASSIGN_OR_RETURN(const std::string state, AccountDirectory(options_.state_directory, account));
+  const std::string socket = run + "/socket";
+  CO_ASSIGN_OR_RETURN(const Child child,
+                      Launch(account, {options_.program, "--account", account.name, "--socket", socket,
+                                       "--state", state, "--config", options_.config, "--control", "3"}));
+  manager->pid = child.pid;
+  manager->control.assign(asio::local::stream_protocol(), child.control_fd);
+  manager->ended.assign(child.pid_fd);
+  manager->token = NewToken();
+
+  // A jobmanager that hangs is ended when its time is up, which ends the wait below.
+  asio::steady_timer timeout(loop_, options_.start_timeout);
+  timeout.async_wait([pid = child.pid](const std::error_code& error) {
+    if (!error) {
+      kill(pid, SIGKILL);
+    }
+  });
+  CO_RETURN_IF_ERROR(co_await HandOver(manager));
+  manager->channel = Dial(socket);
+  co_return absl::OkStatus();
+}
+
+awaitable<absl::Status> JobManagers::HandOver(std::shared_ptr<Manager> manager) {
+  const auto failed = errors::CannotStart(manager->account, "it ended before it was ready");
+  char byte = 0;
+  auto [asked, asked_bytes] = co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
+  if (asked || byte != 'k') {
+    co_return failed;
+  }
+  proto::Handover handover = options_.handover;
+  handover.set_token(manager->token);
+  const std::string body = handover.SerializeAsString();
+  std::string message;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    message += static_cast<char>(body.size() >> shift);
+  }
+  message += body;
+  auto [sent, sent_bytes] = co_await asio::async_write(manager->control, asio::buffer(message), kAsTuple);
+  if (sent) {
+    co_return failed;
+  }
+  auto [ready, ready_bytes] = co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
+  co_return ready || byte != 'r' ? failed : absl::OkStatus();
+}
+
+// Waits for the end of the process (asks for it first, unless it `is_wanted`) and says how it ended.
+awaitable<std::string> JobManagers::End(std::shared_ptr<Manager> manager, bool is_wanted) {
+  if (manager->pid < 0) {
+    co_return "";
+  }
+  asio::steady_timer kill_later(loop_);
+  if (!is_wanted) {
+    kill(manager->pid, SIGTERM);
+    kill_later.expires_after(kTermGrace);
+    kill_later.async_wait([pid = manager->pid](const std::error_code& error) {
+      if (!error) {
+        kill(pid, SIGKILL);
+      }
+    });
+  }
+  co_await manager->ended.async_wait(asio::posix::stream_descriptor::wait_read, kAsTuple);
+  int status = 0;
+  waitpid(manager->pid, &status, 0);
+  std::error_code ignored;
+  manager->ended.close(ignored);
+  manager->control.close(ignored);
+  manager->pid = -1;
+  co_return Ended(status);
+}
+
+awaitable<void> JobManagers::Stop() {
+  is_stopping_ = true;
+  for (const auto& [account, manager] : managers_) {
+    if (manager->pid > 0) {
+      kill(manager->pid, SIGTERM);
+    }
+    manager->changed.Notify();
+  }
+  const auto give_up = Clock::now() + kTermGrace;
+  for (const auto& [account, manager] : managers_) {
+    while (manager->pid > 0) {
+      const auto left = std::chrono::ceil<milliseconds>(give_up - Clock::now());
+      if (left.count() <= 0) {
+        kill(manager->pid, SIGKILL);
+      }
+      co_await manager->changed.WaitFor(std::max(left, milliseconds(100)));
+    }
+  }
+}
+
+}  // namespace sekisho::gatekeeper

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The accounts' jobmanagers: one process each, started when first needed, restarted when it dies.
+// docs/operations/gatekeeper.md, "Jobmanagers".
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <grpcpp/channel.h>
+
+#include "common/loop.h"
+#include "common/status.h"
+#include "gatekeeper/launch.h"
+#include "proto/handover.pb.h"
+
+namespace sekisho::gatekeeper {
+
+class JobManagers {
+ public:
+  struct Options {
+    std::string program;
+    std::string config;
+    std::string run_directory;
+    std::string state_directory;
+    std::chrono::milliseconds start_timeout{10'000};
+    proto::Handover handover;  // all but the token
+  };
+
+  JobManagers(Loop& loop, Options options);
+  ~JobManagers();
+
+  // A channel to the account's jobmanager, which serves calls.
+  awaitable<absl::StatusOr<std::shared_ptr<grpc::Channel>>> Get(std::string account);
+
+  // The secret that the account's jobmanager expects with each call.
+  std::string TokenOf(const std::string& account) const;
+
+  // Ends all of them; returns when they have ended.
+  awaitable<void> Stop();
+
+ private:
+  struct Manager;
+
+  awaitable<void> Keep(std::shared_ptr<Manager> manager);
+  awaitable<absl::Status> Start(std::shared_ptr<Manager> manager);
+  awaitable<absl::Status> HandOver(std::shared_ptr<Manager> manager);
+  awaitable<std::string> End(std::shared_ptr<Manager> manager, bool is_wanted);
+
+  Loop& loop_;
+  const Options options_;
+  bool is_stopping_ = false;
+  std::map<std::string, std::shared_ptr<Manager>> managers_;
+};
+
+// Time before the next start after `failures` in a row: 100 ms, doubled, at most 30 s.
+std::chrono::milliseconds BackOff(int failures);
+
+}  // namespace sekisho::gatekeeper

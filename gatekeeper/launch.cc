@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gatekeeper/launch.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gatekeeper/errors.h"
+
+extern "C" char** environ;
+
+namespace sekisho::gatekeeper {
+namespace {
+
+constexpr int kControlFd = 3;
+
+std::string Errno() { return std::strerror(errno); }
+
+std::vector<std::string> Environment(const Account& account) {
+  std::vector<std::string> result = {
+      "PATH=/usr/local/bin:/usr/bin:/bin",
+      "HOME=" + account.home,
+      "USER=" + account.name,
+      "LOGNAME=" + account.name,
+  };
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable = *entry;
+    for (const char* prefix : {"SEKISHO_", "GRPC_", "ASAN_", "LSAN_", "TSAN_", "UBSAN_"}) {
+      if (variable.starts_with(prefix)) {
+        result.emplace_back(variable);
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) {
+    pointers.push_back(text.data());
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// In the child, between fork and exec: async-signal-safe calls only.  What goes wrong is told by the exit
+// code, since there is nobody to talk to yet.
+[[noreturn]] void BecomeAndExec(const Account& account, bool is_root, int control, char** argv,
+                                char** environment) {
+  setsid();
+  signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (dup2(control, kControlFd) < 0 || (control == kControlFd && fcntl(kControlFd, F_SETFD, 0) < 0)) {
+    _exit(120);
+  }
+  const int null = open("/dev/null", O_RDWR);
+  if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0) {
+    _exit(121);
+  }
+  syscall(SYS_close_range, kControlFd + 1, ~0U, 0);
+  if (is_root && (setgroups(account.groups.size(), account.groups.data()) != 0 ||
+                  setgid(account.gid) != 0 || setuid(account.uid) != 0)) {
+    _exit(122);
+  }
+  umask(077);
+  if (chdir("/") != 0) {
+    _exit(123);
+  }
+  execve(argv[0], argv, environment);
+  _exit(errno == ENOENT ? 127 : 126);
+}
+
+}  // namespace
+
+absl::StatusOr<Account> FindAccount(const std::string& name) {
+  std::vector<char> buffer(16384);
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  if (found == nullptr) {
+    return errors::BadAccount(name, "there is no such account on the gatekeeper's host");
+  }
+  Account account{name, found->pw_uid, found->pw_gid, {}, found->pw_dir};
+  if (account.uid == 0 && geteuid() == 0) {
+    return errors::BadAccount(name, "jobs never run as root");
+  }
+  if (geteuid() != 0 && account.uid != geteuid()) {
+    return errors::BadAccount(name, "the gatekeeper does not run as root and serves its own account only");
+  }
+  int count = 64;
+  account.groups.resize(static_cast<size_t>(count));
+  if (getgrouplist(name.c_str(), account.gid, account.groups.data(), &count) < 0) {
+    account.groups.resize(static_cast<size_t>(count));
+    getgrouplist(name.c_str(), account.gid, account.groups.data(), &count);
+  }
+  account.groups.resize(static_cast<size_t>(count));
+  return account;
+}
+
+absl::StatusOr<std::string> AccountDirectory(const std::string& parent, const Account& account) {
+  const std::string path = parent + "/" + account.name;
+  for (size_t slash = 1; (slash = parent.find('/', slash)) != std::string::npos; ++slash) {
+    mkdir(parent.substr(0, slash).c_str(), 0755);
+  }
+  mkdir(parent.c_str(), 0755);
+  const bool is_new = mkdir(path.c_str(), 0700) == 0;
+  if (!is_new && errno != EEXIST) {
+    return errors::CannotStart(account.name, path + ": " + Errno());
+  }
+  // The parent is ours alone, so that nobody can put something else under the name meanwhile.
+  if (is_new && geteuid() == 0 && chown(path.c_str(), account.uid, account.gid) != 0) {
+    const std::string why = Errno();
+    rmdir(path.c_str());
+    return errors::CannotStart(account.name, path + ": " + why);
+  }
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != account.uid ||
+      (status.st_mode & 077) != 0) {
+    return errors::CannotStart(
+        account.name, path + ": must be a directory of that account with mode 0700");
+  }
+  return path;
+}
+
+absl::StatusOr<Child> Launch(const Account& account, const std::vector<std::string>& argv) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+    return errors::CannotStart(account.name, "socketpair: " + Errno());
+  }
+  std::vector<std::string> argument_texts = argv;
+  std::vector<std::string> environment_texts = Environment(account);
+  std::vector<char*> arguments = Pointers(argument_texts);
+  std::vector<char*> environment = Pointers(environment_texts);
+  const bool is_root = geteuid() == 0;
+
+  Child child;
+  child.pid = _Fork();  // no atfork handlers: other threads may hold their locks
+  if (child.pid == 0) {
+    BecomeAndExec(account, is_root, pair[1], arguments.data(), environment.data());
+  }
+  const std::string why = child.pid < 0 ? "fork: " + Errno() : "";
+  close(pair[1]);
+  if (child.pid < 0) {
+    close(pair[0]);
+    return errors::CannotStart(account.name, why);
+  }
+  child.control_fd = pair[0];
+  child.pid_fd = static_cast<int>(syscall(SYS_pidfd_open, child.pid, 0));
+  CHECK(child.pid_fd >= 0);  // Linux 5.3; our own unreaped child
+  return child;
+}
+
+}  // namespace sekisho::gatekeeper

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gatekeeper/service.h"
+
+#include <array>
+
+#include "common/call_metadata.h"
+#include "common/refusal.h"
+#include "gatekeeper/acceptor.h"
+#include "gatekeeper/errors.h"
+
+namespace sekisho::gatekeeper {
+namespace {
+
+constexpr int kCallsPerPeer = 4096;
+
+std::string Value(const grpc::ServerContextBase& context, const char* key) {
+  const auto& all = context.client_metadata();
+  const auto found = all.find(key);
+  return found == all.end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
+// The address without the port.
+std::string AddressOf(const std::string& grpc_peer) {
+  const std::string endpoint = EndpointText(grpc_peer);
+  return endpoint.substr(0, endpoint.rfind(':'));
+}
+
+const char* CodeName(int code) {
+  constexpr std::array kNames = {
+      "OK",          "CANCELLED",         "UNKNOWN",          "INVALID_ARGUMENT",    "DEADLINE_EXCEEDED",
+      "NOT_FOUND",   "ALREADY_EXISTS",    "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",     "OUT_OF_RANGE",      "UNIMPLEMENTED",    "INTERNAL",            "UNAVAILABLE",
+      "DATA_LOSS",   "UNAUTHENTICATED"};
+  return code >= 0 && code < static_cast<int>(kNames.size()) ? kNames[static_cast<size_t>(code)]
+                                                             : "UNKNOWN";
+}
+
+}  // namespace
+
+// One call, from its arrival to its audit line.  Only the loop touches it; `forward` lives until Done.
+struct Service::Call {
+  grpc::GenericCallbackServerContext* context = nullptr;
+  Forward* forward = nullptr;
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+  AuditRecord record;
+  std::string address;
+  Grant grant;
+  Inside inside;
+  bool is_limited = false;
+  bool is_counted = false;
+};
+
+Service::Service(Loop& loop, const Config& config, Parts parts)
+    : loop_(loop), config_(config), parts_(std::move(parts)) {}
+
+grpc::ServerGenericBidiReactor* Service::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  auto call = std::make_shared<Call>();
+  call->context = context;
+  call->record.time = std::chrono::system_clock::now();
+  call->record.peer = EndpointText(context->peer());
+  call->record.method = context->method();
+  auto* forward = new Forward(context, [this, call](const Forward::Summary& summary) {
+    asio::post(loop_, [this, call, summary] { Done(call, summary); });
+  });
+  call->forward = forward;
+  asio::post(loop_, [this, call] { co_spawn(loop_, Serve(call), detached); });
+  return forward;
+}
+
+awaitable<void> Service::Serve(std::shared_ptr<Call> call) {
+  if (const absl::Status status = co_await Admit(call); !status.ok()) {
+    call->forward->Refuse(ToGrpc(status));
+    co_return;
+  }
+  Metadata metadata = {
+      {metadata::kSubject, call->record.subject},   {metadata::kAccount, call->grant.account},
+      {metadata::kService, call->grant.service},    {metadata::kQueue, call->grant.queue},
+      {metadata::kPeer, call->record.peer},         {metadata::kLimited, call->is_limited ? "1" : "0"},
+      {metadata::kToken, call->inside.token},
+  };
+  call->forward->Start(
+      call->inside.channel, metadata, [account = call->grant.account](const grpc::Status& status) {
+        // What the jobmanager itself says carries details; a broken connection does not.
+        const bool is_broken = status.error_code() == grpc::UNAVAILABLE && status.error_details().empty();
+        return is_broken ? ToGrpc(errors::JobManagerLost(account)) : status;
+      });
+}
+
+awaitable<absl::Status> Service::Admit(std::shared_ptr<Call> call) {
+  // Count.
+  const int limit = config_.limits().calls_per_peer() > 0 ? config_.limits().calls_per_peer() : kCallsPerPeer;
+  call->address = AddressOf(call->context->peer());
+  call->is_counted = true;
+  ++calls_;
+  const bool is_too_many = ++calls_by_peer_[call->address] > limit;
+  if (is_stopping_) {
+    co_return errors::Stopping();
+  }
+
+  // Authenticate, before anything else.
+  const auto caller = parts_.identify(*call->context);
+  if (!caller.ok()) {
+    co_return errors::NotAuthenticated(caller.status());
+  }
+  call->record.subject = caller->subject;
+  call->is_limited = caller->is_limited;
+  parts_.authenticated(call->context->peer());
+  if (is_too_many) {
+    co_return errors::TooManyCalls(call->address, limit);
+  }
+
+  // Map.
+  call->record.service = Value(*call->context, metadata::kService);
+  CO_ASSIGN_OR_RETURN(call->grant, Decide(config_, *caller,
+                                          {call->record.service,
+                                           Value(*call->context, metadata::kAccount)}));
+  call->record.service = call->grant.service;
+  call->record.account = call->grant.account;
+
+  // Find the jobmanager.
+  CO_ASSIGN_OR_RETURN(call->inside, co_await parts_.connect(call->grant.account));
+  co_return absl::OkStatus();
+}
+
+void Service::Done(const std::shared_ptr<Call>& call, const Forward::Summary& summary) {
+  if (call->is_counted) {
+    --calls_;
+    if (--calls_by_peer_[call->address] == 0) {
+      calls_by_peer_.erase(call->address);
+    }
+  }
+  AuditRecord& record = call->record;
+  record.status = CodeName(summary.status.error_code());
+  record.reason = summary.status.error_message();
+  record.bytes_in = summary.bytes_in;
+  record.bytes_out = summary.bytes_out;
+  record.took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - call->begun);
+  parts_.audit(record);
+}
+
+}  // namespace sekisho::gatekeeper

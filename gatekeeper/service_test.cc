@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole door but TLS and processes: a client, the gatekeeper's service behind its own acceptor, and a
+// server inside that knows a few methods.
+#include "gatekeeper/service.h"
+
+#include <condition_variable>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include "common/call_metadata.h"
+#include "common/refusal.h"
+#include "gatekeeper/acceptor.h"
+
+namespace sekisho::gatekeeper {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+grpc::ByteBuffer Buffer(const std::string& text) {
+  grpc::Slice slice(text);
+  return {&slice, 1};
+}
+
+std::string Text(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  if (!buffer.Dump(&slices).ok()) {
+    return "";
+  }
+  std::string text;
+  for (const auto& slice : slices) {
+    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return text;
+}
+
+// Inside: what a jobmanager might do, without being one.
+class FakeInside final : public grpc::CallbackGenericService {
+ public:
+  std::promise<void> cancelled;
+  std::atomic<int> flooded = 0;
+
+ private:
+  class Handler final : public grpc::ServerGenericBidiReactor {
+   public:
+    Handler(FakeInside& inside, grpc::GenericCallbackServerContext* context)
+        : inside_(inside), context_(context), method_(context->method()) {
+      context->AddInitialMetadata("x-initial", "hello");
+      context->AddTrailingMetadata("x-trailing-bin", std::string("\0\1", 2));
+      if (method_ == "/t/Refuse") {
+        Finish(ToGrpc(Refuse(absl::StatusCode::kFailedPrecondition, 37, "no such queue", "use another")));
+      } else if (method_ == "/t/Crash") {
+        Finish({grpc::UNAVAILABLE, "Socket closed"});
+      } else if (method_ == "/t/EarlyEnd") {
+        Finish(grpc::Status::OK);
+      } else if (method_ == "/t/Flood") {
+        out_ = Buffer(std::string(64 * 1024, 'f'));
+        StartWrite(&out_);
+      } else if (method_ == "/t/Metadata") {
+        std::string all;
+        for (const auto& [key, value] : context->client_metadata()) {
+          all += std::string(key.data(), key.size()) + "=" + std::string(value.data(), value.size()) + ";";
+        }
+        all += context->deadline() < std::chrono::system_clock::now() + seconds(60) ? "soon" : "never";
+        out_ = Buffer(all);
+        StartWrite(&out_);
+      } else if (method_ == "/t/Hang") {
+        StartSendInitialMetadata();
+      } else {
+        StartRead(&in_);
+      }
+    }
+    void OnReadDone(bool ok) override {
+      if (!ok) {
+        Finish(grpc::Status::OK);
+        return;
+      }
+      out_ = Buffer("echo " + Text(in_));
+      StartWrite(&out_);
+    }
+    void OnWriteDone(bool ok) override {
+      if (method_ == "/t/Metadata") {
+        Finish(grpc::Status::OK);
+      } else if (method_ != "/t/Flood") {
+        StartRead(&in_);
+      } else if (ok) {
+        ++inside_.flooded;
+        StartWrite(&out_);
+      } else {
+        Finish(grpc::Status::CANCELLED);
+      }
+    }
+    void OnCancel() override {
+      if (method_ == "/t/Hang") {
+        inside_.cancelled.set_value();
+        Finish(grpc::Status::CANCELLED);
+      }
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    FakeInside& inside_;
+    grpc::GenericCallbackServerContext* context_;
+    const std::string method_;
+    grpc::ByteBuffer in_, out_;
+  };
+
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
+    return new Handler(*this, context);
+  }
+};
+
+class GatekeeperService : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/sekisho-door-XXXXXX";
+    directory_ = mkdtemp(name);
+    config_.set_site("siteA");
+
+    grpc::ServerBuilder inside_builder;
+    inside_builder.AddListeningPort("unix:" + directory_ + "/socket", grpc::InsecureServerCredentials());
+    inside_builder.RegisterCallbackGenericService(&inside_);
+    inside_server_ = inside_builder.BuildAndStart();
+    channel_ = grpc::CreateChannel("unix:" + directory_ + "/socket", grpc::InsecureChannelCredentials());
+
+    acceptor_ = std::make_unique<Acceptor>(loop_, Admission::Limits(), /*expect_tls=*/false);
+    ASSERT_TRUE(acceptor_->Listen("127.0.0.1:0").ok());
+    service_ = std::make_unique<Service>(
+        loop_, config_,
+        Service::Parts{
+            .identify = [this](const grpc::ServerContextBase&) { return caller_; },
+            .authenticated = [this](const std::string& peer) { acceptor_->Finish(peer); },
+            .connect = [this](std::string) -> awaitable<absl::StatusOr<Service::Inside>> {
+              CO_RETURN_IF_ERROR(connect_status_);
+              co_return Service::Inside{channel_, "secret"};
+            },
+            .audit =
+                [this](const AuditRecord& record) {
+                  const std::lock_guard lock(mutex_);
+                  audit_.push_back(AuditLine(record));
+                  audited_.notify_all();
+                }});
+    grpc::ServerBuilder builder;
+    builder.RegisterCallbackGenericService(service_.get());
+    external_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        grpc::InsecureServerCredentials());
+    server_ = builder.BuildAndStart();
+    acceptor_->Run(*external_);
+    thread_ = std::thread([this] { loop_.run(); });
+
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    client_ = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(acceptor_->port()),
+                                        grpc::InsecureChannelCredentials(), arguments);
+  }
+
+  void TearDown() override {
+    server_->Shutdown(std::chrono::system_clock::now());
+    inside_server_->Shutdown(std::chrono::system_clock::now());
+    asio::post(loop_, [this] {
+      acceptor_->Stop();
+      asio::post(loop_, [this] { loop_.stop(); });
+    });
+    thread_.join();
+    acceptor_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  // A call as a client makes it, step by step.
+  struct ClientCall {
+    ClientCall(GatekeeperService& test, const std::string& method) {
+      stub = std::make_unique<grpc::GenericStub>(test.client_);
+      context.set_deadline(std::chrono::system_clock::now() + seconds(20));
+      this->method = method;
+    }
+    ~ClientCall() {
+      queue.Shutdown();
+      void* tag;
+      bool ok;
+      while (queue.Next(&tag, &ok)) {
+      }
+    }
+    void Start() {
+      call = stub->PrepareCall(&context, method, &queue);
+      call->StartCall(this);
+      Next();
+    }
+    bool Next() {
+      void* tag;
+      bool ok = false;
+      queue.Next(&tag, &ok);
+      return ok;
+    }
+    bool Write(const std::string& text) {
+      call->Write(Buffer(text), this);
+      return Next();
+    }
+    void WritesDone() {
+      call->WritesDone(this);
+      Next();
+    }
+    void ReadInitialMetadata() {
+      call->ReadInitialMetadata(this);
+      Next();
+    }
+    std::optional<std::string> Read() {
+      grpc::ByteBuffer buffer;
+      call->Read(&buffer, this);
+      return Next() ? std::optional(Text(buffer)) : std::nullopt;
+    }
+    grpc::Status Finish() {
+      grpc::Status status;
+      call->Finish(&status, this);
+      Next();
+      return status;
+    }
+    std::string method;
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    std::unique_ptr<grpc::GenericStub> stub;
+    std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call;
+  };
+
+  std::string LastAudit(size_t count = 1) {
+    std::unique_lock lock(mutex_);
+    audited_.wait_for(lock, seconds(10), [&] { return audit_.size() >= count; });
+    return audit_.size() >= count ? audit_[count - 1] : "";
+  }
+
+  std::string directory_;
+  Config config_;
+  absl::StatusOr<Caller> caller_ = Caller{"/O=Grid/CN=Alice", false, {"alice"}};
+  absl::Status connect_status_;
+  FakeInside inside_;
+  std::unique_ptr<grpc::Server> inside_server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  Loop loop_{1};
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> external_;
+  std::unique_ptr<grpc::Server> server_;
+  std::thread thread_;
+  std::shared_ptr<grpc::Channel> client_;
+  std::mutex mutex_;
+  std::condition_variable audited_;
+  std::vector<std::string> audit_;
+};
+
+TEST_F(GatekeeperService, ForwardsMessagesBothWaysAndTheEndOfEach) {
+  ClientCall call(*this, "/t/Echo");
+  call.Start();
+
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(call.Write(std::to_string(i)));
+    ASSERT_EQ(call.Read(), "echo " + std::to_string(i));
+  }
+  call.WritesDone();
+
+  EXPECT_EQ(call.Read(), std::nullopt);
+  EXPECT_TRUE(call.Finish().ok());
+  EXPECT_EQ(call.context.GetServerInitialMetadata().count("x-initial"), 1u);
+  const auto& trailing = call.context.GetServerTrailingMetadata();
+  ASSERT_EQ(trailing.count("x-trailing-bin"), 1u);
+  EXPECT_EQ(trailing.find("x-trailing-bin")->second, grpc::string_ref("\0\1", 2));
+  EXPECT_THAT(LastAudit(),
+              HasSubstr("subject=\"/O=Grid/CN=Alice\" account=\"alice\" service=\"jobmanager\" "
+                        "method=\"/t/Echo\" status=OK in=90 out=340"));
+}
+
+TEST_F(GatekeeperService, PassesARefusalOnWithItsDetails) {
+  ClientCall call(*this, "/t/Refuse");
+  call.Start();
+
+  EXPECT_EQ(call.Read(), std::nullopt);
+  const absl::Status status = FromGrpc(call.Finish());
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(GramCode(status), 37);
+  EXPECT_EQ(Message(status), "no such queue");
+  EXPECT_EQ(Remedy(status), "use another");
+}
+
+TEST_F(GatekeeperService, EndsTheCallWhenTheInsideEndsItThoughTheClientStillSends) {
+  for (int i = 0; i < 200; ++i) {
+    ClientCall call(*this, "/t/EarlyEnd");
+    call.Start();
+    call.Write(std::string(100'000, 'x'));
+
+    EXPECT_EQ(call.Read(), std::nullopt);
+    EXPECT_TRUE(call.Finish().ok());
+  }
+}
+
+TEST_F(GatekeeperService, SaysWhoCallsAndBelievesNoOneElse) {
+  ClientCall call(*this, "/t/Metadata");
+  call.context.AddMetadata("sekisho-subject-bin", "/CN=forged");
+  call.context.AddMetadata("sekisho-limited", "forged");
+  call.context.AddMetadata("sekisho-service", "jobmanager-agent-long");
+  call.context.AddMetadata("x-other", "kept");
+  call.Start();
+
+  const std::string seen = call.Read().value_or("");
+
+  EXPECT_THAT(seen, Not(HasSubstr("forged")));
+  EXPECT_THAT(seen, HasSubstr("sekisho-subject-bin=/O=Grid/CN=Alice;"));
+  EXPECT_THAT(seen, HasSubstr("sekisho-account=alice;"));
+  EXPECT_THAT(seen, HasSubstr("sekisho-service=jobmanager-agent-long;"));
+  EXPECT_THAT(seen, HasSubstr("sekisho-queue=long;"));
+  EXPECT_THAT(seen, HasSubstr("sekisho-limited=0;"));
+  EXPECT_THAT(seen, HasSubstr("sekisho-token=secret;"));
+  EXPECT_THAT(seen, HasSubstr("sekisho-peer=127.0.0.1:"));
+  EXPECT_THAT(seen, HasSubstr("x-other=kept;"));
+  EXPECT_THAT(seen, HasSubstr("soon"));
+  EXPECT_TRUE(call.Finish().ok());
+}
+
+TEST_F(GatekeeperService, CarriesACancellationInside) {
+  auto cancelled = inside_.cancelled.get_future();
+  ClientCall call(*this, "/t/Hang");
+  call.Start();
+  call.ReadInitialMetadata();
+
+  call.context.TryCancel();
+
+  EXPECT_EQ(cancelled.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(call.Finish().error_code(), grpc::CANCELLED);
+}
+
+TEST_F(GatekeeperService, CarriesADeadlineInside) {
+  auto cancelled = inside_.cancelled.get_future();
+  ClientCall call(*this, "/t/Hang");
+  call.context.set_deadline(std::chrono::system_clock::now() + milliseconds(200));
+  call.Start();
+
+  EXPECT_EQ(cancelled.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(call.Finish().error_code(), grpc::DEADLINE_EXCEEDED);
+}
+
+TEST_F(GatekeeperService, HoldsTheInsideBackWhenTheClientDoesNotRead) {
+  ClientCall call(*this, "/t/Flood");
+  call.Start();
+  ASSERT_TRUE(call.Read());
+
+  // The flood stops by itself: windows are full when two looks see the same count.
+  int before = -1;
+  for (int i = 0; i < 100 && before != inside_.flooded; ++i) {
+    before = inside_.flooded;
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+
+  EXPECT_EQ(before, inside_.flooded);
+  EXPECT_LT(inside_.flooded, 1000);
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(call.Read());
+  }
+  call.context.TryCancel();
+  EXPECT_EQ(call.Finish().error_code(), grpc::CANCELLED);
+}
+
+TEST_F(GatekeeperService, RefusesWhomItCannotAuthenticate) {
+  caller_ = absl::UnauthenticatedError("[proxy-expired] the proxy ended yesterday");
+  ClientCall call(*this, "/t/Echo");
+  call.Start();
+
+  const absl::Status status = FromGrpc(call.Finish());
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(GramCode(status), 7);
+  EXPECT_THAT(Message(status), HasSubstr("proxy-expired"));
+  EXPECT_THAT(LastAudit(), HasSubstr("subject=\"\" account=\"\" service=\"\" method=\"/t/Echo\" "
+                                     "status=UNAUTHENTICATED"));
+}
+
+TEST_F(GatekeeperService, SaysWhenTheJobManagerDoesNotStart) {
+  connect_status_ = absl::UnavailableError("the jobmanager of 'alice' does not start");
+  ClientCall call(*this, "/t/Echo");
+  call.Start();
+
+  EXPECT_EQ(call.Finish().error_message(), "the jobmanager of 'alice' does not start");
+}
+
+TEST_F(GatekeeperService, SaysWhenTheJobManagerGoesAway) {
+  ClientCall call(*this, "/t/Crash");
+  call.Start();
+
+  const absl::Status status = FromGrpc(call.Finish());
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(GramCode(status), 79);
+  EXPECT_THAT(Message(status), HasSubstr("the jobmanager of 'alice' went away"));
+}
+
+TEST_F(GatekeeperService, LimitsTheCallsOfOneAddress) {
+  config_.mutable_limits()->set_calls_per_peer(2);
+  ClientCall first(*this, "/t/Echo"), second(*this, "/t/Echo"), third(*this, "/t/Echo");
+  first.Start();
+  ASSERT_TRUE(first.Write("a") && first.Read());
+  second.Start();
+  ASSERT_TRUE(second.Write("b") && second.Read());
+
+  third.Start();
+
+  EXPECT_EQ(third.Finish().error_code(), grpc::RESOURCE_EXHAUSTED);
+  first.WritesDone();
+  EXPECT_TRUE(first.Finish().ok());
+  second.WritesDone();
+  EXPECT_TRUE(second.Finish().ok());
+}
+
+TEST_F(GatekeeperService, ServesManyCallsAtOnce) {
+  std::vector<std::unique_ptr<ClientCall>> calls;
+  for (int i = 0; i < 100; ++i) {
+    calls.push_back(std::make_unique<ClientCall>(*this, "/t/Echo"));
+    calls.back()->Start();
+  }
+  for (int round = 0; round < 5; ++round) {
+    for (auto& call : calls) {
+      ASSERT_TRUE(call->Write("x"));
+    }
+    for (auto& call : calls) {
+      ASSERT_EQ(call->Read(), "echo x");
+    }
+  }
+  for (auto& call : calls) {
+    call->WritesDone();
+    EXPECT_TRUE(call->Finish().ok());
+  }
+  EXPECT_NE(LastAudit(100), "");
+}
+
+}  // namespace
+}  // namespace sekisho::gatekeeper
