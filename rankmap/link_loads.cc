@@ -73,6 +73,7 @@ void LinkLoads::Reset(Placement placement) {
     Rescan(plane);
   }
   max_sum_ = std::accumulate(max_.begin(), max_.end(), int64_t{0});
+  load_sum_ = std::accumulate(loads_.begin(), loads_.end(), int64_t{0});
   set_power(power_);
 }
 
@@ -142,6 +143,7 @@ void LinkLoads::AddRoute(uint32_t from_slot, uint32_t to_slot, const Flow& flow,
     Touch(base + link, change);
     ++hops;
   });
+  trial_.load_sum += change * hops;
   trial_.hops_sum += sign * flow.count *
                      (network_.kind() == Network::Kind::kGrid ? hops : network_.Distance(from, to));
 }
@@ -154,6 +156,7 @@ LinkLoads::Trial LinkLoads::TryCycle(std::span<const uint32_t> ranks) {
     now_ = 1;
   }
   trial_.hops_sum = hops_sum_;
+  trial_.load_sum = load_sum_;
   for (size_t i = 0; i < cycle_.size(); ++i) {
     moving_[cycle_[i]] = 1;
     target_slot_[cycle_[i]] = placement_.slot_of(cycle_[(i + 1) % cycle_.size()]);
@@ -233,6 +236,7 @@ void LinkLoads::Commit() {
   }
   smooth_ = trial_.smooth;
   hops_sum_ = trial_.hops_sum;
+  load_sum_ = trial_.load_sum;
   for (const uint32_t rank : cycle_) {
     placement_.Put(rank, target_slot_[rank]);
   }

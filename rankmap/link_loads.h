@@ -24,6 +24,7 @@ class LinkLoads {
   // Exact values of the placement as committed.
   int64_t max_link() const { return max_sum_ * unit_; }  // of one plane, or the sum over planes
   int64_t hops_sum() const { return hops_sum_; }
+  int64_t load_sum() const { return load_sum_; }
 
   // Which power: smooth() is the sum over planes of (sum load^p)^(1/p), p one of 8, 16, 32.  Takes the
   // sums afresh: they drift by rounding, and a resumed run must see the same bits as an unbroken one, so
@@ -36,6 +37,7 @@ class LinkLoads {
   struct Trial {
     double smooth = 0;
     int64_t hops_sum = 0;
+    int64_t load_sum = 0;  // over all links, in the unit of the loads
   };
   Trial TryCycle(std::span<const uint32_t> ranks);
   void Commit();
@@ -76,6 +78,7 @@ class LinkLoads {
   std::vector<int> at_max_;     // links that carry it
   int64_t max_sum_ = 0;
   int64_t hops_sum_ = 0;
+  int64_t load_sum_ = 0;
 
   int power_ = 8;
   double scale_ = 1;           // loads are divided by it before the power

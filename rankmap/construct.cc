@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rankmap/construct.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "rankmap/area.h"
+
+namespace sekisho::rankmap {
+namespace {
+
+// Slots along recursive bisection of the network: a Z curve on grids of powers of two.
+std::vector<uint32_t> BisectionOrder(const Network& network) {
+  const AreaMap areas(network);
+  std::vector<uint32_t> order;
+  std::vector<Area> stack = {areas.Whole()};
+  while (!stack.empty()) {
+    const Area area = std::move(stack.back());
+    stack.pop_back();
+    if (areas.Nodes(area) == 1) {
+      for (int k = 0; k < network.capacity(); ++k) {
+        order.push_back(areas.AnyNode(area) * network.capacity() + k);
+      }
+      continue;
+    }
+    Area first;
+    Area second;
+    areas.Split(area, first, second);
+    stack.push_back(std::move(second));
+    stack.push_back(std::move(first));
+  }
+  return order;
+}
+
+// Ranks in the order of their reversed bits: partners far apart in number come together.
+Placement BitReversed(int ranks, const Network& network) {
+  const int bits = std::bit_width(static_cast<unsigned>(ranks - 1));
+  std::vector<uint32_t> order = BisectionOrder(network);
+  uint32_t place = 0;
+  std::vector<uint32_t> slot_of(network.slots());
+  for (uint32_t code = 0; code < (1u << bits); ++code) {
+    uint32_t rank = 0;
+    for (int b = 0; b < bits; ++b) {
+      rank |= ((code >> b) & 1) << (bits - 1 - b);
+    }
+    if (rank < static_cast<uint32_t>(ranks)) {
+      slot_of[rank] = order[place++];
+    }
+  }
+  for (int rank = ranks; rank < network.slots(); ++rank) {
+    slot_of[rank] = order[place++];
+  }
+  return Placement(std::move(slot_of));
+}
+
+}  // namespace
+
+std::optional<Placement> FixedConstruction(int index, const Graph&, int ranks,
+                                           const Network& network, Random&, const Stop&,
+                                           bool& was_stopped) {
+  was_stopped = false;
+  switch (index) {
+    case 0:
+      return Placement(BisectionOrder(network));
+    case 1:
+      return BitReversed(ranks, network);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace sekisho::rankmap

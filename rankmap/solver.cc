@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rankmap/solver.h"
+
+#include <algorithm>
+
+#include "rankmap/archive.h"
+#include "rankmap/construct.h"
+#include "rankmap/errors.h"
+
+namespace sekisho::rankmap {
+namespace {
+
+constexpr int kHopChunk = 8192;
+constexpr int kLinkChunk = 1024;
+constexpr double kConstructShare = 0.12;
+constexpr int kMostBisections = 40;
+constexpr double kCoolTo = 1.0 / 25;  // where a cooling ends, of where it begins
+constexpr double kHopProbe = 0.04;    // of the budget, each
+constexpr double kLinkProbe = 0.025;
+constexpr int kLinkProbes = 8;        // two starts, four temperatures
+
+// What a construction counts as in a run limited by moves.
+int64_t MovesOf(const Problem& problem) { return static_cast<int64_t>(problem.network.slots()) * 16; }
+
+std::vector<double> HopTemperatures(const Graph& graph) {
+  std::vector<int64_t> weights;
+  for (const Graph::Arc& arc : graph.arcs) {
+    weights.push_back(arc.both());
+  }
+  if (weights.empty()) {
+    return {1.0};
+  }
+  std::nth_element(weights.begin(), weights.begin() + weights.size() / 2, weights.end());
+  const double middle = static_cast<double>(weights[weights.size() / 2]);
+  return {middle * 0.25, middle, middle * 4, middle * 16};
+}
+
+}  // namespace
+
+Problem::Problem(const Pattern& p, const Network& n, const SolveOptions& o)
+    : pattern(p),
+      network(n),
+      options(o),
+      graph(MakeGraph(p, o.objective == Objective::kQap ? o.qap_weight : Weight::kBytes, n.slots())),
+      near(n),
+      bounds(LowerBounds(p, n)) {
+  Values least;
+  least.hop_bytes = bounds.hop_bytes;
+  least.hops_sum = bounds.hops_sum;
+  least.max_link = bounds.max_link;
+  least.step_sum = bounds.step_sum;
+  bound = ObjectiveValue(least, o.objective, o.qap_weight);
+}
+
+double Problem::Value(const Placement& placement) const {
+  return ObjectiveValue(Evaluate(pattern, network, placement), options.objective, options.qap_weight);
+}
+
+Solver::Solver(const Problem& problem, int island, const Placement* start)
+    : problem_(problem),
+      island_(island),
+      random_(problem.options.seed * 0x9e3779b97f4a7c15 + island),
+      has_start_(start != nullptr),
+      best_(start != nullptr ? *start : Placement(problem.network.slots())),
+      best_value_(problem.Value(best_)),
+      hop_best_(best_),
+      hop_cost_(HopCost(problem.graph, problem.network, best_).cost()),
+      hots_(HopTemperatures(problem.graph)) {
+  CheckBound();
+}
+
+std::string_view Solver::phase() const {
+  switch (phase_) {
+    case Phase::kConstruct:
+      return "construct";
+    case Phase::kHops:
+      return "anneal distance";
+    case Phase::kLinks:
+      return "anneal loads";
+    case Phase::kDone:
+      return "done";
+  }
+  return "";
+}
+
+void Solver::CheckBound() {
+  if (best_value_ <= problem_.bound) {
+    phase_ = Phase::kDone;
+  }
+}
+
+void Solver::NoteBest(const Placement& placement, double value) {
+  if (value < best_value_) {
+    best_value_ = value;
+    best_ = placement;
+    CheckBound();
+  }
+}
+
+void Solver::Consider(Placement placement) {
+  const int64_t cost = HopCost(problem_.graph, problem_.network, placement).cost();
+  NoteBest(placement, problem_.Value(placement));
+  if (cost < hop_cost_) {
+    hop_cost_ = cost;
+    hop_best_ = std::move(placement);
+  }
+}
+
+void Solver::Offer(const Placement& placement, double value) {
+  if (value < best_value_) {
+    Consider(placement);
+    NoteBest(placement, value);
+  }
+}
+
+void Solver::Step(double progress, const Stop& stop) {
+  switch (phase_) {
+    case Phase::kConstruct:
+      if (AreConstructionsOver(progress)) {
+        StartHops(progress);
+      } else if (Construct(progress, stop)) {
+        ++construction_;
+        moves_ += MovesOf(problem_);
+      }
+      break;
+    case Phase::kHops:
+      StepHops(progress);
+      break;
+    case Phase::kLinks:
+      StepLinks(progress);
+      break;
+    case Phase::kDone:
+      break;
+  }
+}
+
+bool Solver::AreConstructionsOver(double progress) const {
+  const Method method = problem_.options.method;
+  if (method == Method::kAnneal || (has_start_ && method == Method::kOptim)) {
+    return true;
+  }
+  if (method == Method::kOptim) {
+    return construction_ >= 1;
+  }
+  const int fixed = island_ == 0 && method == Method::kAuto ? kFixedConstructions : 0;
+  return construction_ > fixed &&
+         (progress >= kConstructShare || construction_ >= fixed + kMostBisections);
+}
+
+bool Solver::Construct(double, const Stop& stop) {
+  const bool is_auto = problem_.options.method == Method::kAuto;
+  const int fixed = island_ == 0 && is_auto ? kFixedConstructions : 0;
+  // Its own randomness, so that an interrupted construction repeats alike.
+  Random random(problem_.options.seed * 0xd1342543de82ef95 + island_ * 1000003 + construction_);
+  std::optional<Placement> placement;
+  if (construction_ < fixed) {
+    bool was_stopped = false;
+    placement = FixedConstruction(construction_, problem_.graph, problem_.pattern.ranks(),
+                                  problem_.network, random, stop, was_stopped);
+    if (was_stopped) {
+      return false;
+    }
+  } else {
+    BisemOptions options;
+    options.max_itrs = problem_.options.max_itrs;
+    placement = Bisem(problem_.graph, problem_.pattern.ranks(), problem_.network, options, random, stop);
+    if (!placement) {
+      return false;
+    }
+  }
+  if (placement) {
+    Consider(*std::move(placement));
+  }
+  return true;
+}
+
+void Solver::StartHops(double progress) {
+  if (problem_.options.method == Method::kBisem) {
+    phase_ = Phase::kDone;
+    return;
+  }
+  const bool wants_links = NeedsLinks(problem_.options.objective);
+  if (wants_links && problem_.options.method != Method::kAuto) {
+    return StartLinks(progress);
+  }
+  phase_ = Phase::kHops;
+  run_ = {};
+  run_.index = -1;
+  best_hot_ = hots_.front();
+  best_probe_ = -1;
+  hops_ = std::make_unique<HopAnnealer>(problem_.graph, problem_.network, problem_.near, hop_best_);
+  NextHopRun(progress);
+}
+
+// Probes, then one long cooling from the best of them, then a cold one from the best of all.
+void Solver::NextHopRun(double progress) {
+  const bool wants_links = NeedsLinks(problem_.options.objective);
+  const int probes = static_cast<int>(hots_.size());
+  ++run_.index;
+  run_.begin = progress;
+  if (run_.index < probes) {
+    run_.hot = hots_[run_.index];
+    run_.end = progress + (wants_links ? 0.5 : 1.0) * kHopProbe;
+  } else if (wants_links) {
+    return StartLinks(progress);
+  } else if (run_.index == probes) {
+    run_.hot = best_hot_ * 1.5;
+    run_.end = progress + 0.85 * (1 - progress);
+  } else {
+    run_.hot = best_hot_ * 0.3;
+    run_.end = std::max(1.0, progress + 0.05);
+  }
+  hops_->Reset(hop_best_);
+}
+
+void Solver::StepHops(double progress) {
+  if (progress >= run_.end) {
+    const double reached = static_cast<double>(hops_->best_cost());
+    if (run_.index < static_cast<int>(hots_.size()) && (best_probe_ < 0 || reached < best_probe_)) {
+      best_probe_ = reached;
+      best_hot_ = run_.hot;
+    }
+    return NextHopRun(progress);
+  }
+  const double part = (progress - run_.begin) / (run_.end - run_.begin);
+  const double hot = run_.hot * Exp(Ln(kCoolTo) * part);
+  hops_->Chunk(kHopChunk, hot, hot, random_);
+  moves_ += kHopChunk;
+  if (hops_->best_cost() < hop_cost_) {
+    hop_cost_ = hops_->best_cost();
+    hop_best_ = hops_->best();
+    if (NeedsLinks(problem_.options.objective)) {
+      if (const double value = problem_.Value(hop_best_); value < best_value_) {
+        NoteBest(hop_best_, value);
+      }
+    } else {
+      NoteBest(hop_best_, problem_.Value(hop_best_));
+    }
+  }
+}
+
+void Solver::StartLinks(double progress) {
+  phase_ = Phase::kLinks;
+  hops_.reset();
+  LinkAnnealOptions options;
+  options.objective = problem_.options.objective;
+  if (problem_.options.method == Method::kOptim) {
+    options.range = problem_.options.range > 0 ? problem_.options.range : 3;
+    options.num_swaps = problem_.options.num_swaps;
+  }
+  links_ = std::make_unique<LinkAnnealer>(problem_.pattern, problem_.graph, problem_.network,
+                                          problem_.near, options, best_);
+  run_ = {};
+  run_.index = -1;
+  best_probe_ = -1;
+  NextLinkRun(progress);
+}
+
+void Solver::NextLinkRun(double progress) {
+  ++run_.index;
+  run_.begin = progress;
+  const double one = 1.0 / std::max(problem_.network.links(), 1);  // a link's share
+  if (run_.index < kLinkProbes) {
+    static constexpr double kHots[] = {0.03, 0.2, 1.0, 5.0};
+    run_.hot = kHots[run_.index / 2] * one;
+    run_.end = progress + kLinkProbe;
+    links_->Reset(run_.index % 2 == 0 ? best_ : hop_best_);
+    return;
+  }
+  if (run_.index == kLinkProbes) {
+    run_.hot = best_hot_ * 1.3;
+    run_.end = progress + 0.8 * (1 - progress);
+    links_->Reset(probe_start_ == 0 ? best_ : hop_best_);
+  } else {
+    run_.hot = best_hot_ * 0.2;
+    run_.end = std::max(1.0, progress + 0.05);
+    links_->Reset(best_);
+  }
+}
+
+void Solver::StepLinks(double progress) {
+  if (progress >= run_.end) {
+    if (run_.index < kLinkProbes && (best_probe_ < 0 || links_->best_value() < best_probe_)) {
+      best_probe_ = links_->best_value();
+      best_hot_ = run_.hot;
+      probe_start_ = run_.index % 2;
+    }
+    return NextLinkRun(progress);
+  }
+  const double part = (progress - run_.begin) / (run_.end - run_.begin);
+  const double hot = run_.hot * Exp(Ln(kCoolTo) * part);
+  links_->Chunk(kLinkChunk, hot, hot, part < 0.4 ? 8 : part < 0.75 ? 16 : 32, random_);
+  moves_ += kLinkChunk;
+  NoteBest(links_->best(), links_->best_value());
+}
+
+uint64_t Solver::Key() const {
+  const SolveOptions& o = problem_.options;
+  uint64_t key = problem_.pattern.Hash() * 31 + problem_.network.Hash();
+  for (const int64_t part : {static_cast<int64_t>(o.objective), static_cast<int64_t>(o.qap_weight),
+                             static_cast<int64_t>(o.method), static_cast<int64_t>(o.seed),
+                             int64_t{o.max_itrs}, int64_t{o.range}, int64_t{o.num_swaps},
+                             int64_t{island_}, int64_t{has_start_}}) {
+    key = (key ^ part) * 0x100000001b3 + (key >> 31);
+  }
+  return key;
+}
+
+std::string Solver::Save() const {
+  ArchiveWriter out;
+  out.Put(Key());
+  out.Put(phase_);
+  out.Put(moves_);
+  out.Put(construction_);
+  out.Put(random_.state());
+  out.PutList(best_.slots());
+  out.Put(best_value_);
+  out.PutList(hop_best_.slots());
+  out.Put(hop_cost_);
+  out.Put(run_);
+  out.Put(best_hot_);
+  out.Put(best_probe_);
+  out.Put(probe_start_);
+  if (phase_ == Phase::kHops) {
+    out.PutList(hops_->state().placement().slots());
+    out.PutList(hops_->best().slots());
+  } else if (phase_ == Phase::kLinks) {
+    out.PutList(links_->state().placement().slots());
+    out.PutList(links_->best().slots());
+  }
+  return std::move(out).Finish();
+}
+
+namespace {
+
+bool IsPermutation(const std::vector<uint32_t>& slots, int size) {
+  std::vector<char> seen(size);
+  for (const uint32_t slot : slots) {
+    if (slot >= static_cast<uint32_t>(size) || seen[slot] != 0) {
+      return false;
+    }
+    seen[slot] = 1;
+  }
+  return static_cast<int>(slots.size()) == size;
+}
+
+}  // namespace
+
+absl::Status Solver::Restore(std::string_view bytes) {
+  ArchiveReader in(bytes);
+  if (!in.is_good()) {
+    return errors::BadCheckpoint("damaged or cut off");
+  }
+  if (in.Get<uint64_t>() != Key()) {
+    return errors::BadCheckpoint("made for another pattern, network or other options");
+  }
+  const int slots = problem_.network.slots();
+  const Phase phase = in.Get<Phase>();
+  const auto moves = in.Get<int64_t>();
+  const auto construction = in.Get<int32_t>();
+  const auto state = in.Get<std::array<uint64_t, 4>>();
+  std::vector<std::vector<uint32_t>> placements = {in.GetList<uint32_t>()};
+  const auto best_value = in.Get<double>();
+  placements.push_back(in.GetList<uint32_t>());
+  const auto hop_cost = in.Get<int64_t>();
+  const auto run = in.Get<Run>();
+  const auto best_hot = in.Get<double>();
+  const auto best_probe = in.Get<double>();
+  const auto probe_start = in.Get<int32_t>();
+  if (phase == Phase::kHops || phase == Phase::kLinks) {
+    placements.push_back(in.GetList<uint32_t>());
+    placements.push_back(in.GetList<uint32_t>());
+  }
+  for (const auto& placement : placements) {
+    if (!IsPermutation(placement, slots)) {
+      return errors::BadCheckpoint("damaged");
+    }
+  }
+  if (!in.is_finished() || phase > Phase::kDone) {
+    return errors::BadCheckpoint("damaged");
+  }
+
+  best_ = Placement(std::move(placements[0]));
+  hop_best_ = Placement(std::move(placements[1]));
+  best_value_ = best_value;
+  hop_cost_ = hop_cost;
+  if (phase == Phase::kHops) {
+    StartHops(0);
+    hops_->Restore(Placement(std::move(placements[2])), Placement(std::move(placements[3])));
+  } else if (phase == Phase::kLinks) {
+    StartLinks(0);
+    links_->Restore(Placement(std::move(placements[2])), Placement(std::move(placements[3])));
+  }
+  phase_ = phase;
+  moves_ = moves;
+  construction_ = construction;
+  random_.set_state(state);
+  run_ = run;
+  best_hot_ = best_hot;
+  best_probe_ = best_probe;
+  probe_start_ = probe_start;
+  return absl::OkStatus();
+}
+
+}  // namespace sekisho::rankmap
