@@ -27,7 +27,9 @@ Proposer::Proposer(const Graph& graph, const NearNodes& near) : graph_(graph), n
 
 HopAnnealer::HopAnnealer(const Graph& graph, const Network& network, const NearNodes& near,
                          Placement placement)
-    : proposer_(graph, near), state_(graph, network, placement), best_cost_(state_.cost()),
+    : proposer_(graph, near),
+      state_(graph, network, placement),
+      best_cost_(state_.cost()),
       best_(std::move(placement)) {}
 
 void HopAnnealer::Chunk(int moves, double hot, double cold, Random& random) {
@@ -66,7 +68,9 @@ void HopAnnealer::Chunk(int moves, double hot, double cold, Random& random) {
 LinkAnnealer::LinkAnnealer(const Pattern& pattern, const Graph& graph, const Network& network,
                            const NearNodes& near, const LinkAnnealOptions& options,
                            Placement placement)
-    : network_(network), options_(options), proposer_(graph, near),
+    : network_(network),
+      options_(options),
+      proposer_(graph, near),
       state_(pattern, network, options.objective == Objective::kSteps, placement) {
   Reset(std::move(placement));
 }
@@ -87,10 +91,12 @@ double LinkAnnealer::Exact() const {
 double LinkAnnealer::Rise(const LinkLoads::Trial& trial) const {
   const double smooth = trial.smooth / state_.smooth() - 1.0;
   if (options_.objective == Objective::kRmatt) {
-    return smooth + static_cast<double>(trial.hops_sum) / static_cast<double>(state_.hops_sum()) - 1.0;
+    return smooth + static_cast<double>(trial.hops_sum) / static_cast<double>(state_.hops_sum()) -
+           1.0;
   }
   return smooth + kHopShare * (static_cast<double>(trial.load_sum) /
-                                   static_cast<double>(std::max<int64_t>(state_.load_sum(), 1)) - 1.0);
+                                   static_cast<double>(std::max<int64_t>(state_.load_sum(), 1)) -
+                               1.0);
 }
 
 bool LinkAnnealer::Draw(Random& random) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated annealing by swaps, in chunks: on sum weight * distance, and on smooth link loads.  The caller
-// owns temperature, randomness and clock; a chunk is a pure function of its arguments.
+// Simulated annealing by swaps, in chunks: on sum weight * distance, and on smooth link loads.  The
+// caller owns temperature, randomness and clock; a chunk is a pure function of its arguments.
 #pragma once
 
 #include <cstdint>

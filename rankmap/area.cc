@@ -53,15 +53,15 @@ void AreaMap::Split(const Area& area, Area& first, Area& second) const {
   if (network_.kind() == Network::Kind::kMatrix) {
     return SplitMatrix(area, first, second);
   }
-  const size_t axis =
-      std::max_element(area.sizes.begin(), area.sizes.end()) - area.sizes.begin();
+  const size_t axis = std::max_element(area.sizes.begin(), area.sizes.end()) - area.sizes.begin();
   first = second = area;
   first.sizes[axis] = area.sizes[axis] / 2;
   second.low[axis] += first.sizes[axis];
   second.sizes[axis] -= first.sizes[axis];
 }
 
-// Between two subtrees of the deepest level that still separates the area, as near the middle as it goes.
+// Between two subtrees of the deepest level that still separates the area, as near the middle as it
+// goes.
 void AreaMap::SplitTree(const Area& area, Area& first, Area& second) const {
   const auto& levels = network_.levels();
   int below = network_.nodes();
@@ -118,7 +118,8 @@ int64_t AreaMap::TwiceDistance(const Area& a, const Area& b) const {
     int64_t distance = 0;
     for (size_t d = 0; d < a.sizes.size(); ++d) {
       const int delta = std::abs(2 * a.low[d] + a.sizes[d] - 2 * b.low[d] - b.sizes[d]);
-      distance += network_.grid().wrap[d] ? std::min(delta, 2 * network_.grid().dims[d] - delta) : delta;
+      distance +=
+          network_.grid().wrap[d] ? std::min(delta, 2 * network_.grid().dims[d] - delta) : delta;
     }
     return distance;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a network that recursive bisection cuts: boxes of a grid, runs of leaves of a tree, groups of
-// near nodes elsewhere.
+// Parts of a network that recursive bisection cuts: boxes of a grid, runs of leaves of a tree,
+// groups of near nodes elsewhere.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace sekisho::rankmap {
 
 struct Area {
-  std::vector<int> low;    // grid: the box
+  std::vector<int> low;  // grid: the box
   std::vector<int> sizes;
   std::vector<int> nodes;  // elsewhere: its nodes, in order
 

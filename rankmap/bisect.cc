@@ -92,7 +92,8 @@ class Refiner {
       }
       const int64_t after = weight_ + (side == 0 ? graph_.sizes[v] : -graph_.sizes[v]);
       const int64_t slack = std::max<int64_t>(tolerance_, 1);
-      if (std::llabs(after - ones_) > slack && std::llabs(after - ones_) >= std::llabs(weight_ - ones_)) {
+      if (std::llabs(after - ones_) > slack &&
+          std::llabs(after - ones_) >= std::llabs(weight_ - ones_)) {
         continue;
       }
       if (best < 0 || gains_[v] > gains_[best]) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multilevel bisection with terminals: heavy-edge matching, greedy growing, Fiduccia-Mattheyses.  What
-// METIS lacks and BISEM needs is the bias: what it costs a vertex to lie on side 1 rather than 0.
+// Multilevel bisection with terminals: heavy-edge matching, greedy growing, Fiduccia-Mattheyses.
+// What METIS lacks and BISEM needs is the bias: what it costs a vertex to lie on side 1 rather than
+// 0.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ struct BisectGraph {
   int size() const { return static_cast<int>(bias.size()); }
 };
 
-// The side of each vertex, `ones` of them (by size) on side 1, with little cut + bias.  All sizes are 1.
+// The side of each vertex, `ones` of them (by size) on side 1, with little cut + bias.  All sizes
+// are 1.
 std::vector<uint8_t> Bisect(const BisectGraph& graph, int64_t ones, Random& random);
 
 // Improves `sides`, keeping or reaching `ones`.

@@ -152,7 +152,7 @@ class Cutter {
   std::vector<Group> groups_;
   std::vector<uint32_t> group_of_;  // by rank
   std::vector<uint32_t> local_;     // by rank: index in the group being cut
-  std::vector<int64_t> pull_;       // by group: cost of being in the second half, relative to the first
+  std::vector<int64_t> pull_;  // by group: cost of being in the second half, relative to the first
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BISEM (RMATT): network and ranks are cut in two together, each group's neighbours pulling as terminals.
+// BISEM (RMATT): network and ranks are cut in two together, each group's neighbours pulling as
+// terminals.
 #pragma once
 
 #include <functional>

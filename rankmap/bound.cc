@@ -12,10 +12,10 @@ namespace {
 std::vector<int64_t> NearestDistances(const Network& network, int most) {
   const int nodes = network.nodes();
   std::vector<int64_t> nearest;
-  const bool is_uniform =
-      network.kind() == Network::Kind::kTree ||
-      (network.kind() == Network::Kind::kGrid &&
-       std::all_of(network.grid().wrap.begin(), network.grid().wrap.end(), [](bool w) { return w; }));
+  const bool is_uniform = network.kind() == Network::Kind::kTree ||
+                          (network.kind() == Network::Kind::kGrid &&
+                           std::all_of(network.grid().wrap.begin(), network.grid().wrap.end(),
+                                       [](bool w) { return w; }));
   const int sources = is_uniform ? 1 : nodes;
   if (!is_uniform && nodes > 4096) {
     // Too many to look at one by one: a mesh is nowhere denser than the torus around it.
@@ -25,7 +25,8 @@ std::vector<int64_t> NearestDistances(const Network& network, int most) {
         size = 2 * size;
       }
       shape.wrap.assign(shape.wrap.size(), true);
-      if (auto torus = Network::MakeGrid(shape); torus.ok() && torus->set_capacity(network.capacity()).ok()) {
+      if (auto torus = Network::MakeGrid(shape);
+          torus.ok() && torus->set_capacity(network.capacity()).ok()) {
         return NearestDistances(*torus, most);
       }
     }
@@ -115,8 +116,8 @@ int64_t LinkBound(const Pattern& pattern, const Network& network, int step, int6
     const int size = network.grid().dims[d];
     ways += size == 1 ? 0 : 2;
   }
-  const int64_t most = std::max(*std::max_element(out.begin(), out.end()),
-                                *std::max_element(in.begin(), in.end()));
+  const int64_t most =
+      std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
   if (ways > 0) {
     largest = std::max(largest, (most + ways - 1) / ways);
   }

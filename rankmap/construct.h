@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placements built at once, without a seed: the natural orders, recognised lattices, lifted hierarchies.
+// Placements built at once, without a seed: the natural orders, recognised lattices, lifted
+// hierarchies.
 #pragma once
 
 #include <optional>

@@ -58,7 +58,8 @@ Values Evaluate(const Pattern& pattern, const Network& network, const Placement&
     values.hops_sum += m.count * distance;
   }
   if (pattern.total_bytes() > 0) {
-    values.avg_hops = static_cast<double>(values.hop_bytes) / static_cast<double>(pattern.total_bytes());
+    values.avg_hops =
+        static_cast<double>(values.hop_bytes) / static_cast<double>(pattern.total_bytes());
   }
   if (network.links() == 0) {
     return values;
@@ -130,8 +131,9 @@ absl::StatusOr<Placement> FromNodes(const Network& network, int ranks, std::span
           fmt::format("rank {} on node {}: the network has {}", rank, node, network.nodes()));
     }
     if (used[node] == network.capacity()) {
-      return errors::BadPlacement(fmt::format("node {} has more than {} ranks (rank {} is one too many)",
-                                              node, network.capacity(), rank));
+      return errors::BadPlacement(
+          fmt::format("node {} has more than {} ranks (rank {} is one too many)", node,
+                      network.capacity(), rank));
     }
     const uint32_t slot = node * network.capacity() + used[node]++;
     taken[slot] = 1;

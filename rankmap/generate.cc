@@ -15,8 +15,8 @@ using Messages = std::vector<Message>;
 void Add(Messages& messages, int64_t source, int64_t target, int64_t bytes, int step = 0,
          int64_t count = 1) {
   if (source != target) {
-    messages.push_back({static_cast<uint32_t>(source), static_cast<uint32_t>(target), bytes, step,
-                        count});
+    messages.push_back(
+        {static_cast<uint32_t>(source), static_cast<uint32_t>(target), bytes, step, count});
   }
 }
 
@@ -123,7 +123,8 @@ Messages RandomGraph(int ranks, int degree, int64_t bytes, uint64_t seed) {
   return messages;
 }
 
-// NPB BT on q x q ranks: three sweeps of the multi-partition scheme, neighbours and diagonals, periodic.
+// NPB BT on q x q ranks: three sweeps of the multi-partition scheme, neighbours and diagonals,
+// periodic.
 Messages Bt(const GridRanks& grid, int64_t bytes) {
   Messages messages;
   for (int64_t r = 0; r < grid.size(); ++r) {
@@ -184,7 +185,8 @@ absl::Status CheckSizes(std::string_view name, const GenerateOptions& options) {
     }
   }
   if (options.grid.size() > 4 || grid.size() > Pattern::kMaxRanks) {
-    return errors::BadOption(fmt::format("grid: at most 4 dimensions and {} ranks", Pattern::kMaxRanks));
+    return errors::BadOption(
+        fmt::format("grid: at most 4 dimensions and {} ranks", Pattern::kMaxRanks));
   }
   const bool by_grid = name == "stencil" || name == "halo" || name == "fftrows" || name == "lu" ||
                        name == "bt" || name == "mg" || name == "cg";
@@ -244,10 +246,10 @@ absl::StatusOr<Pattern> Generate(std::string_view name, const GenerateOptions& o
   } else if (name == "cg") {
     messages = Cg(grid, options.bytes);
   } else {
-    return errors::BadOption(
-        fmt::format("pattern '{}': expected bruck, recursive, stencil, halo, fftrows, alltoall, random, "
-                    "lu, bt, mg or cg",
-                    name));
+    return errors::BadOption(fmt::format(
+        "pattern '{}': expected bruck, recursive, stencil, halo, fftrows, alltoall, random, "
+        "lu, bt, mg or cg",
+        name));
   }
   ASSIGN_OR_RETURN(Pattern pattern, Pattern::Create(static_cast<int>(ranks), std::move(messages)));
   if (options.permute < 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns to try placements on: the paper's Bruck allgather, stencils, transforms, random graphs and the
-// traffic of NPB-like programs.
+// Patterns to try placements on: the paper's Bruck allgather, stencils, transforms, random graphs
+// and the traffic of NPB-like programs.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace sekisho::rankmap {
 
 struct GenerateOptions {
   int ranks = 0;
-  std::vector<int> grid;       // for stencils, fft rows and NPB-like patterns
+  std::vector<int> grid;  // for stencils, fft rows and NPB-like patterns
   int64_t bytes = 65536;
-  int degree = 4;              // random
-  bool is_periodic = true;     // stencil
-  bool has_corners = false;    // stencil: diagonal neighbours too, bytes / 8 for each further axis
-  uint64_t seed = 1;           // random
-  int64_t permute = -1;        // seed of a relabelling of the ranks; -1: none
+  int degree = 4;            // random
+  bool is_periodic = true;   // stencil
+  bool has_corners = false;  // stencil: diagonal neighbours too, bytes / 8 for each further axis
+  uint64_t seed = 1;         // random
+  int64_t permute = -1;      // seed of a relabelling of the ranks; -1: none
 };
 
 // bruck, stencil, halo, fftrows, alltoall, random, recursive, lu, bt, mg, cg.

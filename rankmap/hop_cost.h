@@ -13,8 +13,8 @@
 
 namespace sekisho::rankmap {
 
-// Distances between slots, chosen once: packed coordinates and tables for grids up to three dimensions,
-// a dense matrix for small networks, else Network::Distance.
+// Distances between slots, chosen once: packed coordinates and tables for grids up to three
+// dimensions, a dense matrix for small networks, else Network::Distance.
 class SlotDistances {
  public:
   explicit SlotDistances(const Network& network);
@@ -44,8 +44,8 @@ class SlotDistances {
   size_t nodes_ = 0;
   std::array<int, 3> shift_{};
   std::array<std::vector<int>, 3> table_;
-  std::vector<Point> points_;    // by slot
-  std::vector<uint32_t> node_;   // by slot
+  std::vector<Point> points_;   // by slot
+  std::vector<uint32_t> node_;  // by slot
   std::vector<int64_t> dense_;
 };
 

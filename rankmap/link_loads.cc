@@ -85,8 +85,8 @@ void LinkLoads::Rescan(int plane) {
 
 void LinkLoads::set_power(int power) {
   power_ = power;
-  scale_ = 1.0 / static_cast<double>(std::max<int64_t>(
-                     *std::max_element(max_.begin(), max_.end()), 1));
+  scale_ =
+      1.0 / static_cast<double>(std::max<int64_t>(*std::max_element(max_.begin(), max_.end()), 1));
   ResetSums();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes on every directed link, in all or step by step, with exact incremental evaluation of moving any
-// few ranks; and the smooth p-norm that annealing needs because the largest load alone is blind.
+// Bytes on every directed link, in all or step by step, with exact incremental evaluation of moving
+// any few ranks; and the smooth p-norm that annealing needs because the largest load alone is
+// blind.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,15 @@ class LinkLoads {
   int64_t hops_sum() const { return hops_sum_; }
   int64_t load_sum() const { return load_sum_; }
 
-  // Which power: smooth() is the sum over planes of (sum load^p)^(1/p), p one of 8, 16, 32.  Takes the
-  // sums afresh: they drift by rounding, and a resumed run must see the same bits as an unbroken one, so
-  // annealers call this at every chunk.
+  // Which power: smooth() is the sum over planes of (sum load^p)^(1/p), p one of 8, 16, 32.  Takes
+  // the sums afresh: they drift by rounding, and a resumed run must see the same bits as an
+  // unbroken one, so annealers call this at every chunk.
   void set_power(int power);
   int power() const { return power_; }
   double smooth() const { return smooth_; }
 
-  // Moves ranks[i] to the slot of ranks[i + 1], the last to that of the first.  Call Commit or forget it.
+  // Moves ranks[i] to the slot of ranks[i + 1], the last to that of the first.  Call Commit or
+  // forget it.
   struct Trial {
     double smooth = 0;
     int64_t hops_sum = 0;
@@ -81,13 +83,13 @@ class LinkLoads {
   int64_t load_sum_ = 0;
 
   int power_ = 8;
-  double scale_ = 1;           // loads are divided by it before the power
-  std::vector<double> sums_;   // by plane
+  double scale_ = 1;          // loads are divided by it before the power
+  std::vector<double> sums_;  // by plane
   std::vector<double> roots_;
   double smooth_ = 0;
 
   std::vector<uint32_t> cycle_;
-  std::vector<char> moving_;   // by rank: 1 + order in the cycle while trying
+  std::vector<char> moving_;  // by rank: 1 + order in the cycle while trying
   std::vector<uint32_t> target_slot_;
   std::vector<Touched> touched_;
   std::vector<uint32_t> position_;  // by link: 1 + index in touched_ if stamped

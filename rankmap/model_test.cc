@@ -141,22 +141,49 @@ TEST_P(Incremental, LinkLoadsEqualFullEvaluation) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Incremental,
-    testing::Values(
-        Case{"Torus3", [] { return Grid({4, 6, 5}, true); }, 120, 1},
-        Case{"TorusPartial", [] { return Grid({4, 4, 4}, true, {2, 0, 1}); }, 50, 1},
-        Case{"TorusPacked", [] { return Grid({4, 4, 2}, true, {}, Tie::kParity); }, 60, 2},
-        Case{"TorusMinus", [] { return Grid({2, 8, 1}, true, {}, Tie::kMinus); }, 16, 1},
-        Case{"Torus5", [] { return Grid({3, 2, 4, 2, 3}, true); }, 140, 1},
-        Case{"Ring", [] { return Grid({31}, true); }, 31, 1},
-        Case{"Mesh2", [] { return Grid({9, 7}, false); }, 63, 1},
-        Case{"FatTree", [] { return *Network::MakeTree({{4, 3, 4}, {4, 2, 2}, {6, 1, 1}}); }, 90, 1},
-        Case{"Matrix", [] { return RandomMatrix(40, true); }, 40, 1},
-        Case{"DirectedMatrix", [] { return RandomMatrix(30, false); }, 55, 2}),
+    testing::Values(Case{"Torus3",
+                         [] {
+                           return Grid({4, 6, 5}, true);
+                         },
+                         120, 1},
+                    Case{"TorusPartial",
+                         [] {
+                           return Grid({4, 4, 4}, true, {2, 0, 1});
+                         },
+                         50, 1},
+                    Case{"TorusPacked",
+                         [] {
+                           return Grid({4, 4, 2}, true, {}, Tie::kParity);
+                         },
+                         60, 2},
+                    Case{"TorusMinus",
+                         [] {
+                           return Grid({2, 8, 1}, true, {}, Tie::kMinus);
+                         },
+                         16, 1},
+                    Case{"Torus5",
+                         [] {
+                           return Grid({3, 2, 4, 2, 3}, true);
+                         },
+                         140, 1},
+                    Case{"Ring", [] { return Grid({31}, true); }, 31, 1},
+                    Case{"Mesh2",
+                         [] {
+                           return Grid({9, 7}, false);
+                         },
+                         63, 1},
+                    Case{"FatTree",
+                         [] {
+                           return *Network::MakeTree({{4, 3, 4}, {4, 2, 2}, {6, 1, 1}});
+                         },
+                         90, 1},
+                    Case{"Matrix", [] { return RandomMatrix(40, true); }, 40, 1},
+                    Case{"DirectedMatrix", [] { return RandomMatrix(30, false); }, 55, 2}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Network, RoutesAreAsLongAsTheDistance) {
-  for (const Network& network :
-       {Grid({6, 5, 4}, true), Grid({6, 5, 4}, false, {1, 2, 0}), *Network::MakeTree({{3, 1}, {5, 1}})}) {
+  for (const Network& network : {Grid({6, 5, 4}, true), Grid({6, 5, 4}, false, {1, 2, 0}),
+                                 *Network::MakeTree({{3, 1}, {5, 1}})}) {
     for (int a = 0; a < network.nodes(); ++a) {
       for (int b = 0; b < network.nodes(); ++b) {
         int hops = 0;
@@ -173,7 +200,9 @@ TEST(Network, RoutesAreAsLongAsTheDistance) {
 TEST(Network, HalfWayRoundGoesByTheTieRule) {
   const auto first = [](Tie tie, int from, int to) {
     int result = -1;
-    Grid({4}, true, {}, tie).Route(from, to, [&](int link) { result = result < 0 ? link : result; });
+    Grid({4}, true, {}, tie).Route(from, to, [&](int link) {
+      result = result < 0 ? link : result;
+    });
     return result;
   };
   EXPECT_EQ(first(Tie::kPlus, 1, 3), 2);
@@ -205,7 +234,8 @@ TEST(Pattern, RefusesBadMessages) {
   EXPECT_FALSE(Pattern::Create(2, {{0, 2, 1, 0, 1}}).ok());
   EXPECT_FALSE(Pattern::Create(2, {{0, 1, -1, 0, 1}}).ok());
   EXPECT_FALSE(Pattern::Create(0, {}).ok());
-  EXPECT_FALSE(Pattern::Create(2, {{0, 1, int64_t{1} << 52, 0, 1}, {1, 0, int64_t{1} << 53, 0, 1}}).ok());
+  EXPECT_FALSE(
+      Pattern::Create(2, {{0, 1, int64_t{1} << 52, 0, 1}, {1, 0, int64_t{1} << 53, 0, 1}}).ok());
 }
 
 TEST(Placement, NodesMustFit) {

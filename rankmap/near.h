@@ -24,7 +24,8 @@ class NearNodes {
       return slot;
     }
     const uint32_t pick = static_cast<uint32_t>(((bits >> 32) * count) >> 32);
-    const uint32_t lane = capacity_ == 1 ? 0 : static_cast<uint32_t>((bits >> 8) & 0xffff) % capacity_;
+    const uint32_t lane =
+        capacity_ == 1 ? 0 : static_cast<uint32_t>((bits >> 8) & 0xffff) % capacity_;
     return nodes_[first + pick] * capacity_ + lane;
   }
 

@@ -14,8 +14,8 @@ constexpr int64_t kMaxDistance = int64_t{1} << 40;
 
 absl::Status CheckGrid(const GridShape& shape) {
   if (shape.dims.empty() || shape.dims.size() > kMaxDimensions) {
-    return errors::BadNetwork(fmt::format("{} dimensions: expected 1 to {}", shape.dims.size(),
-                                          kMaxDimensions));
+    return errors::BadNetwork(
+        fmt::format("{} dimensions: expected 1 to {}", shape.dims.size(), kMaxDimensions));
   }
   int64_t nodes = 1;
   for (const int size : shape.dims) {
@@ -83,7 +83,8 @@ absl::StatusOr<Network> Network::MakeTree(std::vector<TreeLevel> levels) {
   for (const TreeLevel& level : levels) {
     if (level.arity < 1 || level.width < 1 || level.width > 4096 || level.distance < 0 ||
         level.distance > kMaxDistance) {
-      return errors::BadNetwork("tree level: arity and width from 1 (width to 4096), distance from 0");
+      return errors::BadNetwork(
+          "tree level: arity and width from 1 (width to 4096), distance from 0");
     }
     nodes *= level.arity;
     if (nodes > kMaxNodes || nodes * level.width > kMaxNodes) {
@@ -116,8 +117,8 @@ absl::StatusOr<Network> Network::MakeMatrix(int nodes, std::vector<int64_t> dist
     for (int b = 0; b < nodes; ++b) {
       const int64_t distance = distances[static_cast<size_t>(a) * nodes + b];
       if (distance < 0 || distance > kMaxDistance) {
-        return errors::BadNetwork(fmt::format("distance {} -> {} is {}: expected 0 to 2^40", a, b,
-                                              distance));
+        return errors::BadNetwork(
+            fmt::format("distance {} -> {} is {}: expected 0 to 2^40", a, b, distance));
       }
       network.diameter_ = std::max(network.diameter_, distance);
       network.is_symmetric_ &= distance == distances[static_cast<size_t>(b) * nodes + a];
@@ -130,8 +131,8 @@ absl::StatusOr<Network> Network::MakeMatrix(int nodes, std::vector<int64_t> dist
 
 absl::Status Network::set_capacity(int capacity) {
   if (capacity < 1 || static_cast<int64_t>(capacity) * nodes_ > kMaxNodes) {
-    return errors::BadNetwork(fmt::format("capacity {}: expected 1 or more, at most {} slots in all",
-                                          capacity, kMaxNodes));
+    return errors::BadNetwork(fmt::format(
+        "capacity {}: expected 1 or more, at most {} slots in all", capacity, kMaxNodes));
   }
   capacity_ = capacity;
   return absl::OkStatus();

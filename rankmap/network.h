@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where ranks can go: tori and meshes of any dimension, trees, and plain distance matrices.  A node has
-// `capacity` slots; slot s is on node s / capacity.
+// Where ranks can go: tori and meshes of any dimension, trees, and plain distance matrices.  A node
+// has `capacity` slots; slot s is on node s / capacity.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,8 @@ class Network {
   int64_t diameter() const { return diameter_; }
   bool is_symmetric() const { return is_symmetric_; }
 
-  // Directed links, 0 for distance matrices.  Grid: (node * dimensions + dimension) * 2 + (0 plus, 1 minus).
+  // Directed links, 0 for distance matrices.  Grid: (node * dimensions + dimension) * 2 + (0 plus,
+  // 1 minus).
   int links() const { return links_; }
 
   // Calls visit(link) for each link of the route.

@@ -140,7 +140,8 @@ class NetworkParser {
       TreeLevel level;
       ASSIGN_OR_RETURN(level.arity, reader_.Integer(parts[0], 1, Network::kMaxNodes, "arity"));
       if (parts.size() > 1) {
-        ASSIGN_OR_RETURN(level.distance, reader_.Integer(parts[1], 0, int64_t{1} << 40, "distance"));
+        ASSIGN_OR_RETURN(level.distance,
+                         reader_.Integer(parts[1], 0, int64_t{1} << 40, "distance"));
       }
       if (parts.size() > 2) {
         ASSIGN_OR_RETURN(level.width, reader_.Integer(parts[2], 1, 4096, "width"));
@@ -154,7 +155,8 @@ class NetworkParser {
     if (words.size() != 2) {
       return reader_.Error("expected 'matrix N', then N lines of N distances");
     }
-    ASSIGN_OR_RETURN(matrix_nodes_, reader_.Integer(words[1], 1, Network::kMaxMatrixNodes, "nodes"));
+    ASSIGN_OR_RETURN(matrix_nodes_,
+                     reader_.Integer(words[1], 1, Network::kMaxMatrixNodes, "nodes"));
     Words row;
     for (int64_t i = 0; i < matrix_nodes_; ++i) {
       if (!reader_.Next(row) || static_cast<int64_t>(row.size()) != matrix_nodes_) {
@@ -179,12 +181,14 @@ class NetworkParser {
     }
     Cluster cluster;
     cluster.name = words[1];
-    ASSIGN_OR_RETURN(cluster.nodes, reader_.Integer(words[2], 1, Network::kMaxMatrixNodes, "nodes"));
+    ASSIGN_OR_RETURN(cluster.nodes,
+                     reader_.Integer(words[2], 1, Network::kMaxMatrixNodes, "nodes"));
     ASSIGN_OR_RETURN(cluster.inside, reader_.Integer(words[3], 0, int64_t{1} << 40, "distance"));
     cluster.first = clusters_.empty() ? 0 : clusters_.back().first + clusters_.back().nodes;
     if (cluster.first + cluster.nodes > Network::kMaxMatrixNodes || Find(words[1]) >= 0) {
-      return reader_.Error(fmt::format("cluster '{}': a second one of that name, or more than {} nodes",
-                                       Shown(words[1]), Network::kMaxMatrixNodes));
+      return reader_.Error(
+          fmt::format("cluster '{}': a second one of that name, or more than {} nodes",
+                      Shown(words[1]), Network::kMaxMatrixNodes));
     }
     clusters_.push_back(std::move(cluster));
     return absl::OkStatus();
@@ -199,7 +203,8 @@ class NetworkParser {
     if (a < 0 || b < 0 || a == b) {
       return reader_.Error("between: expected two clusters named above");
     }
-    ASSIGN_OR_RETURN(const int64_t distance, reader_.Integer(words[3], 0, int64_t{1} << 40, "distance"));
+    ASSIGN_OR_RETURN(const int64_t distance,
+                     reader_.Integer(words[3], 0, int64_t{1} << 40, "distance"));
     between_.push_back({a, b, distance});
     return absl::OkStatus();
   }

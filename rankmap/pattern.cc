@@ -16,16 +16,16 @@ constexpr int64_t kMaxTotal = int64_t{1} << 53;
 absl::Status CheckMessage(int ranks, const Message& message) {
   if (message.source >= static_cast<uint32_t>(ranks) ||
       message.target >= static_cast<uint32_t>(ranks)) {
-    return errors::BadPattern(fmt::format("message {} -> {} with {} ranks", message.source,
-                                          message.target, ranks));
+    return errors::BadPattern(
+        fmt::format("message {} -> {} with {} ranks", message.source, message.target, ranks));
   }
   if (message.bytes < 0 || message.count < 0 || message.step < 0) {
     return errors::BadPattern(fmt::format("message {} -> {}: negative size, count or step",
                                           message.source, message.target));
   }
   if (message.step >= Pattern::kMaxSteps) {
-    return errors::BadPattern(fmt::format("step {}: at most {} steps", message.step,
-                                          Pattern::kMaxSteps));
+    return errors::BadPattern(
+        fmt::format("step {}: at most {} steps", message.step, Pattern::kMaxSteps));
   }
   return absl::OkStatus();
 }

@@ -24,8 +24,8 @@ class Pattern {
   static constexpr int kMaxRanks = 1 << 22;
   static constexpr int kMaxSteps = 1 << 12;
 
-  // Messages of the same pair and step are added up.  InvalidArgument: a rank outside, negative sizes,
-  // or totals beyond 2^53.
+  // Messages of the same pair and step are added up.  InvalidArgument: a rank outside, negative
+  // sizes, or totals beyond 2^53.
   static absl::StatusOr<Pattern> Create(int ranks, std::vector<Message> messages);
 
   int ranks() const { return ranks_; }
@@ -47,8 +47,8 @@ class Pattern {
 
 enum class Weight { kBytes, kMessages };
 
-// The neighbours of every vertex with weights both ways, without self loops and empty pairs; weights are
-// divided by their greatest common divisor, `unit`.
+// The neighbours of every vertex with weights both ways, without self loops and empty pairs;
+// weights are divided by their greatest common divisor, `unit`.
 struct Graph {
   struct Arc {
     uint32_t peer = 0;

@@ -78,7 +78,8 @@ absl::StatusOr<std::vector<int>> ParsePlacement(std::string_view text, std::stri
     if (words.size() != 1) {
       return reader.Error("expected one node number");
     }
-    ASSIGN_OR_RETURN(const int64_t node, reader.Integer(words[0], 0, Network::kMaxNodes - 1, "node"));
+    ASSIGN_OR_RETURN(const int64_t node,
+                     reader.Integer(words[0], 0, Network::kMaxNodes - 1, "node"));
     nodes.push_back(static_cast<int>(node));
   }
   if (reader.is_cut()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which slot each rank has.  There are as many ranks as slots: those beyond the pattern's are empty and
-// send nothing, so more nodes than ranks need no special case.
+// Which slot each rank has.  There are as many ranks as slots: those beyond the pattern's are empty
+// and send nothing, so more nodes than ranks need no special case.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,8 @@ int64_t QapInstance::Cost(const std::vector<int>& permutation) const {
 }
 
 absl::StatusOr<QapInstance> ParseQap(std::string_view text, std::string_view file) {
-  constexpr size_t kMost = 2 + 2 * static_cast<size_t>(QapInstance::kMaxSize) * QapInstance::kMaxSize;
+  constexpr size_t kMost =
+      2 + 2 * static_cast<size_t>(QapInstance::kMaxSize) * QapInstance::kMaxSize;
   ASSIGN_OR_RETURN(const std::vector<Number> numbers, Numbers(text, file, kMost));
   const int64_t n = numbers[0].value;
   if (n < 1 || n > QapInstance::kMaxSize) {
@@ -69,9 +70,10 @@ absl::StatusOr<QapInstance> ParseQap(std::string_view text, std::string_view fil
   // tai25a states its optimum between the size and the matrices.
   const size_t skip = numbers.size() == 2 + 2 * cells ? 2 : 1;
   if (numbers.size() != skip + 2 * cells) {
-    return errors::BadFile(file, numbers.back().line,
-                           fmt::format("{} numbers after the size {}: expected two square matrices, {}",
-                                       numbers.size() - 1, n, 2 * cells));
+    return errors::BadFile(
+        file, numbers.back().line,
+        fmt::format("{} numbers after the size {}: expected two square matrices, {}",
+                    numbers.size() - 1, n, 2 * cells));
   }
   QapInstance instance;
   instance.size = static_cast<int>(n);
@@ -114,7 +116,8 @@ absl::StatusOr<QapSolution> ParseQapSolution(std::string_view text, std::string_
 std::string PrintQapSolution(const QapSolution& solution) {
   std::string text = fmt::format("{} {}\n", solution.permutation.size(), solution.value);
   for (size_t i = 0; i < solution.permutation.size(); ++i) {
-    fmt::format_to(std::back_inserter(text), "{}{}", i == 0 ? "" : " ", solution.permutation[i] + 1);
+    fmt::format_to(std::back_inserter(text), "{}{}", i == 0 ? "" : " ",
+                   solution.permutation[i] + 1);
   }
   return text + "\n";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded randomness and logarithms that give the same bits on every machine: no std distributions, no
-// library logarithm (both may differ between versions).
+// Seeded randomness and logarithms that give the same bits on every machine: no std distributions,
+// no library logarithm (both may differ between versions).
 #pragma once
 
 #include <array>

@@ -17,10 +17,12 @@ constexpr int kMostBisections = 40;
 constexpr double kCoolTo = 1.0 / 25;  // where a cooling ends, of where it begins
 constexpr double kHopProbe = 0.04;    // of the budget, each
 constexpr double kLinkProbe = 0.025;
-constexpr int kLinkProbes = 8;        // two starts, four temperatures
+constexpr int kLinkProbes = 8;  // two starts, four temperatures
 
 // What a construction counts as in a run limited by moves.
-int64_t MovesOf(const Problem& problem) { return static_cast<int64_t>(problem.network.slots()) * 16; }
+int64_t MovesOf(const Problem& problem) {
+  return static_cast<int64_t>(problem.network.slots()) * 16;
+}
 
 std::vector<double> HopTemperatures(const Graph& graph) {
   std::vector<int64_t> weights;
@@ -41,7 +43,8 @@ Problem::Problem(const Pattern& p, const Network& n, const SolveOptions& o)
     : pattern(p),
       network(n),
       options(o),
-      graph(MakeGraph(p, o.objective == Objective::kQap ? o.qap_weight : Weight::kBytes, n.slots())),
+      graph(
+          MakeGraph(p, o.objective == Objective::kQap ? o.qap_weight : Weight::kBytes, n.slots())),
       near(n),
       bounds(LowerBounds(p, n)) {
   Values least;
@@ -53,7 +56,8 @@ Problem::Problem(const Pattern& p, const Network& n, const SolveOptions& o)
 }
 
 double Problem::Value(const Placement& placement) const {
-  return ObjectiveValue(Evaluate(pattern, network, placement), options.objective, options.qap_weight);
+  return ObjectiveValue(Evaluate(pattern, network, placement), options.objective,
+                        options.qap_weight);
 }
 
 Solver::Solver(const Problem& problem, int island, const Placement* start)
@@ -66,6 +70,9 @@ Solver::Solver(const Problem& problem, int island, const Placement* start)
       hop_best_(best_),
       hop_cost_(HopCost(problem.graph, problem.network, best_).cost()),
       hots_(HopTemperatures(problem.graph)) {
+  if (!NeedsLinks(problem.options.objective)) {
+    own_bytes_ = best_value_ - static_cast<double>(hop_cost_ * problem.graph.unit);
+  }
   CheckBound();
 }
 
@@ -163,7 +170,8 @@ bool Solver::Construct(double, const Stop& stop) {
   } else {
     BisemOptions options;
     options.max_itrs = problem_.options.max_itrs;
-    placement = Bisem(problem_.graph, problem_.pattern.ranks(), problem_.network, options, random, stop);
+    placement =
+        Bisem(problem_.graph, problem_.pattern.ranks(), problem_.network, options, random, stop);
     if (!placement) {
       return false;
     }
@@ -230,11 +238,9 @@ void Solver::StepHops(double progress) {
     hop_cost_ = hops_->best_cost();
     hop_best_ = hops_->best();
     if (NeedsLinks(problem_.options.objective)) {
-      if (const double value = problem_.Value(hop_best_); value < best_value_) {
-        NoteBest(hop_best_, value);
-      }
-    } else {
       NoteBest(hop_best_, problem_.Value(hop_best_));
+    } else {
+      NoteBest(hop_best_, own_bytes_ + static_cast<double>(hop_cost_ * problem_.graph.unit));
     }
   }
 }
@@ -297,10 +303,10 @@ void Solver::StepLinks(double progress) {
 uint64_t Solver::Key() const {
   const SolveOptions& o = problem_.options;
   uint64_t key = problem_.pattern.Hash() * 31 + problem_.network.Hash();
-  for (const int64_t part : {static_cast<int64_t>(o.objective), static_cast<int64_t>(o.qap_weight),
-                             static_cast<int64_t>(o.method), static_cast<int64_t>(o.seed),
-                             int64_t{o.max_itrs}, int64_t{o.range}, int64_t{o.num_swaps},
-                             int64_t{island_}, int64_t{has_start_}}) {
+  for (const int64_t part :
+       {static_cast<int64_t>(o.objective), static_cast<int64_t>(o.qap_weight),
+        static_cast<int64_t>(o.method), static_cast<int64_t>(o.seed), int64_t{o.max_itrs},
+        int64_t{o.range}, int64_t{o.num_swaps}, int64_t{island_}, int64_t{has_start_}}) {
     key = (key ^ part) * 0x100000001b3 + (key >> 31);
   }
   return key;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One search for a placement as a state machine: constructions, then probes of the temperature, then
-// annealing.  A step is a pure function of state, progress and stop, so a run limited by moves repeats
-// bit by bit, and a checkpoint between steps resumes it.
+// One search for a placement as a state machine: constructions, then probes of the temperature,
+// then annealing.  A step is a pure function of state, progress and stop, so a run limited by moves
+// repeats bit by bit, and a checkpoint between steps resumes it.
 #pragma once
 
 #include <memory>
@@ -24,9 +24,9 @@ struct SolveOptions {
   Weight qap_weight = Weight::kMessages;
   Method method = Method::kAuto;
   uint64_t seed = 1;
-  int max_itrs = -1;   // BISEM
-  int range = 0;       // OPTIM
-  int num_swaps = 2;   // OPTIM
+  int max_itrs = -1;  // BISEM
+  int range = 0;      // OPTIM
+  int num_swaps = 2;  // OPTIM
 };
 
 // What all islands share and none changes.
@@ -50,8 +50,8 @@ class Solver {
   // Island 0 also builds what depends on no seed.
   Solver(const Problem& problem, int island, const Placement* start);
 
-  // One piece of work, mostly some 10 ms.  `progress` in [0, 1] is how much of the budget is used; a
-  // construction that `stop` interrupts is left undone and tried again at the next call.
+  // One piece of work, mostly some 10 ms.  `progress` in [0, 1] is how much of the budget is used;
+  // a construction that `stop` interrupts is left undone and tried again at the next call.
   void Step(double progress, const Stop& stop);
 
   bool is_done() const { return phase_ == Phase::kDone; }
@@ -102,6 +102,7 @@ class Solver {
   double best_value_ = 0;
   Placement hop_best_;  // least weight * distance
   int64_t hop_cost_ = 0;
+  double own_bytes_ = 0;  // what messages of ranks to themselves add, whatever the placement
 
   Run run_;
   double best_hot_ = 0;  // of the probes

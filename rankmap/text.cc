@@ -24,9 +24,8 @@ bool LineReader::Next(std::vector<std::string_view>& words) {
     end = is_cut_ ? text_.size() : end;
     ++line_;
     const size_t limit = [&] {
-      const size_t at = comment_ == '\0'
-                            ? std::string_view::npos
-                            : text_.substr(position_, end - position_).find(comment_);
+      const size_t at = comment_ == '\0' ? std::string_view::npos
+                                         : text_.substr(position_, end - position_).find(comment_);
       return at == std::string_view::npos ? end : position_ + at;
     }();
     for (size_t i = position_; i < limit;) {
@@ -57,14 +56,15 @@ absl::StatusOr<int64_t> LineReader::Integer(std::string_view word, int64_t low, 
   if (error == std::errc() && end == word.data() + word.size() && value >= low && value <= high) {
     return value;
   }
-  return Error(fmt::format("{} '{}': expected a whole number from {} to {}", name, Shown(word), low,
-                           high));
+  return Error(
+      fmt::format("{} '{}': expected a whole number from {} to {}", name, Shown(word), low, high));
 }
 
 absl::StatusOr<double> LineReader::Positive(std::string_view word, std::string_view name) const {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error == std::errc() && end == word.data() + word.size() && std::isfinite(value) && value > 0) {
+  if (error == std::errc() && end == word.data() + word.size() && std::isfinite(value) &&
+      value > 0) {
     return value;
   }
   return Error(fmt::format("{} '{}': expected a positive number", name, Shown(word)));

@@ -13,7 +13,8 @@ namespace sekisho::rankmap {
 
 class LineReader {
  public:
-  // Both outlive the reader.  Comments run from `comment` to the end of the line ('\0': there are none).
+  // Both outlive the reader.  Comments run from `comment` to the end of the line ('\0': there are
+  // none).
   LineReader(std::string_view text, std::string_view file, char comment = '#')
       : text_(text), file_(file), comment_(comment) {}
 

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/rankmap_files.h"
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rankmap/evaluate.h"
+#include "rankmap/network_format.h"
+#include "rankmap/pattern_format.h"
+
+namespace sekisho::client {
+namespace {
+
+constexpr off_t kMaxFileBytes = off_t{2} << 30;
+
+absl::Status SystemError(const std::string& path, std::string_view doing) {
+  return absl::InvalidArgumentError(fmt::format("{}: {}: {}", path, doing, std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return SystemError(path, "cannot be opened");
+  }
+  std::string text;
+  struct stat status {};
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    text.reserve(static_cast<size_t>(std::min(status.st_size, kMaxFileBytes)));
+  }
+  ssize_t count = 0;
+  std::vector<char> buffer(1 << 20);
+  while ((count = read(file, buffer.data(), buffer.size())) > 0) {
+    text.append(buffer.data(), static_cast<size_t>(count));
+    if (static_cast<off_t>(text.size()) > kMaxFileBytes) {
+      close(file);
+      return absl::InvalidArgumentError(fmt::format("{}: larger than 2 GiB", path));
+    }
+  }
+  if (count < 0) {
+    const absl::Status status_read = SystemError(path, "cannot be read");
+    close(file);
+    return status_read;
+  }
+  close(file);
+  return text;
+}
+
+absl::Status WriteFile(const std::string& path, std::string_view text) {
+  std::string temporary = path + ".XXXXXX";
+  const int file = mkstemp(temporary.data());
+  if (file < 0) {
+    return SystemError(path, "cannot be written");
+  }
+  bool is_good = fchmod(file, 0644) == 0;
+  while (is_good && !text.empty()) {
+    const ssize_t count = write(file, text.data(), text.size());
+    is_good = count > 0 || (count < 0 && errno == EINTR);
+    text.remove_prefix(count > 0 ? static_cast<size_t>(count) : 0);
+  }
+  is_good = close(file) == 0 && is_good;
+  if (!is_good || rename(temporary.c_str(), path.c_str()) != 0) {
+    const absl::Status status = SystemError(path, "cannot be written");
+    unlink(temporary.c_str());
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<rankmap::Network> ReadNetwork(const std::string& source) {
+  if (rankmap::IsNetworkSpec(source)) {
+    return rankmap::ParseNetworkSpec(source);
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(source));
+  return rankmap::ParseNetwork(text, source);
+}
+
+absl::StatusOr<rankmap::Pattern> ReadPattern(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return rankmap::ParsePattern(text, path);
+}
+
+absl::StatusOr<rankmap::Placement> ReadPlacement(const std::string& path,
+                                                 const rankmap::Pattern& pattern,
+                                                 const rankmap::Network& network) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(const std::vector<int> nodes, rankmap::ParsePlacement(text, path));
+  auto placement = rankmap::FromNodes(network, pattern.ranks(), nodes);
+  if (!placement.ok()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {}", path, std::string(placement.status().message())));
+  }
+  return placement;
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of sekisho rankmap: read whole with a limit, written beside and renamed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/status.h"
+#include "rankmap/network.h"
+#include "rankmap/pattern.h"
+#include "rankmap/placement.h"
+
+namespace sekisho::client {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Never leaves a part of a file: a temporary in the same directory, then a rename.
+absl::Status WriteFile(const std::string& path, std::string_view text);
+
+// A file, or a network by itself such as torus:16x16x16.
+absl::StatusOr<rankmap::Network> ReadNetwork(const std::string& source);
+
+// Our text, METIS .graph, Scotch .grf, QAPLIB .dat (its first matrix), or a directory or prefix of
+// pml_monitoring files, by their names.
+absl::StatusOr<rankmap::Pattern> ReadPattern(const std::string& path);
+
+absl::StatusOr<rankmap::Placement> ReadPlacement(const std::string& path,
+                                                 const rankmap::Pattern& pattern,
+                                                 const rankmap::Network& network);
+
+}  // namespace sekisho::client

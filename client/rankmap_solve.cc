@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/rankmap_solve.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <iostream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "client/rankmap_files.h"
+#include "rankmap/pattern_format.h"
+#include "rankmap/portfolio.h"
+
+namespace sekisho::client {
+namespace {
+
+constexpr int kUsageError = 64;
+constexpr double kDefaultSeconds = 60;
+constexpr double kCheckpointEvery = 5;
+constexpr double kFirstOutputAfter = 0.3;
+constexpr double kSpareSeconds = 0.05;  // to write the result within --time
+
+std::atomic<bool> was_interrupted = false;
+
+// SIGINT and SIGTERM end the search, not the program: the best so far is written.
+class SignalGuard {
+ public:
+  SignalGuard() {
+    was_interrupted.store(false);
+    struct sigaction action {};
+    action.sa_handler = [](int) { was_interrupted.store(true); };
+    sigaction(SIGINT, &action, &old_int_);
+    sigaction(SIGTERM, &action, &old_term_);
+  }
+  ~SignalGuard() {
+    sigaction(SIGINT, &old_int_, nullptr);
+    sigaction(SIGTERM, &old_term_, nullptr);
+  }
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+ private:
+  struct sigaction old_int_ {};
+  struct sigaction old_term_ {};
+};
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+absl::StatusOr<rankmap::SolveOptions> Translate(const RankmapSolveOptions& options) {
+  rankmap::SolveOptions result;
+  ASSIGN_OR_RETURN(result.objective, rankmap::ParseObjective(options.objective));
+  if (options.weight != "messages" && options.weight != "bytes") {
+    return absl::InvalidArgumentError("--weight: expected messages or bytes");
+  }
+  result.qap_weight =
+      options.weight == "bytes" ? rankmap::Weight::kBytes : rankmap::Weight::kMessages;
+  static constexpr const char* kMethods[] = {"auto", "bisem", "optim", "anneal"};
+  const auto* found = std::find(std::begin(kMethods), std::end(kMethods), options.method);
+  if (found == std::end(kMethods)) {
+    return absl::InvalidArgumentError("--method: expected auto, bisem, optim or anneal");
+  }
+  result.method = static_cast<rankmap::Method>(found - std::begin(kMethods));
+  if (options.threads < 1 || options.threads > 1024 || options.iterations < 0 ||
+      options.num_swaps < 2 || options.num_swaps > 64 || options.range < 0) {
+    return absl::InvalidArgumentError(
+        "--threads from 1 to 1024, --iterations and --range from 0, --num-swaps from 2 to 64");
+  }
+  result.seed = options.seed;
+  result.max_itrs = options.max_itrs;
+  result.range = options.range;
+  result.num_swaps = options.num_swaps;
+  return result;
+}
+
+// One line that is written over: objective, gap to the bound, rate, time left.
+class ProgressLine {
+ public:
+  ProgressLine(std::ostream& err, bool is_shown) : err_(err), is_shown_(is_shown) {}
+
+  void Show(const rankmap::Standing& s, double started) {
+    const double now = Now();
+    if (!is_shown_ || now - shown_ < 0.2) {
+      return;
+    }
+    shown_ = now;
+    const int full = static_cast<int>(20 * std::clamp(s.progress, 0.0, 1.0));
+    const double elapsed = std::max(now - started, 1e-3);
+    const double left = s.progress > 0.01 ? elapsed * (1 - s.progress) / s.progress : 0;
+    const std::string gap =
+        s.bound > 0 ? fmt::format("{:.1f} % above the bound", 100 * (s.best / s.bound - 1)) : "";
+    err_ << fmt::format("\r[{:#<{}}{:-<{}}] {:.6g}  {}  {:.0f} moves/s  {:.0f} s left  {}\033[K",
+                        "", full, "", 20 - full, s.best, gap,
+                        static_cast<double>(s.moves) / elapsed, left, s.phase)
+         << std::flush;
+    is_open_ = true;
+  }
+  void Close() {
+    if (is_open_) {
+      err_ << "\r\033[K" << std::flush;
+    }
+  }
+
+ private:
+  std::ostream& err_;
+  bool is_shown_;
+  bool is_open_ = false;
+  double shown_ = 0;
+};
+
+struct Run {
+  const RankmapSolveOptions& options;
+  const rankmap::Problem& problem;
+  rankmap::Portfolio& portfolio;
+  double started;
+  double written_value = INFINITY;
+  double next_write = 0;
+  double next_checkpoint = 0;
+
+  absl::Status WriteResult() {
+    const double value = portfolio.best_value();
+    if (value < written_value) {
+      RETURN_IF_ERROR(WriteFile(options.output,
+                                rankmap::PrintPlacement(rankmap::ToNodes(
+                                    problem.network, problem.pattern.ranks(), portfolio.best()))));
+      written_value = value;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status WriteCheckpoint() {
+    return options.checkpoint.empty() ? absl::OkStatus()
+                                      : WriteFile(options.checkpoint, portfolio.Save());
+  }
+  absl::Status Tick() {
+    const double now = Now();
+    if (now >= next_write) {
+      next_write = now + kCheckpointEvery;
+      RETURN_IF_ERROR(WriteResult());
+    }
+    if (now >= next_checkpoint) {
+      next_checkpoint = now + kCheckpointEvery;
+      RETURN_IF_ERROR(WriteCheckpoint());
+    }
+    return absl::OkStatus();
+  }
+};
+
+void Report(const RankmapSolveOptions& options, const rankmap::Problem& problem,
+            const rankmap::Placement& best, double seconds, std::ostream& out) {
+  const rankmap::Values values = rankmap::Evaluate(problem.pattern, problem.network, best);
+  const double value =
+      rankmap::ObjectiveValue(values, problem.options.objective, problem.options.qap_weight);
+  if (options.is_json) {
+    nlohmann::json json = {{"objective", rankmap::NameOf(problem.options.objective)},
+                           {"value", value},
+                           {"bound", problem.bound},
+                           {"hop_bytes", values.hop_bytes},
+                           {"avg_hops", values.avg_hops},
+                           {"hops_sum", values.hops_sum},
+                           {"max_link", values.max_link},
+                           {"rmatt_eval", values.rmatt_eval()},
+                           {"step_sum", values.step_sum},
+                           {"seconds", seconds}};
+    out << json.dump(2) << '\n';
+    return;
+  }
+  out << fmt::format("{} {:.10g}, avg_hops {:.4f}, max_link {}, in {:.1f} s\n",
+                     rankmap::NameOf(problem.options.objective), value, values.avg_hops,
+                     values.max_link, seconds);
+}
+
+absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out, std::ostream& err) {
+  const double started = Now();
+  ASSIGN_OR_RETURN(const rankmap::SolveOptions solve, Translate(options));
+  double seconds = kDefaultSeconds;
+  if (!options.time.empty()) {
+    ASSIGN_OR_RETURN(seconds, ParseSeconds(options.time));
+  }
+  ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
+  ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
+  RETURN_IF_ERROR(rankmap::CheckProblem(pattern, network, solve.objective));
+  std::optional<rankmap::Placement> start;
+  if (!options.start.empty()) {
+    ASSIGN_OR_RETURN(start, ReadPlacement(options.start, pattern, network));
+  }
+
+  const SignalGuard signals;
+  const rankmap::Problem problem(pattern, network, solve);
+  rankmap::Portfolio portfolio(problem, options.threads, start ? &*start : nullptr);
+  if (!options.resume.empty()) {
+    ASSIGN_OR_RETURN(const std::string bytes, ReadFile(options.resume));
+    RETURN_IF_ERROR(portfolio.Restore(bytes));
+  }
+  rankmap::Limits limits;
+  limits.moves = options.iterations;
+  limits.started = started;
+  limits.until =
+      options.iterations > 0 && options.time.empty() ? INFINITY : started + seconds - kSpareSeconds;
+  limits.target = options.target;
+  if (limits.moves > 0 && !options.time.empty()) {
+    return absl::InvalidArgumentError("--time and --iterations exclude each other");
+  }
+
+  Run run{options, problem, portfolio, started};
+  run.next_write = started + kFirstOutputAfter;
+  run.next_checkpoint = started + kCheckpointEvery;
+  ProgressLine line(err, !options.is_quiet && &err == &std::cerr && isatty(STDERR_FILENO) == 1);
+  absl::Status failed;
+  portfolio.Run(
+      limits, Now, [&] { return was_interrupted.load() || !failed.ok(); },
+      [&](const rankmap::Standing& standing) {
+        line.Show(standing, started);
+        if (failed.ok()) {
+          failed = run.Tick();
+        }
+      });
+  line.Close();
+  RETURN_IF_ERROR(failed);
+  RETURN_IF_ERROR(run.WriteResult());
+  RETURN_IF_ERROR(run.WriteCheckpoint());
+  Report(options, problem, portfolio.best(), Now() - started, out);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<double> ParseSeconds(const std::string& text) {
+  size_t used = 0;
+  double value = 0;
+  const char* first = text.c_str();
+  char* end = nullptr;
+  value = std::strtod(first, &end);
+  used = static_cast<size_t>(end - first);
+  const std::string unit = text.substr(used);
+  const double factor = unit.empty() || unit == "s"    ? 1
+                        : unit == "ms"                 ? 1e-3
+                        : unit == "m" || unit == "min" ? 60
+                        : unit == "h"                  ? 3600
+                                                       : 0;
+  if (used == 0 || factor == 0 || !(value > 0) || !std::isfinite(value)) {
+    return absl::InvalidArgumentError(
+        fmt::format("time '{}': expected a number with s, ms, m or h", text));
+  }
+  return value * factor;
+}
+
+int SolveRankmap(const RankmapSolveOptions& options, std::ostream& out, std::ostream& err) {
+  const absl::Status status = Solve(options, out, err);
+  if (!status.ok()) {
+    err << std::string(status.message()) << '\n';
+    return kUsageError;
+  }
+  return 0;
+}
+
+}  // namespace sekisho::client

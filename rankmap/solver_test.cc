@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches repeat bit by bit, resume exactly, and always hand back a placement.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rankmap/generate.h"
+#include "rankmap/network_format.h"
+#include "rankmap/portfolio.h"
+
+namespace sekisho::rankmap {
+namespace {
+
+constexpr int64_t kMoves = 150000;
+
+struct Setting {
+  Network network = *ParseNetworkSpec("torus:4x4x4");
+  Pattern pattern = *Generate("random", {.ranks = 60, .degree = 3, .seed = 4});
+  SolveOptions options;
+};
+
+// Runs to `moves`, of a budget of kMoves; returns the checkpoint.
+std::string RunFor(Portfolio& portfolio, int64_t moves) {
+  int64_t done = 0;
+  Limits limits;
+  limits.moves = kMoves;
+  portfolio.Run(
+      limits, [] { return 0.0; }, [&] { return done >= moves; },
+      [&](const Standing& standing) { done = standing.moves; });
+  return portfolio.Save();
+}
+
+class EveryObjective : public testing::TestWithParam<Objective> {};
+
+TEST_P(EveryObjective, AnInterruptedRunEndsAsAnUnbrokenOne) {
+  Setting setting;
+  setting.options.objective = GetParam();
+  const Problem problem(setting.pattern, setting.network, setting.options);
+  Portfolio unbroken(problem, 1, nullptr);
+  RunFor(unbroken, kMoves);
+
+  for (const int64_t at : {1000, 40000, 80000, 140000}) {
+    Portfolio first(problem, 1, nullptr);
+    const std::string checkpoint = RunFor(first, at);
+    Portfolio second(problem, 1, nullptr);
+    ASSERT_TRUE(second.Restore(checkpoint).ok());
+    EXPECT_LE(second.best_value(), first.best_value());
+    RunFor(second, kMoves);
+    EXPECT_EQ(second.best(), unbroken.best()) << "stopped at " << at;
+  }
+}
+
+TEST_P(EveryObjective, FindsBetterThanTheNaturalOrder) {
+  Setting setting;
+  setting.options.objective = GetParam();
+  const Problem problem(setting.pattern, setting.network, setting.options);
+  Portfolio portfolio(problem, 1, nullptr);
+  const double natural = portfolio.best_value();
+
+  RunFor(portfolio, kMoves);
+
+  EXPECT_LT(portfolio.best_value(), 0.8 * natural);
+  EXPECT_GE(portfolio.best_value(), problem.bound);
+  EXPECT_EQ(portfolio.best_value(), problem.Value(portfolio.best()));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryObjective,
+                         testing::Values(Objective::kQap, Objective::kHopBytes, Objective::kMaxLink,
+                                         Objective::kRmatt, Objective::kSteps),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
+
+class EveryMethod : public testing::TestWithParam<Method> {};
+
+TEST_P(EveryMethod, ImprovesOnTrees) {
+  Setting setting;
+  setting.network = *ParseNetworkSpec("tree:4,4:1,4:1:2");
+  setting.options.method = GetParam();
+  setting.options.objective = Objective::kRmatt;
+  const Problem problem(setting.pattern, setting.network, setting.options);
+  Portfolio portfolio(problem, 2, nullptr);
+  const double natural = portfolio.best_value();
+
+  RunFor(portfolio, kMoves);
+
+  EXPECT_LT(portfolio.best_value(), natural);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryMethod,
+                         testing::Values(Method::kAuto, Method::kBisem, Method::kOptim,
+                                         Method::kAnneal));
+
+TEST(Checkpoint, DamageAndOtherProblemsAreRefused) {
+  Setting setting;
+  const Problem problem(setting.pattern, setting.network, setting.options);
+  Portfolio portfolio(problem, 1, nullptr);
+  const std::string checkpoint = RunFor(portfolio, 1000);
+  setting.options.seed = 99;
+  const Problem other(setting.pattern, setting.network, setting.options);
+
+  EXPECT_FALSE(Portfolio(other, 1, nullptr).Restore(checkpoint).ok());
+  for (size_t cut = 0; cut < checkpoint.size(); cut += 97) {
+    EXPECT_FALSE(Portfolio(problem, 1, nullptr).Restore(checkpoint.substr(0, cut)).ok());
+  }
+  std::string flipped = checkpoint;
+  flipped[flipped.size() / 2] ^= 1;
+  EXPECT_FALSE(Portfolio(problem, 1, nullptr).Restore(flipped).ok());
+}
+
+TEST(Solver, OneRankOrNoTrafficNeedsNoSearch) {
+  const Network network = *ParseNetworkSpec("torus:2x2");
+  const Pattern pattern = *Pattern::Create(1, {});
+  const Problem problem(pattern, network, {});
+  Portfolio portfolio(problem, 1, nullptr);
+
+  RunFor(portfolio, 1000);
+
+  EXPECT_EQ(portfolio.best_value(), 0);
+}
+
+}  // namespace
+}  // namespace sekisho::rankmap
