@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/identity/freshness.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace sekisho::identity {
@@ -34,7 +36,8 @@ std::optional<Refusal> ReplaySet::Insert(const std::string& subject, const std::
                                window_.count())};
   }
   seen_.insert(key);
-  by_expiry_.emplace(request_time + window_, key);
+  // The time is the sender's: bounded, so that no entry stays for ever.
+  by_expiry_.emplace(std::min<Time>(request_time, now + window_) + window_, key);
   return std::nullopt;
 }
 
