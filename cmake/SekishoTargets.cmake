@@ -35,10 +35,12 @@ endfunction()
 
 # sekisho_program(NAME SOURCES main.cc DEPENDS x y [INTERNAL]): bin/NAME, installed to bin or, INTERNAL,
 # to libexec/sekisho.
+add_custom_target(programs)  # all of bin/, and no tests
 function(sekisho_program name)
   cmake_parse_arguments(ARG "INTERNAL" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE sekisho_flags ${ARG_DEPENDS})
+  add_dependencies(programs ${name})
   if(ARG_INTERNAL)
     install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/sekisho)
   else()

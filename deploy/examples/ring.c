@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plain MPI program: each rank adds its number to a token that goes once around.
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank, size, length, token = 0;
+  char host[MPI_MAX_PROCESSOR_NAME];
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Get_processor_name(host, &length);
+  if (rank > 0) {
+    MPI_Recv(&token, 1, MPI_INT, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  token += rank;
+  printf("rank %d of %d on %s: token %d\n", rank, size, host, token);
+  fflush(stdout);
+  MPI_Send(&token, 1, MPI_INT, (rank + 1) % size, 0, MPI_COMM_WORLD);
+  if (rank == 0) {
+    MPI_Recv(&token, 1, MPI_INT, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    printf("the token is back at rank 0: %d, expected %d\n", token, size * (size - 1) / 2);
+  }
+  MPI_Finalize();
+  return 0;
+}
