@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/rankmap_solve.h"
 
-#include <atomic>
-#include <chrono>
+#include <algorithm>
 #include <cmath>
-#include <csignal>
-#include <iostream>
+#include <ostream>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "client/rankmap_files.h"
+#include "client/rankmap_run.h"
 #include "rankmap/pattern_format.h"
 #include "rankmap/portfolio.h"
 
@@ -19,38 +17,8 @@ namespace sekisho::client {
 namespace {
 
 constexpr int kUsageError = 64;
-constexpr double kDefaultSeconds = 60;
 constexpr double kCheckpointEvery = 5;
 constexpr double kFirstOutputAfter = 0.3;
-constexpr double kSpareSeconds = 0.05;  // to write the result within --time
-
-std::atomic<bool> was_interrupted = false;
-
-// SIGINT and SIGTERM end the search, not the program: the best so far is written.
-class SignalGuard {
- public:
-  SignalGuard() {
-    was_interrupted.store(false);
-    struct sigaction action {};
-    action.sa_handler = [](int) { was_interrupted.store(true); };
-    sigaction(SIGINT, &action, &old_int_);
-    sigaction(SIGTERM, &action, &old_term_);
-  }
-  ~SignalGuard() {
-    sigaction(SIGINT, &old_int_, nullptr);
-    sigaction(SIGTERM, &old_term_, nullptr);
-  }
-  SignalGuard(const SignalGuard&) = delete;
-  SignalGuard& operator=(const SignalGuard&) = delete;
-
- private:
-  struct sigaction old_int_ {};
-  struct sigaction old_term_ {};
-};
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 absl::StatusOr<rankmap::SolveOptions> Translate(const RankmapSolveOptions& options) {
   rankmap::SolveOptions result;
@@ -78,41 +46,6 @@ absl::StatusOr<rankmap::SolveOptions> Translate(const RankmapSolveOptions& optio
   return result;
 }
 
-// One line that is written over: objective, gap to the bound, rate, time left.
-class ProgressLine {
- public:
-  ProgressLine(std::ostream& err, bool is_shown) : err_(err), is_shown_(is_shown) {}
-
-  void Show(const rankmap::Standing& s, double started) {
-    const double now = Now();
-    if (!is_shown_ || now - shown_ < 0.2) {
-      return;
-    }
-    shown_ = now;
-    const int full = static_cast<int>(20 * std::clamp(s.progress, 0.0, 1.0));
-    const double elapsed = std::max(now - started, 1e-3);
-    const double left = s.progress > 0.01 ? elapsed * (1 - s.progress) / s.progress : 0;
-    const std::string gap =
-        s.bound > 0 ? fmt::format("{:.1f} % above the bound", 100 * (s.best / s.bound - 1)) : "";
-    err_ << fmt::format("\r[{:#<{}}{:-<{}}] {:.6g}  {}  {:.0f} moves/s  {:.0f} s left  {}\033[K",
-                        "", full, "", 20 - full, s.best, gap,
-                        static_cast<double>(s.moves) / elapsed, left, s.phase)
-         << std::flush;
-    is_open_ = true;
-  }
-  void Close() {
-    if (is_open_) {
-      err_ << "\r\033[K" << std::flush;
-    }
-  }
-
- private:
-  std::ostream& err_;
-  bool is_shown_;
-  bool is_open_ = false;
-  double shown_ = 0;
-};
-
 struct Run {
   const RankmapSolveOptions& options;
   const rankmap::Problem& problem;
@@ -137,7 +70,7 @@ struct Run {
                                       : WriteFile(options.checkpoint, portfolio.Save());
   }
   absl::Status Tick() {
-    const double now = Now();
+    const double now = MonotonicSeconds();
     if (now >= next_write) {
       next_write = now + kCheckpointEvery;
       RETURN_IF_ERROR(WriteResult());
@@ -174,12 +107,12 @@ void Report(const RankmapSolveOptions& options, const rankmap::Problem& problem,
                      values.max_link, seconds);
 }
 
-absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out, std::ostream& err) {
-  const double started = Now();
+absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
+  const double started = MonotonicSeconds();
   ASSIGN_OR_RETURN(const rankmap::SolveOptions solve, Translate(options));
-  double seconds = kDefaultSeconds;
-  if (!options.time.empty()) {
-    ASSIGN_OR_RETURN(seconds, ParseSeconds(options.time));
+  ASSIGN_OR_RETURN(const double until, TimeLimit(options, started));
+  if (options.network.empty() || options.pattern.empty()) {
+    return absl::InvalidArgumentError("--network and --pattern (or --qap) are needed");
   }
   ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
   ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
@@ -199,20 +132,16 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out, std::o
   rankmap::Limits limits;
   limits.moves = options.iterations;
   limits.started = started;
-  limits.until =
-      options.iterations > 0 && options.time.empty() ? INFINITY : started + seconds - kSpareSeconds;
+  limits.until = until;
   limits.target = options.target;
-  if (limits.moves > 0 && !options.time.empty()) {
-    return absl::InvalidArgumentError("--time and --iterations exclude each other");
-  }
 
   Run run{options, problem, portfolio, started};
   run.next_write = started + kFirstOutputAfter;
   run.next_checkpoint = started + kCheckpointEvery;
-  ProgressLine line(err, !options.is_quiet && &err == &std::cerr && isatty(STDERR_FILENO) == 1);
+  ProgressLine line(!options.is_quiet);
   absl::Status failed;
   portfolio.Run(
-      limits, Now, [&] { return was_interrupted.load() || !failed.ok(); },
+      limits, MonotonicSeconds, [&] { return WasInterrupted() || !failed.ok(); },
       [&](const rankmap::Standing& standing) {
         line.Show(standing, started);
         if (failed.ok()) {
@@ -223,7 +152,7 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out, std::o
   RETURN_IF_ERROR(failed);
   RETURN_IF_ERROR(run.WriteResult());
   RETURN_IF_ERROR(run.WriteCheckpoint());
-  Report(options, problem, portfolio.best(), Now() - started, out);
+  Report(options, problem, portfolio.best(), MonotonicSeconds() - started, out);
   return absl::OkStatus();
 }
 
@@ -250,7 +179,7 @@ absl::StatusOr<double> ParseSeconds(const std::string& text) {
 }
 
 int SolveRankmap(const RankmapSolveOptions& options, std::ostream& out, std::ostream& err) {
-  const absl::Status status = Solve(options, out, err);
+  const absl::Status status = options.qap.empty() ? Solve(options, out) : SolveQap(options, out);
   if (!status.ok()) {
     err << std::string(status.message()) << '\n';
     return kUsageError;

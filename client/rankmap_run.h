@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the two solvers of sekisho rankmap share: the clock, signals and the progress line.
+#pragma once
+
+#include <csignal>
+#include <iosfwd>
+
+#include "client/rankmap_solve.h"
+#include "common/status.h"
+#include "rankmap/portfolio.h"
+
+namespace sekisho::client {
+
+double MonotonicSeconds();
+
+// On MonotonicSeconds' clock; infinity if only --iterations limits.
+absl::StatusOr<double> TimeLimit(const RankmapSolveOptions& options, double started);
+
+// SIGINT and SIGTERM end the search, not the program: the best so far is written.
+class SignalGuard {
+ public:
+  SignalGuard();
+  ~SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+ private:
+  struct sigaction old_int_ {};
+  struct sigaction old_term_ {};
+};
+bool WasInterrupted();
+
+// One line on a terminal that is written over: objective, gap to the bound, rate, time left.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool is_wanted);
+  void Show(const rankmap::Standing& standing, double started);
+  void Close();
+
+ private:
+  bool is_shown_;
+  bool is_open_ = false;
+  double shown_ = 0;
+};
+
+absl::Status SolveQap(const RankmapSolveOptions& options, std::ostream& out);
+
+}  // namespace sekisho::client
