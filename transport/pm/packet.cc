@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packet format: docs/protocol/9-pm.md.
+#include "transport/pm/packet.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sekisho::pm {
+namespace {
+
+template <typename Integer>
+void Put(std::uint8_t* out, Integer value) {
+  for (std::size_t i = 0; i < sizeof value; ++i) out[i] = static_cast<std::uint8_t>(value >> 8 * i);
+}
+
+template <typename Integer>
+Integer Get(const std::uint8_t* in) {
+  Integer value = 0;
+  for (std::size_t i = 0; i < sizeof value; ++i) {
+    value = static_cast<Integer>(value | static_cast<Integer>(in[i]) << 8 * i);
+  }
+  return value;
+}
+
+// The fields of each greeting, in the order of the page; one walk serves both directions.
+template <typename Greeting, typename Field>
+std::size_t WalkGreeting(Kind kind, Greeting& greeting, Field field) {
+  std::size_t at = 0;
+  const auto next = [&](auto& member) {
+    field(at, member);
+    at += sizeof member;
+  };
+  if (kind == Kind::kHello || kind == Kind::kAnswer) next(greeting.incarnation);
+  next(greeting.nonce);
+  if (kind == Kind::kChallenge || kind == Kind::kAnswer) next(greeting.cookie);
+  if (kind == Kind::kChallenge || kind == Kind::kWelcome) next(greeting.incarnation);
+  if (kind == Kind::kAnswer) next(greeting.other_incarnation);
+  if (kind == Kind::kChallenge || kind == Kind::kAnswer) {
+    next(greeting.credit);
+    next(greeting.channels);
+  }
+  return at;
+}
+
+}  // namespace
+
+ParseError ParsePacket(Bytes datagram, Packet& packet) {
+  if (datagram.size() < kHeaderSize + kTagSize || datagram.size() > kDatagramMax) {
+    return ParseError::kSize;
+  }
+  const std::uint8_t* in = datagram.data();
+  if (in[0] >> 4 != kVersion) return ParseError::kVersion;
+  const int kind = in[0] & 15;
+  if (kind < 1 || kind > 8) return ParseError::kKind;
+  Header& header = packet.header;
+  header.kind = static_cast<Kind>(kind);
+  header.flags = in[1];
+  if ((header.flags & ~(kFlagPayloadTag | kFlagEncrypted)) != 0) return ParseError::kFlags;
+  if ((header.flags & kFlagEncrypted) != 0 && header.kind != Kind::kData) return ParseError::kFlags;
+  header.context = Get<std::uint16_t>(in + 2);
+  header.source = Get<std::uint16_t>(in + 4);
+  header.destination = Get<std::uint16_t>(in + 6);
+  header.number = Get<std::uint64_t>(in + 8);
+  header.control_size = Get<std::uint16_t>(in + 16);
+  if (header.number > kNumberMax) return ParseError::kControl;
+
+  const std::size_t tag = (header.flags & kFlagEncrypted) != 0 ? kCipherTagSize : kTagSize;
+  if (datagram.size() < kHeaderSize + header.control_size + tag) return ParseError::kControl;
+  const std::size_t payload = datagram.size() - kHeaderSize - header.control_size - tag;
+  packet.head = datagram.first(kHeaderSize + header.control_size);
+  packet.control = packet.head.subspan(kHeaderSize);
+  packet.payload = datagram.subspan(packet.head.size(), payload);
+  packet.tag = datagram.last(tag);
+  return ParseError::kNone;
+}
+
+void WriteHeader(const Header& header, std::span<std::uint8_t, kHeaderSize> out) {
+  out[0] = static_cast<std::uint8_t>(kVersion << 4 | static_cast<int>(header.kind));
+  out[1] = header.flags;
+  Put(out.data() + 2, header.context);
+  Put(out.data() + 4, header.source);
+  Put(out.data() + 6, header.destination);
+  Put(out.data() + 8, header.number);
+  Put(out.data() + 16, header.control_size);
+}
+
+void WriteGreeting(Kind kind, const Greeting& greeting,
+                   std::span<std::uint8_t, kGreetingControlSize> out) {
+  std::fill(out.begin(), out.end(), std::uint8_t{0});
+  WalkGreeting(kind, greeting,
+               [&](std::size_t at, const auto& member) { Put(out.data() + at, member); });
+}
+
+bool ParseGreeting(Kind kind, Bytes control, Greeting& greeting) {
+  if (control.size() != kGreetingControlSize) return false;
+  greeting = Greeting{};
+  const std::size_t end = WalkGreeting(kind, greeting, [&](std::size_t at, auto& member) {
+    member = Get<std::remove_reference_t<decltype(member)>>(control.data() + at);
+  });
+  return std::all_of(control.begin() + static_cast<std::ptrdiff_t>(end), control.end(),
+                     [](std::uint8_t byte) { return byte == 0; });
+}
+
+bool FrameReader::Varint(std::uint64_t& value) {
+  if (control_.empty()) return false;
+  const std::size_t size = std::size_t{1} << (control_[0] >> 6);
+  if (control_.size() < size) return false;
+  value = control_[0] & 0x3f;
+  for (std::size_t i = 1; i < size; ++i) value = value << 8 | control_[i];
+  control_ = control_.subspan(size);
+  return true;
+}
+
+bool FrameReader::Ack(Frame& frame) {
+  std::uint64_t largest, count, length;
+  if (!Varint(largest) || !Varint(frame.delay_us) || !Varint(frame.ce_count) || !Varint(count) ||
+      !Varint(length) || count < 1 || count > kAckRangesMax || length > largest) {
+    return false;
+  }
+  frame.ranges[0] = {largest - length, largest};
+  for (std::uint64_t i = 1; i < count; ++i) {
+    std::uint64_t gap;
+    const std::uint64_t below = frame.ranges[i - 1].low;
+    if (!Varint(gap) || !Varint(length) || below < 2 || gap > below - 2) return false;
+    const std::uint64_t high = below - 2 - gap;
+    if (length > high) return false;
+    frame.ranges[i] = {high - length, high};
+  }
+  frame.range_count = static_cast<std::uint32_t>(count);
+  return true;
+}
+
+bool FrameReader::Data(Frame& frame) {
+  if (padded_ || ++data_frames_ > kDataFramesMax) return false;
+  if (!Varint(frame.channel) || !Varint(frame.value) || !Varint(frame.length)) return false;
+  if (frame.channel > 255 || frame.length < 1 || frame.length > payload_.size() ||
+      frame.value > kNumberMax - frame.length) {
+    return false;
+  }
+  frame.payload = payload_.first(frame.length);
+  payload_ = payload_.subspan(frame.length);
+  return true;
+}
+
+bool FrameReader::Parse(Frame& frame) {
+  switch (frame.kind) {
+    case FrameKind::kAck:
+      return Ack(frame);
+    case FrameKind::kData:
+      return Data(frame);
+    case FrameKind::kCredit:
+      return Varint(frame.channel) && Varint(frame.value) && Varint(frame.length) &&
+             frame.channel <= 255;
+    case FrameKind::kPad:
+      if (!Varint(frame.length) || frame.length > payload_.size()) return false;
+      padded_ = true;
+      payload_ = payload_.subspan(frame.length);
+      return true;
+    case FrameKind::kGrant:
+    case FrameKind::kWant:
+    case FrameKind::kClose:
+    case FrameKind::kFloor:
+      return Varint(frame.value);
+    case FrameKind::kPing:
+      return true;
+  }
+  return false;
+}
+
+bool FrameReader::Next(Frame& frame) {
+  if (broken_ || control_.empty()) return false;
+  frame.kind = static_cast<FrameKind>(control_[0]);
+  control_ = control_.subspan(1);
+  if (++frames_ > kFramesMax || !Parse(frame)) broken_ = true;
+  return !broken_;
+}
+
+std::size_t VarintSize(std::uint64_t value) {
+  return value < 1u << 6 ? 1 : value < 1u << 14 ? 2 : value < 1u << 30 ? 4 : 8;
+}
+
+bool FrameWriter::Values(FrameKind kind, std::span<const std::uint64_t> values) {
+  std::size_t size = 1;
+  for (const std::uint64_t value : values) size += VarintSize(value);
+  if (room_.size() - size_ < size) return false;
+  std::uint8_t* out = room_.data() + size_;
+  *out++ = static_cast<std::uint8_t>(kind);
+  for (const std::uint64_t value : values) {
+    const std::size_t bytes = VarintSize(value);
+    for (std::size_t i = 0; i < bytes; ++i) {
+      out[i] = static_cast<std::uint8_t>(value >> 8 * (bytes - 1 - i));
+    }
+    out[0] |= static_cast<std::uint8_t>((bytes == 1   ? 0
+                                         : bytes == 2 ? 1
+                                         : bytes == 4 ? 2
+                                                      : 3)
+                                        << 6);
+    out += bytes;
+  }
+  size_ += size;
+  return true;
+}
+
+bool FrameWriter::Ack(std::span<const NumberRange> ranges, std::uint64_t delay_us,
+                      std::uint64_t ce_count) {
+  std::array<std::uint64_t, 5 + 2 * kAckRangesMax> values = {
+      ranges[0].high, delay_us, ce_count, ranges.size(), ranges[0].high - ranges[0].low};
+  std::size_t count = 5;
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    values[count++] = ranges[i - 1].low - ranges[i].high - 2;
+    values[count++] = ranges[i].high - ranges[i].low;
+  }
+  return Values(FrameKind::kAck, std::span(values).first(count));
+}
+
+bool FrameWriter::Credit(std::uint64_t channel, std::uint64_t bytes, std::uint64_t messages) {
+  return Values(FrameKind::kCredit, std::array{channel, bytes, messages});
+}
+
+bool FrameWriter::Data(std::uint64_t channel, std::uint64_t offset, std::uint64_t length) {
+  return Values(FrameKind::kData, std::array{channel, offset, length});
+}
+
+bool FrameWriter::One(FrameKind kind, std::uint64_t value) {
+  return Values(kind, std::span(&value, 1));
+}
+
+bool FrameWriter::Ping() { return Values(FrameKind::kPing, {}); }
+
+}  // namespace sekisho::pm

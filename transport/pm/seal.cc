@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tags and keys: docs/protocol/9-pm.md, "Tag and keys".
+#include "transport/pm/seal.h"
+
+#include <cstring>
+#include <string_view>
+
+namespace sekisho::pm {
+namespace {
+
+SipKey Derive(const JobKey& key, std::string_view label, const SessionId& id) {
+  std::array<std::uint8_t, 12 + 6 + 16> text{};
+  std::memcpy(text.data(), label.data(), label.size());
+  std::uint8_t* out = text.data() + 12;
+  for (const std::uint64_t value : {id.context, id.source, id.destination}) {
+    *out++ = static_cast<std::uint8_t>(value);
+    *out++ = static_cast<std::uint8_t>(value >> 8);
+  }
+  for (const std::uint64_t value : {id.source_incarnation, id.destination_incarnation}) {
+    for (int i = 0; i < 8; ++i) *out++ = static_cast<std::uint8_t>(value >> 8 * i);
+  }
+  return SipHash128(SipKeyFrom(std::span(key).first<16>()), text);
+}
+
+std::uint64_t Tag(const SipKey& key, bool payload_tag, Bytes head, Bytes payload) {
+  return SipHash(key, head, payload_tag ? payload : Bytes{});
+}
+
+}  // namespace
+
+SipKey GreetingKey(const JobKey& key, const SessionId& id) {
+  return Derive(key, "pm1 greeting", {id.context, id.source, id.destination, 0, 0});
+}
+
+SipKey SessionKey(const JobKey& key, const SessionId& id) { return Derive(key, "pm1 session", id); }
+
+SipKey ClassicKey(const JobKey& key, const SessionId& id) {
+  return Derive(key, "pm1 classic", {id.context, id.source, id.destination, 0, 0});
+}
+
+std::size_t Seal(const SipKey& key, Cipher* cipher, bool payload_tag, MutableBytes datagram,
+                 std::size_t size) {
+  datagram[1] = static_cast<std::uint8_t>((payload_tag ? kFlagPayloadTag : 0) |
+                                          (cipher != nullptr ? kFlagEncrypted : 0));
+  const MutableBytes text = datagram.subspan(kHeaderSize, size - kHeaderSize);
+  if (cipher != nullptr) {
+    std::uint64_t number = 0;
+    for (int i = 0; i < 8; ++i) number |= static_cast<std::uint64_t>(datagram[8 + i]) << 8 * i;
+    cipher->Seal(key, number, datagram.first(kHeaderSize), text,
+                 datagram.subspan(size).first<kCipherTagSize>());
+    return size + kCipherTagSize;
+  }
+  const std::size_t head = kHeaderSize + (datagram[16] | datagram[17] << 8);
+  const std::uint64_t tag =
+      Tag(key, payload_tag, datagram.first(head), datagram.subspan(head, size - head));
+  for (std::size_t i = 0; i < kTagSize; ++i) {
+    datagram[size + i] = static_cast<std::uint8_t>(tag >> 8 * i);
+  }
+  return size + kTagSize;
+}
+
+bool Open(const SipKey& key, Cipher* cipher, MutableBytes datagram, const Packet& packet) {
+  const bool encrypted = (packet.header.flags & kFlagEncrypted) != 0;
+  if (encrypted != (cipher != nullptr)) return false;
+  if (encrypted) {
+    return cipher->Open(
+        key, packet.header.number, datagram.first(kHeaderSize),
+        datagram.subspan(kHeaderSize, packet.control.size() + packet.payload.size()),
+        packet.tag.first<kCipherTagSize>());
+  }
+  const bool payload_tag = (packet.header.flags & kFlagPayloadTag) != 0;
+  const std::uint64_t tag = Tag(key, payload_tag, packet.head, packet.payload);
+  std::uint64_t difference = 0;
+  for (std::size_t i = 0; i < kTagSize; ++i) {
+    difference |= packet.tag[i] ^ static_cast<std::uint8_t>(tag >> 8 * i);
+  }
+  return difference == 0;
+}
+
+}  // namespace sekisho::pm
