@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model of the path in the manner of BBR (Cardwell et al. 2016): bottleneck rate and smallest
+// round trip.
+#include "transport/pm/congestion.h"
+
+#include <algorithm>
+
+namespace sekisho::pm {
+namespace {
+
+constexpr std::uint32_t kInitialPackets = 10;
+constexpr std::uint32_t kLeastPackets = 4;
+constexpr std::uint32_t kBurstPackets = 16;  // what one segmentation offload carries
+constexpr std::uint64_t kLeastCeiling = 16;  // packets
+// Percent of the bottleneck rate in each phase of about one smallest round trip.
+constexpr std::array<std::uint32_t, 8> kPhaseGain = {125, 75, 100, 100, 100, 100, 100, 100};
+constexpr std::uint32_t kStartupGain = 289;
+
+std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b / c);
+}
+
+}  // namespace
+
+void Congestion::Init(std::uint32_t fixed_window, std::uint32_t datagram, Nanos now) {
+  *this = Congestion();
+  fixed_window_ = fixed_window;
+  datagram_ = datagram;
+  window_ = std::uint64_t{kInitialPackets} * datagram;
+  delivered_time_ = first_sent_time_ = now;
+  probe_rtt_due_ = now + 10 * kSecond;
+}
+
+RateSample Congestion::OnSent(std::uint32_t, std::uint64_t in_flight_before, Nanos now) {
+  if (in_flight_before == 0) first_sent_time_ = delivered_time_ = now;
+  return {delivered_, delivered_time_, first_sent_time_, app_limited_until_ > delivered_};
+}
+
+void Congestion::OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_t bytes,
+                         Nanos now) {
+  delivered_ += bytes;
+  delivered_time_ = now;
+  round_acked_ += bytes;
+  if (sample.delivered >= round_end_) {
+    round_end_ = delivered_;
+    round_over_ = true;
+  }
+  // Neither faster than it was sent nor faster than it was acknowledged.
+  const Nanos interval = std::max(now - sample.delivered_time, sent_time - sample.first_sent_time);
+  first_sent_time_ = std::max(first_sent_time_, sent_time);
+  if (interval <= 0) return;
+  const std::uint64_t rate =
+      MulDiv(delivered_ - sample.delivered, kSecond, static_cast<std::uint64_t>(interval));
+  if (sample.app_limited && rate <= bottleneck_) return;
+  std::uint64_t& best = round_rate_[round_ % round_rate_.size()];
+  best = std::max(best, rate);
+  bottleneck_ = std::max(bottleneck_, rate);
+}
+
+std::uint64_t Congestion::RateDelay(const Rtt& rtt) const {
+  return MulDiv(bottleneck_, static_cast<std::uint64_t>(rtt.minimum()), kSecond);
+}
+
+void Congestion::EndRound(const Rtt& rtt) {
+  // A queue is there if even the luckiest packet of the round waited.
+  const bool queue =
+      round_rtt_ != kNever && round_rtt_ > rtt.minimum() + rtt.minimum() / 4 + 50 * kMicrosecond;
+  const bool lossy = round_lost_ * 50 > round_acked_ + round_lost_;  // above 2 %
+  const bool marked = round_ce_ > 0;
+  const std::uint64_t base = std::max(RateDelay(rtt), kLeastCeiling * datagram_);
+  if (marked || (lossy && queue)) {
+    ceiling_ = std::max(base, std::min(ceiling_, window_) * 7 / 10);
+    full_ = true;
+  } else if (ceiling_ != UINT64_MAX) {
+    ceiling_ += std::max<std::uint64_t>(ceiling_ / 16, datagram_);
+    if (ceiling_ > 4 * base) ceiling_ = UINT64_MAX;
+  }
+  // Startup ends when three rounds brought no quarter more.
+  if (!full_ && app_limited_until_ <= delivered_) {
+    if (bottleneck_ >= full_rate_ + full_rate_ / 4) {
+      full_rate_ = bottleneck_;
+      full_rounds_ = 0;
+    } else if (++full_rounds_ >= 3) {
+      full_ = true;
+    }
+  }
+  ++round_;
+  if (app_limited_until_ > delivered_) {
+    // An idle round must not push a good measurement out.
+    round_rate_[round_ % round_rate_.size()] = round_rate_[(round_ - 1) % round_rate_.size()];
+  } else {
+    round_rate_[round_ % round_rate_.size()] = 0;
+  }
+  bottleneck_ = *std::max_element(round_rate_.begin(), round_rate_.end());
+  round_lost_ = round_acked_ = round_ce_ = 0;
+  round_rtt_ = kNever;
+}
+
+void Congestion::UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now) {
+  const std::uint64_t rate_delay = RateDelay(rtt);
+  if (mode_ == Mode::kStartup && full_) mode_ = Mode::kDrain;
+  if (mode_ == Mode::kDrain && in_flight <= rate_delay + std::uint64_t{kLeastPackets} * datagram_) {
+    mode_ = Mode::kProbe;
+    phase_ = 2;
+    phase_start_ = now;
+  }
+  if (mode_ == Mode::kProbe && now - phase_start_ > std::max(rtt.minimum(), 20 * kMicrosecond)) {
+    phase_ = static_cast<std::uint8_t>((phase_ + 1) % kPhaseGain.size());
+    phase_start_ = now;
+  }
+  if (mode_ == Mode::kProbe && now > probe_rtt_due_) {
+    mode_ = Mode::kProbeRtt;
+    probe_rtt_end_ = now + 2 * rtt.smoothed();
+  }
+  if (mode_ == Mode::kProbeRtt && now > probe_rtt_end_) {
+    mode_ = Mode::kProbe;
+    phase_ = 0;
+    phase_start_ = now;
+    probe_rtt_due_ = now + 10 * kSecond;
+  }
+}
+
+void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t new_ce,
+                          Nanos now) {
+  timed_out_ = false;
+  round_ce_ += new_ce;
+  round_rtt_ = std::min(round_rtt_, rtt.latest());
+  if (round_over_) EndRound(rtt);
+  round_over_ = false;
+  UpdateMode(rtt, in_flight, now);
+  if (bottleneck_ == 0 || !rtt.measured()) return;
+
+  const std::uint64_t rate_delay = RateDelay(rtt);
+  const std::uint32_t gain = mode_ == Mode::kStartup ? kStartupGain
+                             : mode_ == Mode::kDrain ? 35
+                             : mode_ == Mode::kProbe ? kPhaseGain[phase_]
+                                                     : 100;
+  const std::uint64_t rate = MulDiv(bottleneck_, gain, 100);
+  pacing_rate_ = mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate;
+  const std::uint64_t burst = std::uint64_t{kBurstPackets} * datagram_;
+  const std::uint64_t target = mode_ == Mode::kStartup
+                                   ? MulDiv(rate_delay, kStartupGain, 100) + burst
+                                   : 2 * rate_delay + burst;
+  const std::uint64_t initial = std::uint64_t{kInitialPackets} * datagram_;
+  window_ = std::max(mode_ == Mode::kStartup ? std::max(window_, target) : target, initial);
+}
+
+void Congestion::OnLost(std::uint32_t bytes) { round_lost_ += bytes; }
+
+void Congestion::OnSpurious(std::uint32_t bytes) {
+  round_lost_ -= std::min<std::uint64_t>(round_lost_, bytes);
+}
+
+void Congestion::OnTimeout() { timed_out_ = true; }
+
+void Congestion::OnAppLimited(std::uint64_t in_flight) {
+  app_limited_until_ = std::max<std::uint64_t>(delivered_ + in_flight, 1);
+}
+
+std::uint64_t Congestion::window() const {
+  if (fixed_window_ != 0) return fixed_window_;
+  const std::uint64_t least = std::uint64_t{kLeastPackets} * datagram_;
+  if (timed_out_ || mode_ == Mode::kProbeRtt) return least;
+  return std::max(least, std::min(window_, ceiling_));
+}
+
+Nanos Congestion::NextSend(Nanos previous, std::uint32_t bytes, Nanos now) const {
+  if (fixed_window_ != 0 || pacing_rate_ == 0) return now;
+  // Credit for at most one burst, so that a late timer does not slow the flow down.
+  const Nanos burst =
+      static_cast<Nanos>(MulDiv(std::uint64_t{kBurstPackets} * datagram_, kSecond, pacing_rate_));
+  const Nanos step = static_cast<Nanos>(MulDiv(bytes, kSecond, pacing_rate_));
+  return std::max(previous, now - burst) + step;
+}
+
+}  // namespace sekisho::pm

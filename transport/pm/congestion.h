@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast one peer may be sent to: a model of the path (docs/protocol/9-pm.md, "Congestion").
+// Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "transport/pm/rtt.h"
+#include "transport/pm/types.h"
+
+namespace sekisho::pm {
+
+// What a packet remembers of the moment it was sent.
+struct RateSample {
+  std::uint64_t delivered = 0;
+  Nanos delivered_time = 0;
+  Nanos first_sent_time = 0;
+  bool app_limited = false;
+};
+
+class Congestion {
+ public:
+  // `fixed_window` bytes, or 0 for the model.
+  void Init(std::uint32_t fixed_window, std::uint32_t datagram, Nanos now);
+
+  void OnDatagramSize(std::uint32_t datagram) { datagram_ = datagram; }
+  RateSample OnSent(std::uint32_t bytes, std::uint64_t in_flight_before, Nanos now);
+
+  // Once per packet, the order of numbers, then OnAckEnd once per ACK.
+  void OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_t bytes, Nanos now);
+  void OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t new_ce, Nanos now);
+  void OnLost(std::uint32_t bytes);
+  void OnSpurious(std::uint32_t bytes);
+  void OnTimeout();
+
+  // The application has nothing more to send: measured rates say nothing about the path now.
+  void OnAppLimited(std::uint64_t in_flight);
+
+  std::uint64_t window() const;
+  std::uint64_t rate() const { return pacing_rate_; }  // bytes per second; 0: not paced yet
+  std::uint64_t bottleneck() const { return bottleneck_; }
+
+  // When the next packet may leave, after one of `bytes` left now.
+  Nanos NextSend(Nanos previous, std::uint32_t bytes, Nanos now) const;
+
+ private:
+  enum class Mode : std::uint8_t { kStartup, kDrain, kProbe, kProbeRtt };
+
+  void EndRound(const Rtt& rtt);
+  void UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now);
+  std::uint64_t RateDelay(const Rtt& rtt) const;
+
+  Mode mode_ = Mode::kStartup;
+  bool full_ = false;  // startup found the bottleneck
+  std::uint8_t full_rounds_ = 0;
+  std::uint8_t phase_ = 0;
+  bool timed_out_ = false;
+  bool round_over_ = false;
+  std::uint32_t fixed_window_ = 0;
+  std::uint32_t datagram_ = 1200;
+  std::uint64_t delivered_ = 0;
+  Nanos delivered_time_ = 0;
+  Nanos first_sent_time_ = 0;
+  std::uint64_t app_limited_until_ = 0;
+  std::uint64_t round_end_ = 0;
+  std::uint64_t round_ = 0;
+  std::array<std::uint64_t, 10> round_rate_{};  // maximum of each of the last rounds
+  std::uint64_t bottleneck_ = 0;
+  std::uint64_t full_rate_ = 0;
+  std::uint64_t window_ = 0;
+  std::uint64_t pacing_rate_ = 0;
+  std::uint64_t ceiling_ = UINT64_MAX;  // learned from losses together with a queue, and from marks
+  Nanos phase_start_ = 0;
+  Nanos probe_rtt_due_ = 0;
+  Nanos probe_rtt_end_ = 0;
+  std::uint64_t round_lost_ = 0;
+  std::uint64_t round_acked_ = 0;
+  std::uint64_t round_ce_ = 0;
+  Nanos round_rtt_ = kNever;  // smallest of the round: what even the best packet waited
+};
+
+}  // namespace sekisho::pm

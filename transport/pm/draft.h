@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A packet in the making, between the parts of the endpoint that fill it.
+#pragma once
+
+#include "transport/pm/endpoint.h"
+
+namespace sekisho::pm {
+
+inline constexpr std::size_t kFloorRoom = 3;  // the FLOOR frame; its value is always below 2^14
+inline constexpr std::size_t kControlRoom = 1024;
+
+// Its frames, and which segments follow as payload.
+struct Endpoint::Draft {
+  explicit Draft(std::size_t size) : limit(size), writer({control.data(), kControlRoom}) {
+    writer.SetRoom(limit);
+  }
+
+  std::size_t room() const { return limit - writer.size() - payload; }
+  void AddPayload(std::size_t bytes) {
+    payload += bytes;
+    writer.SetRoom(limit - payload);
+  }
+
+  std::array<std::uint8_t, kControlRoom> control;
+  std::size_t limit;  // of control part and payload together
+  FrameWriter writer;
+  std::size_t payload = 0;
+  std::size_t padding = 0;
+  std::array<std::uint32_t, kSegmentsPerPacket> segments;
+  std::uint8_t segment_count = 0;
+  std::uint8_t carried = 0;
+  bool eliciting = false;
+  bool acks = false;
+};
+
+}  // namespace sekisho::pm

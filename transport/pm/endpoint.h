@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The protocol core of PM: docs/protocol/9-pm.md.  A pure function of calls, datagrams and the time
+// that comes with them; no clock, no socket, no thread, no allocation after Init.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <system_error>
+
+#include "transport/pm/errors.h"
+#include "transport/pm/peer.h"
+
+namespace sekisho::pm {
+
+// A message, or a piece of one, in the receive ring; valid until Release of its channel.
+struct Message {
+  NodeId source = 0;
+  ChannelId channel = 0;
+  bool more = false;  // another piece of the same message follows
+  Pieces bytes;
+};
+
+class Endpoint {
+ public:
+  // Bytes of memory that Init wants; 0 if the configuration is out of its limits.
+  static std::size_t MemoryNeeded(const Config& config);
+
+  // `memory`, aligned to 64, and `cipher`, which may be null, outlive the endpoint.
+  std::error_code Init(const Config& config, MutableBytes memory, Cipher* cipher, Nanos now);
+  std::error_code SetAddress(NodeId node, const Address& address);
+
+  // The application.  Send takes the whole message or nothing; Begin and then Append until its
+  // length is reached take it in parts (Append says how many bytes it took).
+  std::error_code Send(NodeId node, ChannelId channel, Bytes message, Nanos now);
+  std::error_code Begin(NodeId node, ChannelId channel, std::uint32_t length, Nanos now);
+  std::size_t Append(NodeId node, ChannelId channel, Bytes part, Nanos now);
+  bool Receive(Message& message);
+  std::error_code Release(NodeId node, ChannelId channel, Nanos now);
+  std::error_code Close(NodeId node, Nanos now);
+
+  // The network.  After any call: NextDatagram until it says 0, then wait for NextDeadline at most.
+  // A datagram may be decrypted in place.
+  void OnDatagram(const Address& from, MutableBytes datagram, bool ce, Nanos now);
+  std::size_t NextDatagram(Nanos now, MutableBytes room, Address& to);
+  void OnTimer(Nanos now);
+  Nanos NextDeadline() const { return deadlines_.earliest(); }
+
+  PeerState peer_state(NodeId node) const { return peers_[node].state; }
+  Reason peer_reason(NodeId node) const { return peers_[node].reason; }
+  // Grows when a peer came back as a newer incarnation.
+  std::uint32_t peer_session(NodeId node) const { return peers_[node].session; }
+  const Peer& peer(NodeId node) const { return peers_[node]; }
+  std::span<const SendStream> send_streams(NodeId node) const {
+    return send_streams_.subspan(StreamIndex(node, 0), config_.channels);
+  }
+  // Everything that was accepted for this peer was acknowledged.
+  bool Drained(NodeId node) const;
+  const Counters& counters() const { return counters_; }
+  const Config& config() const { return config_; }
+
+  // What is wrong with the state, or null; for tests, O(everything).
+  const char* Check() const;
+
+ private:
+  struct Reply {
+    Kind kind = Kind::kChallenge;
+    NodeId node = 0;
+    Address to;
+    Greeting greeting;
+  };
+
+  // endpoint.cc
+  void Cut(Arena& arena);
+  Nanos Clock(Nanos now) { return now_ = now > now_ ? now : now_; }
+  std::error_code CheckCall(NodeId node, ChannelId channel) const;
+  std::uint32_t StreamIndex(NodeId node, std::size_t channel) const {
+    return static_cast<std::uint32_t>(node * std::size_t{config_.channels} + channel);
+  }
+  MutableBytes SendRing(std::uint32_t stream) {
+    return send_rings_.subspan(std::size_t{stream} * config_.send_ring, config_.send_ring);
+  }
+  MutableBytes ReceiveRing(std::uint32_t stream) {
+    return receive_rings_.subspan(std::size_t{stream} * config_.receive_ring, config_.receive_ring);
+  }
+  NodeId IdOf(const Peer& peer) const { return static_cast<NodeId>(&peer - peers_.data()); }
+  void Work(Peer& peer);
+  void Reschedule(Peer& peer);
+  void WatchCredit(Peer& peer);
+  void Gone(Peer& peer, Reason reason);
+  void ForgetFlight(Peer& peer);
+  void MakeReady(std::uint32_t stream);
+
+  // greeting.cc
+  void StartGreeting(Peer& peer);
+  void OnGreeting(const Address& from, MutableBytes datagram, const Packet& packet);
+  void OnHello(const Address& from, Peer& peer, const Greeting& greeting);
+  void OnChallenge(Peer& peer, const Greeting& greeting);
+  void OnAnswer(const Address& from, Peer& peer, const Greeting& greeting);
+  void OnWelcome(Peer& peer, const Greeting& greeting);
+  void StartSession(Peer& peer, const Greeting& greeting);
+  void GreetTimeout(Peer& peer);
+  std::size_t BuildGreeting(Peer& peer, MutableBytes room);
+  std::uint64_t Cookie(const Address& from, NodeId node, const Greeting& greeting,
+                       std::uint64_t period) const;
+  void PushReply(const Reply& reply);
+  std::size_t WriteGreetingPacket(Kind kind, const Peer& peer, const Greeting& greeting,
+                                  MutableBytes room);
+  bool HasUnread(const Peer& peer) const;
+
+  // endpoint_receive.cc
+  void OnData(MutableBytes datagram, const Packet& packet, bool ce);
+  bool Acceptable(Peer& peer, const Packet& packet, bool& eliciting, bool& closing);
+  bool Apply(Peer& peer, const Packet& packet);
+  bool StoreData(Peer& peer, const Frame& frame);
+  void NoteArrival(Peer& peer, std::uint64_t number, bool eliciting, bool ce);
+  void AllotGrants();
+  std::uint64_t Beyond(const Peer& peer) const;
+  void SetGrant(Peer& peer, std::uint64_t limit);
+  void NoteReceived(Peer& peer, std::uint64_t fresh);
+
+  // loss.cc
+  void OnAck(Peer& peer, const Frame& ack);
+  void SampleRtt(Peer& peer, const Sent& packet, const Frame& ack);
+  void Acknowledge(Peer& peer, std::uint32_t sent, bool was_lost);
+  void AcknowledgeSegment(Peer& peer, const SegmentRef& ref);
+  void DetectLosses(Peer& peer);
+  void DeclareLost(Peer& peer, std::uint32_t sent, bool by_gap);
+  void ForgetLost(Peer& peer);
+  void OnProbeTimeout(Peer& peer);
+  Nanos ProbeDeadline(const Peer& peer) const;
+  Nanos ReorderWindow(const Peer& peer) const;
+
+  // mtu.cc
+  void SetMtu(Peer& peer, std::uint16_t mtu);
+  void OnMtuBlackHole(Peer& peer);
+  void OnMtuProbe(Peer& peer, bool arrived);
+  std::uint16_t NextMtu(const Peer& peer) const;  // to be tried now, or 0
+  std::size_t BuildMtuProbe(Peer& peer, MutableBytes room);
+
+  // endpoint_send.cc
+  struct Draft;
+  std::size_t Build(Peer& peer, MutableBytes room);
+  bool MaySend(Peer& peer);
+  bool Hold(Peer& peer, std::uint64_t backlog, std::size_t room);
+  std::uint64_t Backlog(const Peer& peer) const;
+  bool HasSomethingToSay(const Peer& peer) const;
+  bool HasUnsent(const Peer& peer) const;
+  void AddAck(Peer& peer, Draft& draft);
+  void AddControl(Peer& peer, Draft& draft, std::uint64_t backlog);
+  void AddLost(Peer& peer, Draft& draft);
+  void AddNew(Peer& peer, Draft& draft);
+  bool SplitSegment(std::uint32_t index, std::uint32_t length);
+  std::size_t Finish(Peer& peer, Draft& draft, MutableBytes room);
+  std::uint64_t Floor(const Peer& peer) const;
+
+  Config config_;
+  Cipher* cipher_ = nullptr;
+  Nanos now_ = 0;
+  Counters counters_;
+  SipKey cookie_key_{};
+  std::uint64_t nonce_counter_ = 0;
+  std::span<Peer> peers_;
+  std::span<SendStream> send_streams_;
+  std::span<ReceiveStream> receive_streams_;
+  MutableBytes send_rings_, receive_rings_;
+  Pool<Sent> sent_;
+  Pool<Segment> segments_;
+  Pool<Interval> intervals_;
+  std::span<Sent> sent_items_;
+  std::span<Segment> segment_items_;
+  std::span<Interval> interval_items_;
+  std::span<std::uint32_t> heap_items_, heap_positions_;
+  std::span<Nanos> heap_deadlines_;
+  DeadlineHeap deadlines_;
+  List<Peer, &Peer::work_next, &Peer::work_previous> work_;
+  List<Peer, &Peer::grant_next, &Peer::grant_previous> grants_;
+  ReadyList ready_;
+  std::uint64_t granted_beyond_ = 0;  // sum of Beyond over all peers
+  std::uint32_t burst_ = 0;           // datagrams in a row to the first of work_
+  std::array<Reply, 32> replies_;
+  std::uint32_t reply_first_ = 0, reply_count_ = 0;
+};
+
+}  // namespace sekisho::pm

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a datagram does to the state.
+#include <algorithm>
+
+#include "transport/pm/endpoint.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr std::uint32_t kAckEvery = 16;  // eliciting packets
+constexpr std::uint64_t kGrantChunk = 16 * 1024;
+
+}  // namespace
+
+void Endpoint::OnDatagram(const Address& from, MutableBytes datagram, bool ce, Nanos now) {
+  Clock(now);
+  ++counters_.datagrams_in;
+  counters_.bytes_in += datagram.size();
+  Packet packet;
+  if (ParsePacket(datagram, packet) != ParseError::kNone) {
+    ++counters_.malformed;
+    return;
+  }
+  const Header& header = packet.header;
+  if (header.context != config_.context || header.destination != config_.node ||
+      header.source >= config_.nodes || header.source == config_.node ||
+      header.kind > Kind::kData) {
+    ++counters_.foreign;
+    return;
+  }
+  if (header.kind == Kind::kData) {
+    OnData(datagram, packet, ce);
+  } else {
+    OnGreeting(from, datagram, packet);
+  }
+  Reschedule(peers_[header.source]);
+}
+
+void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
+  Peer& peer = peers_[packet.header.source];
+  if (!peer.has_session) {
+    ++counters_.no_session;
+    return;
+  }
+  const std::uint64_t number = packet.header.number;
+  switch (peer.window.Check(number)) {
+    case ReceiveWindow::Verdict::kNew:
+      break;
+    case ReceiveWindow::Verdict::kDuplicate:
+      ++counters_.replayed;
+      return;
+    case ReceiveWindow::Verdict::kTooOld:
+      ++counters_.too_old;
+      return;
+  }
+  if (!Open(peer.session_receive, cipher_, datagram, packet)) {
+    ++counters_.bad_tag;
+    return;
+  }
+  bool eliciting = false, closing = false;
+  if (!Acceptable(peer, packet, eliciting, closing)) {
+    ++counters_.bad_frames;
+    return;
+  }
+  if (peer.state == PeerState::kGone) {
+    peer.window.Mark(number);
+    if (!closing && eliciting && peer.reason != Reason::kClosed) {
+      peer.close_due = true;
+      Work(peer);
+    }
+    return;
+  }
+  peer.confirmed = true;
+  peer.silence = 0;
+  if (peer.greet == Peer::Greet::kAnswer || peer.state == PeerState::kSuspect) {
+    peer.greet = Peer::Greet::kNone;
+    peer.greet_due = false;
+    peer.greet_deadline = kNever;
+  }
+  peer.state = PeerState::kUp;
+  Work(peer);
+  if (!Apply(peer, packet)) return;  // not stored or gone: its data did not arrive
+  NoteArrival(peer, number, eliciting, ce);
+}
+
+// Everything that can be wrong with a genuine packet, before any of it is applied.
+bool Endpoint::Acceptable(Peer& peer, const Packet& packet, bool& eliciting, bool& closing) {
+  FrameReader reader(packet.control, packet.payload);
+  Frame frame;
+  while (reader.Next(frame)) {
+    switch (frame.kind) {
+      case FrameKind::kAck:
+        if (frame.ranges[0].high >= peer.next_number) return false;
+        continue;
+      case FrameKind::kFloor:
+        if (frame.value >= packet.header.number) return false;
+        continue;
+      case FrameKind::kPad:
+        continue;
+      case FrameKind::kData:
+        if (frame.channel >= config_.channels) return false;
+        if (frame.value + frame.length >
+            receive_streams_[StreamIndex(IdOf(peer), frame.channel)].byte_limit) {
+          return false;
+        }
+        break;
+      case FrameKind::kCredit:
+        if (frame.channel >= config_.channels) return false;
+        break;
+      case FrameKind::kClose:
+        closing = true;
+        break;
+      default:
+        break;
+    }
+    eliciting = true;
+  }
+  return reader.ok();
+}
+
+bool Endpoint::Apply(Peer& peer, const Packet& packet) {
+  FrameReader reader(packet.control, packet.payload);
+  Frame frame;
+  bool stored = true;
+  while (reader.Next(frame)) {
+    switch (frame.kind) {
+      case FrameKind::kAck:
+        OnAck(peer, frame);
+        break;
+      case FrameKind::kData:
+        stored = StoreData(peer, frame) && stored;
+        break;
+      case FrameKind::kCredit: {
+        SendStream& out = send_streams_[StreamIndex(IdOf(peer), frame.channel)];
+        out.byte_limit = std::max(out.byte_limit, frame.value);
+        out.message_limit = std::max(out.message_limit, frame.length);
+        break;
+      }
+      case FrameKind::kGrant:
+        peer.grant_limit = std::max(peer.grant_limit, frame.value);
+        break;
+      case FrameKind::kWant:
+        peer.want = frame.value;
+        if (!peer.in_grants && peer.want > 0) {
+          peer.in_grants = true;
+          grants_.PushBack(peers_, IdOf(peer));
+        }
+        AllotGrants();
+        break;
+      case FrameKind::kFloor:
+        peer.window.SetFloor(packet.header.number - frame.value);
+        break;
+      case FrameKind::kClose:
+        Gone(peer, Reason::kClosed);
+        return false;
+      case FrameKind::kPing:
+      case FrameKind::kPad:
+        break;
+    }
+    if (peer.state == PeerState::kGone) return false;
+  }
+  return stored;
+}
+
+bool Endpoint::StoreData(Peer& peer, const Frame& frame) {
+  const std::uint32_t stream = StreamIndex(IdOf(peer), frame.channel);
+  ReceiveStream& in = receive_streams_[stream];
+  std::uint64_t fresh;
+  if (in.Store(ReceiveRing(stream), intervals_, frame.value, frame.payload, fresh) !=
+      Stored::kYes) {
+    ++counters_.no_interval;
+    return false;
+  }
+  if (fresh > 0) {
+    NoteReceived(peer, fresh);
+    MakeReady(stream);
+  }
+  return true;
+}
+
+void Endpoint::NoteArrival(Peer& peer, std::uint64_t number, bool eliciting, bool ce) {
+  const bool newest = number > peer.window.largest();
+  const bool in_order = peer.window.Mark(number);
+  if (newest) peer.largest_time = now_;
+  if (ce) {
+    ++peer.ce_count;
+    ++counters_.ce_marks;
+  }
+  if (!eliciting) return;
+  ++peer.unacknowledged;
+  if (!in_order || ce || peer.unacknowledged >= kAckEvery) {
+    peer.ack_now = true;
+  } else if (peer.ack_deadline == kNever) {
+    peer.ack_deadline = now_ + peer.rtt.AckDelay();
+  }
+}
+
+std::uint64_t Endpoint::Beyond(const Peer& peer) const {
+  const std::uint64_t free = peer.received + kFreeAllowance;
+  return peer.granted > free ? peer.granted - free : 0;
+}
+
+void Endpoint::SetGrant(Peer& peer, std::uint64_t limit) {
+  granted_beyond_ -= Beyond(peer);
+  peer.granted = std::max(peer.granted, limit);
+  granted_beyond_ += Beyond(peer);
+}
+
+void Endpoint::NoteReceived(Peer& peer, std::uint64_t fresh) {
+  granted_beyond_ -= Beyond(peer);
+  peer.received += fresh;
+  granted_beyond_ += Beyond(peer);
+  if (peer.granted < peer.received + kFreeAllowance / 2) {
+    SetGrant(peer, peer.received + kFreeAllowance);
+    peer.grant_due = true;
+  }
+  if (!grants_.empty()) AllotGrants();
+}
+
+// To each that wants, in turn, until the budget is given away.
+void Endpoint::AllotGrants() {
+  while (!grants_.empty()) {
+    Peer& peer = peers_[grants_.first];
+    const std::uint64_t budget = std::max<std::uint64_t>(config_.incast_budget, peer.want);
+    if (granted_beyond_ >= budget) return;
+    const std::uint64_t chunk = std::min({kGrantChunk, peer.want, budget - granted_beyond_});
+    const std::uint64_t from = std::max(peer.granted, peer.received + kFreeAllowance);
+    SetGrant(peer, from + chunk);
+    peer.want -= chunk;
+    peer.grant_due = true;
+    grants_.Remove(peers_, IdOf(peer));
+    if (peer.want > 0) {
+      grants_.PushBack(peers_, IdOf(peer));
+    } else {
+      peer.in_grants = false;
+    }
+    Work(peer);
+  }
+}
+
+}  // namespace sekisho::pm

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes into the next datagram.
+#include <algorithm>
+#include <cstring>
+
+#include "transport/pm/draft.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr std::uint32_t kBurst = 16;  // datagrams in a row to one peer: one segmentation offload
+constexpr std::uint32_t kSmallInFlight =
+    4;  // packets; with more in flight small messages are packed
+
+std::size_t DataFrameSize(std::size_t channel, std::uint64_t offset, std::size_t length) {
+  return 1 + VarintSize(channel) + VarintSize(offset) + VarintSize(length);
+}
+
+}  // namespace
+
+std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
+  Clock(now);
+  std::size_t size = 0;
+  if (reply_count_ > 0) {
+    const Reply& reply = replies_[reply_first_];
+    reply_first_ = (reply_first_ + 1) % static_cast<std::uint32_t>(replies_.size());
+    --reply_count_;
+    to = reply.to;
+    size = WriteGreetingPacket(reply.kind, peers_[reply.node], reply.greeting, room);
+  }
+  while (size == 0 && !work_.empty()) {
+    Peer& peer = peers_[work_.first];
+    to = peer.address;
+    size = Build(peer, room);
+    if (size == 0 || ++burst_ >= kBurst) {
+      work_.Remove(peers_, IdOf(peer));
+      peer.in_work = false;
+      burst_ = 0;
+      if (size > 0) Work(peer);  // behind the others
+    }
+    Reschedule(peer);
+  }
+  if (size > 0) {
+    ++counters_.datagrams_out;
+    counters_.bytes_out += size;
+  }
+  return size;
+}
+
+std::uint64_t Endpoint::Backlog(const Peer& peer) const {
+  std::uint64_t backlog = 0;
+  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+    backlog += send_streams_[StreamIndex(IdOf(peer), channel)].sendable();
+  }
+  return backlog;
+}
+
+bool Endpoint::HasSomethingToSay(const Peer& peer) const {
+  if (peer.grant_due || peer.probe_due || !peer.lost_segments.empty()) return true;
+  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+    const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
+    if (send_streams_[stream].sendable() > 0 || receive_streams_[stream].credit_due) return true;
+  }
+  return false;
+}
+
+bool Endpoint::HasUnsent(const Peer& peer) const {
+  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+    const SendStream& out = send_streams_[StreamIndex(IdOf(peer), channel)];
+    if (out.written > out.cut) return true;
+  }
+  return false;
+}
+
+std::uint64_t Endpoint::Floor(const Peer& peer) const {
+  std::uint64_t floor = peer.next_number;
+  if (!peer.sent.empty()) floor = std::min(floor, sent_[peer.sent.first].number);
+  if (!peer.lost.empty()) floor = std::min(floor, sent_[peer.lost.first].number);
+  return floor;
+}
+
+bool Endpoint::MaySend(Peer& peer) {
+  if (sent_.free_count() == 0) {
+    for (Peer& other : peers_) ForgetLost(other);
+  }
+  if (sent_.free_count() == 0) {
+    if (!peer.starved) ++counters_.no_packet_record;
+    peer.starved = true;
+    return false;
+  }
+  if (peer.next_number - Floor(peer) >= kNumbersInFlight) {
+    ForgetLost(peer);
+    if (peer.next_number - Floor(peer) >= kNumbersInFlight) return false;
+  }
+  if (peer.probe_due) return true;
+  return peer.in_flight < peer.congestion.window() && peer.next_send <= now_;
+}
+
+// Whether a packet that would not be full waits a moment for more, as enough are on their way.
+bool Endpoint::Hold(Peer& peer, std::uint64_t backlog, std::size_t room) {
+  if (peer.in_flight_packets < kSmallInFlight || backlog >= room) {
+    peer.hold_until = kNever;
+    return false;
+  }
+  if (peer.hold_until == kNever) {
+    peer.hold_until =
+        now_ + std::clamp(peer.rtt.smoothed() / 4, 10 * kMicrosecond, 100 * kMicrosecond);
+    ++counters_.held_small;
+  }
+  return peer.hold_until > now_;
+}
+
+std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
+  if (peer.greet_due) return BuildGreeting(peer, room);
+  if (!peer.has_session) return 0;
+  const std::size_t overhead = kHeaderSize + kFloorRoom + TagSize(cipher_);
+  if (room.size() < overhead + 64) return 0;
+  Draft draft(std::min<std::size_t>(peer.mtu, room.size()) - overhead);
+  if (peer.state == PeerState::kGone) {
+    if (!peer.close_due) return 0;
+    peer.close_due = false;
+    draft.writer.One(FrameKind::kClose, static_cast<std::uint64_t>(peer.reason));
+    return Finish(peer, draft, room);
+  }
+  if (MaySend(peer)) {
+    const std::uint64_t backlog = Backlog(peer);
+    if (backlog > peer.mtu && !peer.probe_due) {
+      if (const std::size_t size = BuildMtuProbe(peer, room)) return size;
+    }
+    AddLost(peer, draft);
+    AddAck(peer, draft);
+    AddControl(peer, draft, backlog);
+    if (draft.eliciting || peer.probe_due || !Hold(peer, backlog, draft.room())) {
+      AddNew(peer, draft);
+    }
+    if (peer.probe_due && !draft.eliciting) draft.eliciting = draft.writer.Ping();
+  } else if (peer.ack_now) {
+    AddAck(peer, draft);
+  }
+  if (!draft.eliciting && !(draft.acks && peer.ack_now)) return 0;
+  return Finish(peer, draft, room);
+}
+
+void Endpoint::AddAck(Peer& peer, Draft& draft) {
+  if (peer.unacknowledged == 0) return;
+  std::array<NumberRange, kAckRangesMax> ranges;
+  const std::size_t count = peer.window.Ranges(ranges);
+  if (count == 0) return;
+  const auto delay_us = static_cast<std::uint64_t>((now_ - peer.largest_time) / kMicrosecond);
+  draft.acks = draft.writer.Ack(std::span(ranges).first(count), delay_us, peer.ce_count);
+}
+
+void Endpoint::AddControl(Peer& peer, Draft& draft, std::uint64_t backlog) {
+  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+    ReceiveStream& in = receive_streams_[StreamIndex(IdOf(peer), channel)];
+    if (!in.credit_due) continue;
+    const std::uint64_t bytes = in.consumed + config_.receive_ring;
+    const std::uint64_t messages = in.messages + config_.message_limit;
+    if (!draft.writer.Credit(channel, bytes, messages)) continue;
+    in.byte_limit = bytes;
+    in.message_limit = messages;
+    in.credit_due = false;
+    draft.carried |= kCarriedCredit;
+  }
+  if (peer.grant_due && draft.writer.One(FrameKind::kGrant, peer.granted)) {
+    peer.grant_due = false;
+    draft.carried |= kCarriedGrant;
+  }
+  const std::uint64_t granted = peer.grant_limit - peer.new_bytes;
+  if (backlog > granted) {
+    const std::uint64_t window = std::max<std::uint64_t>(peer.congestion.window(), 64 * 1024);
+    const std::uint64_t want = std::min(backlog - granted, window);
+    const bool stale =
+        peer.want_reported == 0 || peer.grant_limit - peer.want_base >= peer.want_reported / 2;
+    if (stale && draft.writer.One(FrameKind::kWant, want)) {
+      peer.want_reported = want;
+      peer.want_base = peer.grant_limit;
+      draft.carried |= kCarriedWant;
+    }
+  } else {
+    peer.want_reported = 0;
+  }
+  draft.eliciting = draft.eliciting || draft.carried != 0;
+}
+
+bool Endpoint::SplitSegment(std::uint32_t index, std::uint32_t length) {
+  const std::uint32_t rest = segments_.Get();
+  if (rest == kNil) return false;
+  Segment& whole = segments_[index];
+  Segment& second = segments_[rest];
+  const std::uint32_t generation = second.generation;
+  second = whole;
+  second.generation = generation + 1;
+  second.offset += length;
+  second.length -= length;
+  whole.length = length;
+  whole.next = rest;
+  SendStream& out = send_streams_[whole.stream];
+  if (out.last == index) out.last = rest;
+  ++counters_.cut_smaller;
+  return true;
+}
+
+// Data that was lost goes first, the oldest loss before the others.
+void Endpoint::AddLost(Peer& peer, Draft& draft) {
+  while (!peer.lost_segments.empty() && draft.segment_count < kSegmentsPerPacket) {
+    const std::uint32_t index = peer.lost_segments.first;
+    Segment& segment = segments_[index];
+    const std::size_t channel = segment.stream % config_.channels;
+    const std::size_t frame = DataFrameSize(channel, segment.offset, segment.length);
+    if (draft.room() < frame + 1) return;
+    bool split = false;
+    if (segment.length > draft.room() - frame) {
+      if (draft.segment_count > 0) return;
+      if (!SplitSegment(index, static_cast<std::uint32_t>(draft.room() - frame))) {
+        peer.starved = true;
+        return;
+      }
+      split = true;
+    }
+    const std::uint32_t rest = segment.next;
+    draft.writer.Data(channel, segment.offset, segment.length);
+    draft.AddPayload(segment.length);
+    draft.segments[draft.segment_count++] = index;
+    draft.eliciting = true;
+    peer.lost_segments.Remove(segments_, index);
+    segment.state = Segment::State::kInFlight;
+    if (split) peer.lost_segments.PushFront(segments_, rest);
+    ++counters_.retransmitted;
+  }
+}
+
+void Endpoint::AddNew(Peer& peer, Draft& draft) {
+  const std::uint16_t start = peer.next_channel;
+  for (std::uint32_t i = 0; i < config_.channels; ++i) {
+    if (draft.segment_count == kSegmentsPerPacket) break;
+    const std::size_t channel = (start + i) % config_.channels;
+    const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
+    SendStream& out = send_streams_[stream];
+    const std::size_t frame = DataFrameSize(channel, out.cut, draft.room());
+    if (draft.room() < frame + 1) break;
+    const std::uint64_t length = std::min({out.sendable(), peer.grant_limit - peer.new_bytes,
+                                           static_cast<std::uint64_t>(draft.room() - frame)});
+    if (length == 0) continue;
+    const std::uint32_t index = segments_.Get();
+    if (index == kNil) {
+      peer.starved = true;
+      break;
+    }
+    Segment& segment = segments_[index];
+    const std::uint32_t generation = segment.generation;
+    segment = Segment{};
+    segment.generation = generation + 1;
+    segment.offset = out.cut;
+    segment.length = static_cast<std::uint32_t>(length);
+    segment.stream = stream;
+    (out.last == kNil ? out.first : segments_[out.last].next) = index;
+    out.last = index;
+    draft.writer.Data(channel, out.cut, length);
+    draft.AddPayload(length);
+    draft.segments[draft.segment_count++] = index;
+    draft.eliciting = true;
+    out.cut += length;
+    peer.new_bytes += length;
+    peer.next_channel = static_cast<std::uint16_t>((channel + 1) % config_.channels);
+  }
+  if (Backlog(peer) == 0) peer.congestion.OnAppLimited(peer.in_flight);
+}
+
+// Numbers, assembles, seals and remembers the packet.
+std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
+  const std::uint64_t number = peer.next_number++;
+  if (draft.eliciting) {
+    draft.writer.SetRoom(draft.limit - draft.payload + kFloorRoom);
+    const std::uint64_t floor = std::min(Floor(peer), number);
+    draft.writer.One(FrameKind::kFloor, number - floor);
+  }
+  const std::size_t control = draft.writer.size();
+  WriteHeader({Kind::kData, 0, config_.context, config_.node, IdOf(peer), number,
+               static_cast<std::uint16_t>(control)},
+              room.first<kHeaderSize>());
+  std::memcpy(room.data() + kHeaderSize, draft.control.data(), control);
+  std::size_t size = kHeaderSize + control;
+  for (std::size_t i = 0; i < draft.segment_count; ++i) {
+    Segment& segment = segments_[draft.segments[i]];
+    segment.last_number = number;
+    const Pieces data = RingRead(SendRing(segment.stream), segment.offset, segment.length);
+    std::memcpy(room.data() + size, data.first.data(), data.first.size());
+    size += data.first.size();
+    if (!data.second.empty()) {
+      std::memcpy(room.data() + size, data.second.data(), data.second.size());
+      size += data.second.size();
+    }
+  }
+  std::memset(room.data() + size, 0, draft.padding);
+  size = Seal(peer.session_send, cipher_, config_.payload_tag, room, size + draft.padding);
+
+  if (draft.acks) {
+    peer.unacknowledged = 0;
+    peer.ack_now = false;
+    peer.ack_deadline = kNever;
+  }
+  if (!draft.eliciting) {
+    if (draft.acks) ++counters_.acks_only;
+    return size;
+  }
+  const std::uint32_t index = sent_.Get();  // MaySend saw one
+  Sent& packet = sent_[index];
+  packet = Sent{};
+  packet.number = number;
+  packet.time = now_;
+  packet.size = static_cast<std::uint32_t>(size);
+  packet.carried = draft.carried;
+  packet.segment_count = draft.segment_count;
+  for (std::size_t i = 0; i < draft.segment_count; ++i) {
+    packet.segments[i] = {draft.segments[i], segments_[draft.segments[i]].generation};
+  }
+  packet.rate = peer.congestion.OnSent(packet.size, peer.in_flight, now_);
+  peer.sent.PushBack(sent_, index);
+  peer.in_flight += size;
+  ++peer.in_flight_packets;
+  peer.last_eliciting = now_;
+  peer.next_send = peer.congestion.NextSend(peer.next_send, packet.size, now_);
+  peer.probe_due = false;
+  peer.hold_until = kNever;
+  return size;
+}
+
+}  // namespace sekisho::pm

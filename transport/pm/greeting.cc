@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// How two nodes come to a session: docs/protocol/9-pm.md, "Greeting".
+#include <algorithm>
+#include <cstring>
+
+#include "transport/pm/endpoint.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr Nanos kFirstRetry = 2 * kMillisecond;
+constexpr Nanos kLongestRetry = 500 * kMillisecond;
+constexpr std::uint8_t kGreetingTries = 12;
+constexpr Nanos kCookiePeriod = 4 * kSecond;
+
+}  // namespace
+
+void Endpoint::StartGreeting(Peer& peer) {
+  if (peer.state == PeerState::kUnknown) peer.state = PeerState::kGreeting;
+  peer.nonce = SipHash128(
+      cookie_key_,
+      Bytes(reinterpret_cast<const std::uint8_t*>(&++nonce_counter_), sizeof nonce_counter_))[0];
+  peer.greet = Peer::Greet::kHello;
+  peer.greet_due = true;
+  peer.greet_tries = 0;
+  Work(peer);
+}
+
+void Endpoint::GreetTimeout(Peer& peer) {
+  peer.greet_deadline = kNever;
+  if (peer.greet == Peer::Greet::kNone) return;
+  if (peer.greet_tries >= kGreetingTries) {
+    Gone(peer, Reason::kSilent);
+    return;
+  }
+  peer.greet_due = true;
+}
+
+std::uint64_t Endpoint::Cookie(const Address& from, NodeId node, const Greeting& greeting,
+                               std::uint64_t period) const {
+  std::array<std::uint8_t, 16 + 2 + 2 + 3 * 8> text;
+  std::memcpy(text.data(), from.ip.data(), 16);
+  std::memcpy(text.data() + 16, &from.port, 2);
+  std::memcpy(text.data() + 18, &node, 2);
+  std::memcpy(text.data() + 20, &greeting.incarnation, 8);
+  std::memcpy(text.data() + 28, &greeting.nonce, 8);
+  std::memcpy(text.data() + 36, &period, 8);
+  return SipHash(cookie_key_, text);
+}
+
+void Endpoint::PushReply(const Reply& reply) {
+  if (reply_count_ == replies_.size()) {
+    ++counters_.replies_lost;
+    return;
+  }
+  replies_[(reply_first_ + reply_count_++) % replies_.size()] = reply;
+}
+
+std::size_t Endpoint::WriteGreetingPacket(Kind kind, const Peer& peer, const Greeting& greeting,
+                                          MutableBytes room) {
+  constexpr std::size_t kSize = kHeaderSize + kGreetingControlSize;
+  if (room.size() < kSize + kTagSize) return 0;
+  WriteHeader({kind, 0, config_.context, config_.node, IdOf(peer), 0, kGreetingControlSize},
+              room.first<kHeaderSize>());
+  WriteGreeting(kind, greeting, room.subspan<kHeaderSize, kGreetingControlSize>());
+  return Seal(peer.greeting_send, nullptr, false, room, kSize);
+}
+
+// HELLO or ANSWER, whichever this peer waits for.
+std::size_t Endpoint::BuildGreeting(Peer& peer, MutableBytes room) {
+  Greeting greeting;
+  greeting.incarnation = config_.incarnation;
+  greeting.nonce = peer.nonce;
+  Kind kind = Kind::kHello;
+  if (peer.greet == Peer::Greet::kAnswer) {
+    kind = Kind::kAnswer;
+    greeting.cookie = peer.cookie;
+    greeting.other_incarnation = peer.incarnation;
+    greeting.credit = config_.receive_ring;
+    greeting.channels = static_cast<std::uint8_t>(config_.channels - 1);
+  }
+  peer.greet_due = false;
+  peer.hello_time = now_;
+  peer.greet_deadline = now_ + std::min(kFirstRetry << peer.greet_tries, kLongestRetry);
+  ++peer.greet_tries;
+  return WriteGreetingPacket(kind, peer, greeting, room);
+}
+
+void Endpoint::OnGreeting(const Address& from, MutableBytes datagram, const Packet& packet) {
+  Peer& peer = peers_[packet.header.source];
+  if (!Open(peer.greeting_receive, nullptr, datagram, packet)) {
+    ++counters_.bad_tag;
+    return;
+  }
+  Greeting greeting;
+  if (!packet.payload.empty() || !ParseGreeting(packet.header.kind, packet.control, greeting)) {
+    ++counters_.bad_frames;
+    return;
+  }
+  switch (packet.header.kind) {
+    case Kind::kHello:
+      return OnHello(from, peer, greeting);
+    case Kind::kChallenge:
+      return OnChallenge(peer, greeting);
+    case Kind::kAnswer:
+      return OnAnswer(from, peer, greeting);
+    default:
+      return OnWelcome(peer, greeting);
+  }
+}
+
+void Endpoint::OnHello(const Address& from, Peer& peer, const Greeting& greeting) {
+  if (greeting.incarnation < peer.incarnation) {
+    ++counters_.stale_greeting;
+    return;
+  }
+  const auto period = static_cast<std::uint64_t>(now_ / kCookiePeriod);
+  Greeting reply = greeting;
+  reply.cookie = Cookie(from, IdOf(peer), greeting, period);
+  reply.incarnation = config_.incarnation;
+  reply.credit = config_.receive_ring;
+  reply.channels = static_cast<std::uint8_t>(config_.channels - 1);
+  PushReply({Kind::kChallenge, IdOf(peer), from, reply});
+}
+
+void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
+  if (peer.greet != Peer::Greet::kHello || greeting.nonce != peer.nonce ||
+      greeting.incarnation < peer.incarnation) {
+    ++counters_.stale_greeting;
+    return;
+  }
+  peer.silence = 0;
+  if (peer.has_session && greeting.incarnation == peer.incarnation) {
+    // A suspect was asked, and it still is who it was.
+    peer.greet = Peer::Greet::kNone;
+    peer.greet_deadline = kNever;
+    return;
+  }
+  if (peer.has_session && HasUnread(peer)) {
+    ++counters_.greeting_deferred;
+    return;
+  }
+  if (greeting.channels != config_.channels - 1) {
+    Gone(peer, Reason::kRefused);
+    return;
+  }
+  const Nanos rtt = now_ - peer.hello_time;
+  const bool clear = peer.greet_tries == 1;  // else which HELLO is answered?
+  StartSession(peer, greeting);
+  if (clear && rtt > 0) peer.rtt.Sample(rtt, 0, now_);
+  peer.cookie = greeting.cookie;
+  peer.greet = Peer::Greet::kAnswer;
+  peer.greet_due = true;
+  peer.greet_tries = 0;
+}
+
+void Endpoint::OnAnswer(const Address& from, Peer& peer, const Greeting& greeting) {
+  const auto period = static_cast<std::uint64_t>(now_ / kCookiePeriod);
+  if (greeting.cookie != Cookie(from, IdOf(peer), greeting, period) &&
+      greeting.cookie != Cookie(from, IdOf(peer), greeting, period - 1)) {
+    ++counters_.bad_cookie;
+    return;
+  }
+  if (greeting.other_incarnation != config_.incarnation ||
+      greeting.incarnation < peer.incarnation) {
+    ++counters_.stale_greeting;
+    return;
+  }
+  const bool known = peer.has_session && greeting.incarnation == peer.incarnation;
+  if (known && peer.state == PeerState::kGone) return;  // final for these two incarnations
+  if (!known) {
+    if (peer.has_session && HasUnread(peer)) {
+      ++counters_.greeting_deferred;  // the old session's messages first; ANSWER is repeated
+      return;
+    }
+    if (greeting.channels != config_.channels - 1) {
+      Gone(peer, Reason::kRefused);
+      return;
+    }
+    StartSession(peer, greeting);
+  }
+  peer.address = from;
+  Greeting reply = greeting;
+  reply.incarnation = config_.incarnation;
+  PushReply({Kind::kWelcome, IdOf(peer), from, reply});
+}
+
+void Endpoint::OnWelcome(Peer& peer, const Greeting& greeting) {
+  if (peer.greet != Peer::Greet::kAnswer || greeting.nonce != peer.nonce ||
+      greeting.incarnation != peer.incarnation) {
+    ++counters_.stale_greeting;
+    return;
+  }
+  peer.greet = Peer::Greet::kNone;
+  peer.greet_deadline = kNever;
+  peer.confirmed = true;
+  Work(peer);
+}
+
+bool Endpoint::HasUnread(const Peer& peer) const {
+  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+    const ReceiveStream& in = receive_streams_[StreamIndex(IdOf(peer), channel)];
+    if (in.ready || in.open) return true;
+  }
+  return false;
+}
+
+// A session with greeting.incarnation of the peer; if there was one before, everything of it ends
+// here.
+void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
+  const NodeId node = IdOf(peer);
+  const bool restarted = peer.has_session;
+  ForgetFlight(peer);
+  Peer fresh;
+  fresh.address = peer.address;
+  fresh.greeting_send = peer.greeting_send;
+  fresh.greeting_receive = peer.greeting_receive;
+  fresh.nonce = peer.nonce;
+  fresh.session = peer.session + 1;
+  fresh.in_work = peer.in_work;
+  fresh.work_next = peer.work_next;
+  fresh.work_previous = peer.work_previous;
+  peer = fresh;
+
+  peer.state = PeerState::kUp;
+  peer.reason = restarted ? Reason::kRestarted : Reason::kNone;
+  peer.has_session = true;
+  peer.incarnation = greeting.incarnation;
+  const std::uint64_t own = config_.incarnation;
+  peer.session_send =
+      SessionKey(config_.key, {config_.context, config_.node, node, own, peer.incarnation});
+  peer.session_receive =
+      SessionKey(config_.key, {config_.context, node, config_.node, peer.incarnation, own});
+  peer.congestion.Init(config_.fixed_window, peer.mtu, now_);
+  peer.reorder_calm = now_;
+  peer.grant_limit = peer.granted = kFreeAllowance;
+  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+    const std::uint32_t stream = StreamIndex(node, channel);
+    if (restarted) {
+      send_streams_[stream] = SendStream();
+      receive_streams_[stream] = ReceiveStream();
+    }
+    send_streams_[stream].byte_limit = greeting.credit;
+    receive_streams_[stream].byte_limit = config_.receive_ring;
+  }
+  ++counters_.sessions;
+  Work(peer);
+}
+
+}  // namespace sekisho::pm

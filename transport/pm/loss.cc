@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Acknowledgements, losses and time-outs: docs/protocol/9-pm.md, "Rules of the default profile".
+#include <algorithm>
+
+#include "transport/pm/endpoint.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr std::uint8_t kSuspectAfter = 3;
+constexpr std::uint8_t kGoneAfter = 12;
+
+bool Contains(const Frame& ack, std::uint64_t number) {
+  for (std::uint32_t i = 0; i < ack.range_count; ++i) {
+    if (number >= ack.ranges[i].low) return number <= ack.ranges[i].high;
+  }
+  return false;
+}
+
+}  // namespace
+
+void Endpoint::SampleRtt(Peer& peer, const Sent& packet, const Frame& ack) {
+  const auto delay_us = static_cast<Nanos>(std::min<std::uint64_t>(ack.delay_us, 1'000'000));
+  peer.rtt.Sample(now_ - packet.time, std::min(delay_us * kMicrosecond, peer.rtt.AckDelay()), now_);
+}
+
+void Endpoint::OnAck(Peer& peer, const Frame& ack) {
+  const std::uint64_t largest = ack.ranges[0].high;
+  std::uint32_t acknowledged = 0;
+  for (std::uint32_t i = peer.sent.first; i != kNil && sent_[i].number <= largest;) {
+    const std::uint32_t next = sent_[i].next;
+    if (Contains(ack, sent_[i].number)) {
+      if (sent_[i].number == largest) SampleRtt(peer, sent_[i], ack);
+      Acknowledge(peer, i, false);
+      ++acknowledged;
+    }
+    i = next;
+  }
+  for (std::uint32_t i = peer.lost.first; i != kNil;) {
+    const std::uint32_t next = sent_[i].next;
+    if (Contains(ack, sent_[i].number)) {
+      // Without this a round trip that grew beyond the time-out would never be noticed.
+      if (sent_[i].number == largest) SampleRtt(peer, sent_[i], ack);
+      Acknowledge(peer, i, true);
+      ++acknowledged;
+    }
+    i = next;
+  }
+  if (acknowledged == 0) return;
+  peer.timeouts = 0;
+  DetectLosses(peer);
+  const std::uint64_t marked = ack.ce_count > peer.ce_seen ? ack.ce_count - peer.ce_seen : 0;
+  peer.ce_seen += marked;
+  peer.congestion.OnAckEnd(peer.rtt, peer.in_flight, marked, now_);
+}
+
+void Endpoint::Acknowledge(Peer& peer, std::uint32_t index, bool was_lost) {
+  Sent& packet = sent_[index];
+  if (packet.time > peer.rack_time ||
+      (packet.time == peer.rack_time && packet.number > peer.rack_number)) {
+    peer.rack_time = packet.time;
+    peer.rack_number = packet.number;
+  }
+  if (was_lost) {
+    ++counters_.spurious;
+    if (packet.by_gap) {
+      peer.reorder_shift = std::min<std::uint8_t>(peer.reorder_shift + 1, 8);
+      peer.reorder_calm = now_;
+    }
+    peer.congestion.OnSpurious(packet.size);
+    peer.lost.Remove(sent_, index);
+  } else {
+    peer.in_flight -= packet.size;
+    --peer.in_flight_packets;
+    peer.sent.Remove(sent_, index);
+  }
+  peer.congestion.OnAcked(packet.rate, packet.time, packet.size, now_);
+  if ((packet.carried & kCarriedMtuProbe) != 0) OnMtuProbe(peer, true);
+  for (std::size_t i = 0; i < packet.segment_count; ++i) {
+    AcknowledgeSegment(peer, packet.segments[i]);
+  }
+  sent_.Put(index);
+}
+
+void Endpoint::AcknowledgeSegment(Peer& peer, const SegmentRef& ref) {
+  Segment& segment = segments_[ref.index];
+  if (segment.generation != ref.generation || segment.state == Segment::State::kAcked) return;
+  if (segment.state == Segment::State::kLost) peer.lost_segments.Remove(segments_, ref.index);
+  segment.state = Segment::State::kAcked;
+  SendStream& out = send_streams_[segment.stream];
+  while (out.first != kNil && segments_[out.first].state == Segment::State::kAcked) {
+    const std::uint32_t done = out.first;
+    out.acked = segments_[done].offset + segments_[done].length;
+    out.first = segments_[done].next;
+    if (out.first == kNil) out.last = kNil;
+    ++segments_[done].generation;
+    segments_.Put(done);
+  }
+}
+
+Nanos Endpoint::ReorderWindow(const Peer& peer) const {
+  const Nanos base = std::max(peer.rtt.minimum() / 4, 20 * kMicrosecond);
+  return std::min(base << peer.reorder_shift, std::max(peer.rtt.smoothed(), base));
+}
+
+void Endpoint::DetectLosses(Peer& peer) {
+  peer.loss_deadline = kNever;
+  const Nanos calm = 16 * peer.rtt.smoothed();
+  if (peer.reorder_shift > 0 && now_ - peer.reorder_calm > calm) {
+    --peer.reorder_shift;
+    peer.reorder_calm = now_;
+  }
+  const Nanos patience = std::max(peer.rtt.latest(), peer.rtt.smoothed()) + ReorderWindow(peer);
+  for (std::uint32_t i = peer.sent.first; i != kNil;) {
+    const Sent& packet = sent_[i];
+    if (packet.number >= peer.rack_number || packet.time > peer.rack_time) break;
+    if (packet.time + patience > now_) {
+      peer.loss_deadline = packet.time + patience;
+      break;
+    }
+    const std::uint32_t next = packet.next;
+    ++counters_.lost_by_gap;
+    DeclareLost(peer, i, true);
+    i = next;
+  }
+  ForgetLost(peer);
+  Work(peer);
+}
+
+void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
+  Sent& packet = sent_[index];
+  peer.in_flight -= packet.size;
+  --peer.in_flight_packets;
+  peer.sent.Remove(sent_, index);
+  if ((packet.carried & kCarriedMtuProbe) != 0) {
+    OnMtuProbe(peer, false);
+    sent_.Put(index);
+    return;
+  }
+  peer.congestion.OnLost(packet.size);
+  for (std::size_t i = 0; i < packet.segment_count; ++i) {
+    const SegmentRef& ref = packet.segments[i];
+    Segment& segment = segments_[ref.index];
+    if (segment.generation != ref.generation || segment.state != Segment::State::kInFlight ||
+        segment.last_number != packet.number) {
+      continue;
+    }
+    segment.state = Segment::State::kLost;
+    peer.lost_segments.PushBack(segments_, ref.index);
+  }
+  if ((packet.carried & kCarriedCredit) != 0) {
+    for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+      ReceiveStream& in = receive_streams_[StreamIndex(IdOf(peer), channel)];
+      if (in.byte_limit > config_.receive_ring || in.message_limit > kMessagesBeforeCredit) {
+        in.credit_due = true;
+      }
+    }
+  }
+  if ((packet.carried & kCarriedGrant) != 0) peer.grant_due = true;
+  if ((packet.carried & kCarriedWant) != 0) peer.want_reported = 0;
+  packet.lost_time = now_;
+  packet.by_gap = by_gap;
+  peer.lost.PushBack(sent_, index);
+}
+
+// Packets whose acknowledgement will not come any more.
+void Endpoint::ForgetLost(Peer& peer) {
+  const Nanos memory = std::max(4 * peer.rtt.smoothed(), 10 * kMillisecond);
+  while (!peer.lost.empty()) {
+    const std::uint32_t index = peer.lost.first;
+    const bool crowded = sent_.free_count() < sent_.size() / 4 ||
+                         peer.next_number - sent_[index].number > kNumbersInFlight / 2;
+    if (now_ - sent_[index].lost_time < memory && !crowded) return;
+    peer.lost.Remove(sent_, index);
+    sent_.Put(index);
+  }
+}
+
+Nanos Endpoint::ProbeDeadline(const Peer& peer) const {
+  if (peer.in_flight_packets == 0) return kNever;
+  return peer.last_eliciting + (peer.timeouts == 0
+                                    ? peer.rtt.ProbeTimeout()
+                                    : peer.rtt.RetransmitTimeout(peer.timeouts - 1u));
+}
+
+void Endpoint::OnProbeTimeout(Peer& peer) {
+  peer.probe_due = true;
+  peer.last_eliciting = now_;
+  if (peer.timeouts < 255) ++peer.timeouts;
+  if (peer.timeouts == 1) {
+    // The probe: the oldest data once more, or new data if nothing can be repeated.
+    ++counters_.probes;
+    for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
+      if (sent_[i].segment_count == 0) continue;
+      DeclareLost(peer, i, false);
+      break;
+    }
+    return;
+  }
+  ++counters_.timeouts;
+  while (!peer.sent.empty()) {
+    ++counters_.lost_by_timeout;
+    DeclareLost(peer, peer.sent.first, false);
+  }
+  peer.congestion.OnTimeout();
+  if (peer.timeouts == 3) OnMtuBlackHole(peer);
+  if (++peer.silence >= kGoneAfter) {
+    Gone(peer, Reason::kSilent);
+  } else if (peer.silence >= kSuspectAfter) {
+    peer.state = PeerState::kSuspect;
+    // It may have been started anew and not know our session: ask who it is.
+    if (peer.greet == Peer::Greet::kNone) StartGreeting(peer);
+  }
+}
+
+}  // namespace sekisho::pm

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that is fixed at set-up: an arena that is first measured and then cut, pools and lists of
+// indices in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+
+#include "transport/pm/types.h"
+
+namespace sekisho::pm {
+
+// Without memory it only measures: the same cutting code runs twice.
+class Arena {
+ public:
+  explicit Arena(MutableBytes memory) : memory_(memory) {}
+
+  template <typename T>
+  std::span<T> Take(std::size_t count) {
+    static_assert(std::is_trivially_destructible_v<T>);
+    used_ = (used_ + 63) & ~std::size_t{63};
+    const std::size_t at = used_;
+    used_ += count * sizeof(T);
+    if (memory_.empty() || used_ > memory_.size()) return {};
+    T* first = reinterpret_cast<T*>(memory_.data() + at);
+    // Bytes are left untouched: rings of peers that never speak cost no page.
+    if constexpr (!std::is_same_v<T, std::uint8_t>)
+      std::uninitialized_value_construct_n(first, count);
+    return {first, count};
+  }
+
+  std::size_t used() const { return used_ + 64; }
+  bool fits() const { return used_ <= memory_.size(); }
+
+ private:
+  MutableBytes memory_;
+  std::size_t used_ = 0;
+};
+
+// T has a field `next`, which links the free ones.
+template <typename T>
+class Pool {
+ public:
+  void Init(std::span<T> items) {
+    items_ = items;
+    free_ = kNil;
+    for (std::uint32_t i = static_cast<std::uint32_t>(items.size()); i-- > 0;) Put(i);
+    free_count_ = static_cast<std::uint32_t>(items.size());
+  }
+
+  // kNil when none is left.
+  std::uint32_t Get() {
+    const std::uint32_t index = free_;
+    if (index != kNil) {
+      free_ = items_[index].next;
+      --free_count_;
+    }
+    return index;
+  }
+
+  void Put(std::uint32_t index) {
+    items_[index].next = free_;
+    free_ = index;
+    ++free_count_;
+  }
+
+  T& operator[](std::uint32_t index) { return items_[index]; }
+  const T& operator[](std::uint32_t index) const { return items_[index]; }
+  std::uint32_t free_count() const { return free_count_; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(items_.size()); }
+
+ private:
+  std::span<T> items_;
+  std::uint32_t free_ = kNil;
+  std::uint32_t free_count_ = 0;
+};
+
+// Doubly linked through two members of T; an element is in at most one list per pair of members.
+template <typename T, std::uint32_t T::*kNext, std::uint32_t T::*kPrevious>
+struct List {
+  std::uint32_t first = kNil;
+  std::uint32_t last = kNil;
+
+  bool empty() const { return first == kNil; }
+
+  template <typename Items>
+  void PushBack(Items& items, std::uint32_t index) {
+    items[index].*kNext = kNil;
+    items[index].*kPrevious = last;
+    (last == kNil ? first : items[last].*kNext) = index;
+    last = index;
+  }
+
+  template <typename Items>
+  void PushFront(Items& items, std::uint32_t index) {
+    items[index].*kPrevious = kNil;
+    items[index].*kNext = first;
+    (first == kNil ? last : items[first].*kPrevious) = index;
+    first = index;
+  }
+
+  template <typename Items>
+  void Remove(Items& items, std::uint32_t index) {
+    const std::uint32_t next = items[index].*kNext;
+    const std::uint32_t previous = items[index].*kPrevious;
+    (previous == kNil ? first : items[previous].*kNext) = next;
+    (next == kNil ? last : items[next].*kPrevious) = previous;
+  }
+};
+
+// The earliest of one deadline per peer: a binary heap with positions.
+class DeadlineHeap {
+ public:
+  void Init(std::span<std::uint32_t> heap, std::span<std::uint32_t> position,
+            std::span<Nanos> deadline) {
+    heap_ = heap, position_ = position, deadline_ = deadline, size_ = 0;
+    for (std::uint32_t& at : position_) at = kNil;
+  }
+
+  Nanos earliest() const { return size_ == 0 ? kNever : deadline_[heap_[0]]; }
+  std::uint32_t first() const { return heap_[0]; }
+
+  // kNever removes.
+  void Set(std::uint32_t id, Nanos when) {
+    std::uint32_t at = position_[id];
+    if (when == kNever) {
+      if (at == kNil) return;
+      position_[id] = kNil;
+      const std::uint32_t moved = heap_[--size_];
+      if (moved == id) return;
+      Place(moved, at);
+      Down(Up(at));
+      return;
+    }
+    deadline_[id] = when;
+    if (at == kNil) Place(id, at = size_++);
+    Down(Up(at));
+  }
+
+ private:
+  void Place(std::uint32_t id, std::uint32_t at) {
+    heap_[at] = id;
+    position_[id] = at;
+  }
+
+  void Swap(std::uint32_t a, std::uint32_t b) {
+    const std::uint32_t id = heap_[a];
+    Place(heap_[b], a);
+    Place(id, b);
+  }
+
+  std::uint32_t Up(std::uint32_t at) {
+    while (at > 0 && deadline_[heap_[at]] < deadline_[heap_[(at - 1) / 2]]) {
+      Swap(at, (at - 1) / 2);
+      at = (at - 1) / 2;
+    }
+    return at;
+  }
+
+  void Down(std::uint32_t at) {
+    for (;;) {
+      std::uint32_t least = at;
+      for (const std::uint32_t child : {2 * at + 1, 2 * at + 2}) {
+        if (child < size_ && deadline_[heap_[child]] < deadline_[heap_[least]]) least = child;
+      }
+      if (least == at) return;
+      Swap(at, least);
+      at = least;
+    }
+  }
+
+  std::span<std::uint32_t> heap_, position_;
+  std::span<Nanos> deadline_;
+  std::uint32_t size_ = 0;
+};
+
+}  // namespace sekisho::pm

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Path MTU: docs/protocol/9-pm.md, "Path MTU".
+#include <algorithm>
+
+#include "transport/pm/draft.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr std::array<std::uint16_t, 9> kMtuSteps = {1200, 1452,  1472,  4052, 8952,
+                                                    8972, 16384, 32768, 65507};
+constexpr std::uint8_t kMtuTries = 3;
+constexpr Nanos kMtuRaise = 600 * kSecond;
+
+}  // namespace
+
+void Endpoint::SetMtu(Peer& peer, std::uint16_t mtu) {
+  peer.mtu = mtu;
+  peer.congestion.OnDatagramSize(mtu);
+}
+
+void Endpoint::OnMtuProbe(Peer& peer, bool arrived) {
+  peer.mtu_in_flight = false;
+  if (arrived) {
+    ++peer.mtu_index;
+    peer.mtu_tries = 0;
+    SetMtu(peer, std::min<std::uint16_t>(kMtuSteps[peer.mtu_index],
+                                         static_cast<std::uint16_t>(config_.datagram_max)));
+  } else if (++peer.mtu_tries >= kMtuTries) {
+    peer.mtu_tries = 0;
+    peer.mtu_raise = now_ + kMtuRaise;
+  }
+}
+
+std::uint16_t Endpoint::NextMtu(const Peer& peer) const {
+  if (now_ < peer.mtu_raise || peer.mtu_index + 1u >= kMtuSteps.size()) return 0;
+  const auto limit = static_cast<std::uint16_t>(config_.datagram_max);
+  if (peer.mtu >= limit) return 0;
+  return std::min(kMtuSteps[peer.mtu_index + 1u], limit);
+}
+
+std::size_t Endpoint::BuildMtuProbe(Peer& peer, MutableBytes room) {
+  const std::uint16_t mtu = peer.confirmed && !peer.mtu_in_flight ? NextMtu(peer) : 0;
+  if (mtu == 0 || room.size() < mtu) return 0;
+  Draft draft(mtu - kHeaderSize - kFloorRoom - TagSize(cipher_));
+  draft.writer.Ping();
+  const std::size_t padding = draft.room() - 1 - VarintSize(draft.limit);
+  draft.writer.One(FrameKind::kPad, padding);
+  draft.padding = padding;
+  draft.AddPayload(padding);
+  draft.eliciting = true;
+  draft.carried = kCarriedMtuProbe;
+  peer.mtu_in_flight = true;
+  ++counters_.mtu_probes;
+  return Finish(peer, draft, room);
+}
+
+// Time-outs in a row: perhaps only large packets vanish.
+void Endpoint::OnMtuBlackHole(Peer& peer) {
+  if (peer.mtu <= kMtuSteps[0]) return;
+  ++counters_.mtu_black_holes;
+  SetMtu(peer, kMtuSteps[0]);
+  peer.mtu_index = 0;
+  peer.mtu_tries = 0;
+  peer.mtu_raise = now_;
+}
+
+}  // namespace sekisho::pm

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that an endpoint knows of one peer, and its record of packets that are not resolved yet.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "transport/pm/congestion.h"
+#include "transport/pm/memory.h"
+#include "transport/pm/receive_window.h"
+#include "transport/pm/rtt.h"
+#include "transport/pm/stream.h"
+#include "transport/pm/types.h"
+
+namespace sekisho::pm {
+
+inline constexpr std::size_t kSegmentsPerPacket = 4;
+inline constexpr std::uint64_t kNumbersInFlight = 1792;  // from the oldest unresolved to the next
+
+inline constexpr std::uint64_t kFreeAllowance = 16 * 1024;  // bytes that need no grant
+
+struct SegmentRef {
+  std::uint32_t index = kNil;
+  std::uint32_t generation = 0;
+};
+
+// What a packet carried beside data, to be said again if it is lost.
+inline constexpr std::uint8_t kCarriedCredit = 1;
+inline constexpr std::uint8_t kCarriedGrant = 2;
+inline constexpr std::uint8_t kCarriedWant = 4;
+inline constexpr std::uint8_t kCarriedMtuProbe = 8;
+
+struct Sent {
+  std::uint64_t number = 0;
+  Nanos time = 0;
+  Nanos lost_time = 0;
+  RateSample rate;
+  std::uint32_t size = 0;
+  std::uint32_t next = kNil;
+  std::uint32_t previous = kNil;
+  std::array<SegmentRef, kSegmentsPerPacket> segments;
+  std::uint8_t segment_count = 0;
+  std::uint8_t carried = 0;
+  bool by_gap = false;  // declared lost because a later packet arrived
+};
+
+using SentList = List<Sent, &Sent::next, &Sent::previous>;
+using LostSegments = List<Segment, &Segment::lost_next, &Segment::lost_previous>;
+using ReadyList = List<ReceiveStream, &ReceiveStream::ready_next, &ReceiveStream::ready_previous>;
+
+struct Peer {
+  enum class Greet : std::uint8_t { kNone, kHello, kAnswer };
+
+  PeerState state = PeerState::kUnknown;
+  Reason reason = Reason::kNone;
+  Greet greet = Greet::kNone;
+  bool greet_due = false;
+  bool has_session = false;
+  bool confirmed = false;  // the peer knows the session: it sent something under its key
+  bool close_due = false;
+  std::uint8_t greet_tries = 0;
+  std::uint8_t silence = 0;  // time-outs since anything of the peer was heard
+  std::uint32_t session = 0;
+
+  Address address;
+  std::uint64_t incarnation = 0;
+  std::uint64_t nonce = 0;
+  std::uint64_t cookie = 0;
+  std::uint64_t challenge_incarnation = 0;
+  Nanos greet_deadline = kNever;
+  Nanos hello_time = 0;
+  SipKey greeting_send{}, greeting_receive{}, session_send{}, session_receive{};
+
+  std::uint32_t work_next = kNil, work_previous = kNil;
+  std::uint32_t grant_next = kNil, grant_previous = kNil;
+  bool in_work = false;
+  bool in_grants = false;
+
+  // Sending.
+  std::uint64_t next_number = 1;
+  std::uint64_t in_flight = 0;  // bytes
+  std::uint32_t in_flight_packets = 0;
+  SentList sent;                  // in flight, by number
+  SentList lost;                  // declared lost, remembered to notice errors
+  LostSegments lost_segments;     // to be sent again
+  std::uint64_t new_bytes = 0;    // stream bytes sent, each once
+  std::uint64_t grant_limit = 0;  // of the peer for new_bytes
+  std::uint64_t want_reported = 0, want_base = 0;
+  Nanos last_eliciting = 0;
+  Nanos next_send = 0;
+  Nanos hold_until = kNever;
+  std::uint16_t next_channel = 0;
+  Nanos persist_at = kNever;  // data waits for credit, nothing is in flight: ask
+  std::uint8_t persist_tries = 0;
+  bool probe_due = false;
+  bool starved = false;  // no packet record was left
+
+  // Loss.
+  Rtt rtt;
+  Congestion congestion;
+  Nanos rack_time = 0;  // when the newest acknowledged packet was sent
+  std::uint64_t rack_number = 0;
+  Nanos loss_deadline = kNever;
+  std::uint8_t timeouts = 0;       // in a row, the probe included
+  std::uint8_t reorder_shift = 0;  // the reordering window was doubled so often
+  Nanos reorder_calm = 0;          // since when no spurious retransmission was seen
+  std::uint64_t ce_seen = 0;
+
+  // Path MTU.
+  std::uint16_t mtu = 1200;
+  std::uint8_t mtu_index = 0;
+  std::uint8_t mtu_tries = 0;
+  bool mtu_in_flight = false;
+  Nanos mtu_raise = 0;  // no search before this
+
+  // Receiving.
+  ReceiveWindow window;
+  std::uint32_t unacknowledged = 0;
+  bool ack_now = false;
+  Nanos ack_deadline = kNever;
+  Nanos largest_time = 0;
+  std::uint64_t ce_count = 0;
+  std::uint64_t received = 0;  // stream bytes, each once
+  std::uint64_t granted = 0;   // limit given for them
+  std::uint64_t want = 0;
+  bool grant_due = false;
+};
+
+}  // namespace sekisho::pm

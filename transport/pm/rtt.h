@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Round trip estimates of one peer and the times that follow from them: docs/protocol/9-pm.md,
+// "Rules".
+#pragma once
+
+#include <algorithm>
+
+#include "transport/pm/types.h"
+
+namespace sekisho::pm {
+
+class Rtt {
+ public:
+  void Sample(Nanos rtt, Nanos ack_delay, Nanos now) {
+    rtt = std::max<Nanos>(rtt, 1);
+    if (rtt <= minimum_ || now - minimum_time_ > 10 * kSecond) minimum_ = rtt, minimum_time_ = now;
+    if (rtt - ack_delay >= minimum_) rtt -= ack_delay;
+    latest_ = rtt;
+    if (!measured_) {
+      smoothed_ = rtt, deviation_ = rtt / 2, measured_ = true;
+      return;
+    }
+    deviation_ += (std::abs(smoothed_ - rtt) - deviation_) / 4;
+    smoothed_ += (rtt - smoothed_) / 8;
+  }
+
+  bool measured() const { return measured_; }
+  Nanos smoothed() const { return smoothed_; }
+  Nanos latest() const { return latest_; }
+  Nanos minimum() const { return minimum_ == kNever ? smoothed_ : minimum_; }
+
+  // How long a receiver may keep an acknowledgement back.
+  Nanos AckDelay() const {
+    return std::min(std::max(smoothed_ / 4, 25 * kMicrosecond), kMillisecond);
+  }
+
+  Nanos ProbeTimeout() const {
+    return smoothed_ + std::max(4 * deviation_, 100 * kMicrosecond) + AckDelay();
+  }
+
+  // The n-th time-out in a row, n from 0.
+  Nanos RetransmitTimeout(unsigned n) const {
+    return std::min(std::max(ProbeTimeout(), kMillisecond) << std::min(n, 20u), kSecond);
+  }
+
+ private:
+  Nanos smoothed_ = kMillisecond;
+  Nanos deviation_ = kMillisecond / 2;
+  Nanos latest_ = kMillisecond;
+  Nanos minimum_ = kNever;
+  Nanos minimum_time_ = 0;
+  bool measured_ = false;
+};
+
+}  // namespace sekisho::pm

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Seeded runs of the protocol core.  PM_SIM_FIRST, PM_SIM_SEEDS, PM_SIM_NODES choose other runs
+// than the short ones of the test suite; a failing seed prints the line that repeats it.
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "transport/pm/sim/world.h"
+
+namespace sekisho::pm::sim {
+namespace {
+
+std::uint64_t Setting(const char* name, std::uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
+}
+
+void RunSeeds(const Plan& plan, std::uint64_t seeds, const char* name) {
+  const std::uint64_t first = Setting("PM_SIM_FIRST", 1);
+  const std::uint64_t count = Setting("PM_SIM_SEEDS", seeds);
+  std::uint64_t events = 0, delivered = 0;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    Plan run = plan;
+    run.nodes = static_cast<std::uint32_t>(Setting("PM_SIM_NODES", plan.nodes));
+    World world(run, seed);
+    const std::string failure = world.Run();
+    events += world.events();
+    delivered += world.delivered();
+    ASSERT_EQ(failure, "") << "replay: PM_SIM_FIRST=" << seed
+                           << " PM_SIM_SEEDS=1 PM_SIM_NODES=" << run.nodes
+                           << " pm_sim_test --gtest_filter=" << name;
+    if (count == 1) {
+      const Counters sum = world.Sum();
+      std::cout << "events " << events << " out " << sum.datagrams_out << " retransmitted "
+                << sum.retransmitted << " by gap " << sum.lost_by_gap << " by time-out "
+                << sum.lost_by_timeout << " probes " << sum.probes << " time-outs " << sum.timeouts
+                << " spurious " << sum.spurious << " only acks " << sum.acks_only << "\n";
+    }
+  }
+  std::cout << count << " seeds, " << events << " events, " << delivered << " messages\n";
+}
+
+TEST(Simulation, AGoodNetworkDeliversEverything) {
+  Plan plan;
+  plan.faults = plan.kills = plan.clocks = false;
+  RunSeeds(plan, 10, "Simulation.AGoodNetworkDeliversEverything");
+}
+
+TEST(Simulation, LossReorderingAndStopsChangeNothing) {
+  Plan plan;
+  plan.kills = plan.clocks = false;
+  RunSeeds(plan, 30, "Simulation.LossReorderingAndStopsChangeNothing");
+}
+
+TEST(Simulation, EveryFaultAtOnceChangesNothing) {
+  RunSeeds(Plan(), 30, "Simulation.EveryFaultAtOnceChangesNothing");
+}
+
+TEST(Simulation, SixteenNodesSurviveEveryFault) {
+  Plan plan;
+  plan.nodes = 16;
+  plan.messages = 150;
+  RunSeeds(plan, 3, "Simulation.SixteenNodesSurviveEveryFault");
+}
+
+}  // namespace
+}  // namespace sekisho::pm::sim

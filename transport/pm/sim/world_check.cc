@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold: after every delivery, and when a run ends.
+#include <cstring>
+
+#include "transport/pm/sim/world.h"
+
+namespace sekisho::pm::sim {
+namespace {
+
+constexpr std::int64_t kLargest = 40'000;
+
+}  // namespace
+
+// A message says which it is; its length and all other bytes follow from that.
+std::vector<std::uint8_t> World::MakeMessage(std::uint32_t from, std::uint32_t to,
+                                             std::uint32_t channel, std::uint32_t series,
+                                             std::uint32_t number) {
+  Random random((std::uint64_t{series} << 32 | number) * 31 + from * 65536 + to * 256 + channel);
+  std::size_t size = 8 + static_cast<std::size_t>(random.In(0, 64));
+  if (random.Chance(0.2)) size += static_cast<std::size_t>(random.In(0, 3000));
+  if (random.Chance(0.05)) size += static_cast<std::size_t>(random.In(0, kLargest));
+  std::vector<std::uint8_t> message(size);
+  for (std::uint8_t& byte : message) byte = static_cast<std::uint8_t>(random.Next());
+  std::memcpy(message.data(), &series, 4);
+  std::memcpy(message.data() + 4, &number, 4);
+  return message;
+}
+
+// Exactly once, in order, unchanged.
+void World::Verify(std::uint32_t id, const Message& message) {
+  Incoming& in = nodes_[id].in[message.source * std::size_t{channels_} + message.channel];
+  const std::uint32_t session = nodes_[id].endpoint->peer_session(message.source);
+  if (in.session != session) in.partial.clear();  // the rest died with the peer
+  in.session = session;
+  in.partial.insert(in.partial.end(), message.bytes.first.begin(), message.bytes.first.end());
+  in.partial.insert(in.partial.end(), message.bytes.second.begin(), message.bytes.second.end());
+  if (message.more) return;
+  const std::vector<std::uint8_t> got = std::move(in.partial);
+  in.partial.clear();
+  if (got.size() < 8) return Fail("message too short");
+  std::uint32_t series, number;
+  std::memcpy(&series, got.data(), 4);
+  std::memcpy(&number, got.data() + 4, 4);
+  if (series < in.series) return Fail("message of an old series");
+  if (series > in.series) in.series = series, in.received = 0;
+  if (number < in.received) return Fail("message delivered twice");
+  if (number > in.received) return Fail("message missing");
+  ++in.received;
+  ++delivered_;
+  if (got != MakeMessage(message.source, id, message.channel, series, number)) {
+    Fail("message changed");
+  }
+}
+
+// All of a series arrived, unless one of its ends was killed meanwhile.
+bool World::Whole(const Node& from, const Node& to, const Outgoing& out, const Incoming& in) {
+  return out.series == 0 || out.kills != from.kills + to.kills ||
+         (in.series == out.series && in.received == out.sent);
+}
+
+// Nothing is left to send or to deliver.
+bool World::Quiet() const {
+  for (const Node& node : nodes_) {
+    if (node.to_send > 0 || node.holds || network_.now() < node.paused_until) return false;
+    for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
+      const auto id = static_cast<NodeId>(peer);
+      if (node.endpoint->peer_state(id) != PeerState::kGone && !node.endpoint->Drained(id))
+        return false;
+      for (std::uint16_t channel = 0; channel < channels_; ++channel) {
+        const Outgoing& out = node.out[peer * channels_ + channel];
+        const Node& other = nodes_[peer];
+        const Incoming& in = other.in[(&node - nodes_.data()) * channels_ + channel];
+        if (!Whole(node, other, out, in)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// For the report of a stall: what each pair still owes.
+std::string World::Unfinished() const {
+  std::string text;
+  for (const Node& node : nodes_) {
+    const Endpoint& endpoint = *node.endpoint;
+    const std::string name = std::to_string(node.config.node);
+    if (node.to_send > 0)
+      text += "\n  node " + name + " has " + std::to_string(node.to_send) + " to send";
+    for (std::uint32_t id = 0; id < plan_.nodes; ++id) {
+      const auto to = static_cast<NodeId>(id);
+      for (std::uint16_t channel = 0; channel < channels_; ++channel) {
+        const Outgoing& out = node.out[id * channels_ + channel];
+        const Incoming& in = nodes_[id].in[node.config.node * channels_ + channel];
+        if (Whole(node, nodes_[id], out, in)) continue;
+        text += "\n  " + name + " -> " + std::to_string(id) + " channel " +
+                std::to_string(channel) + " series " + std::to_string(out.series) + " sent " +
+                std::to_string(out.sent) + " there series " + std::to_string(in.series) +
+                " received " + std::to_string(in.received) + " session " +
+                std::to_string(out.session) + " now " + std::to_string(endpoint.peer_session(to)) +
+                " state " + std::to_string(static_cast<int>(endpoint.peer_state(to))) + " reason " +
+                std::to_string(static_cast<int>(endpoint.peer_reason(to)));
+      }
+      if (endpoint.Drained(to)) continue;
+      const Peer& peer = endpoint.peer(to);
+      text += "\n  " + name + " -> " + std::to_string(id) + " state " +
+              std::to_string(static_cast<int>(peer.state)) + " in flight " +
+              std::to_string(peer.in_flight) + " window " +
+              std::to_string(peer.congestion.window()) + " new bytes " +
+              std::to_string(peer.new_bytes) + " grant " + std::to_string(peer.grant_limit) +
+              " want " + std::to_string(peer.want_reported) + " lost waiting " +
+              std::to_string(!peer.lost_segments.empty()) + " time-outs " +
+              std::to_string(peer.timeouts) + " mtu " + std::to_string(peer.mtu) + " floor span " +
+              std::to_string(peer.next_number) + " next send in us " +
+              std::to_string((peer.next_send - LocalTime(node)) / kMicrosecond);
+      for (const SendStream& out : endpoint.send_streams(to)) {
+        text += "\n    stream written " + std::to_string(out.written) + " cut " +
+                std::to_string(out.cut) + " acked " + std::to_string(out.acked) + " limit " +
+                std::to_string(out.byte_limit) + " messages " + std::to_string(out.messages) +
+                " of " + std::to_string(out.message_limit) + " part " +
+                std::to_string(out.part_left);
+      }
+    }
+  }
+  return text;
+}
+
+void World::CheckEnd() {
+  if (!Quiet()) Fail("something was not delivered");
+  const Counters sum = Sum();
+  // Each repetition needs a loss, a late packet or a time-out; nothing feeds on itself.
+  const std::uint64_t cause = network_.dropped() + sum.bad_tag + sum.malformed + sum.no_interval +
+                              sum.no_session + sum.greeting_deferred;
+  if (sum.retransmitted > 500 + 20 * cause + 4 * sum.spurious) Fail("retransmission storm");
+}
+
+Counters World::Sum() const {
+  Counters sum;
+  const auto add = [&sum](const Counters& one) {
+    const auto* from = reinterpret_cast<const std::uint64_t*>(&one);
+    auto* to = reinterpret_cast<std::uint64_t*>(&sum);
+    for (std::size_t i = 0; i < sizeof(Counters) / sizeof(std::uint64_t); ++i) to[i] += from[i];
+  };
+  for (const Counters& one : buried_) add(one);
+  for (const Node& node : nodes_) add(node.endpoint->counters());
+  return sum;
+}
+
+}  // namespace sekisho::pm::sim

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rings of bytes in which messages follow each other.
+#include "transport/pm/stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sekisho::pm {
+namespace {
+
+struct Head {
+  std::uint32_t length = 0;
+  std::uint32_t zero = 0;
+};
+
+Head ReadHead(MutableBytes ring, std::uint64_t offset) {
+  // Offsets of heads and sizes of rings are multiples of 8: a head never wraps.
+  const std::uint8_t* at = RingRead(ring, offset, kMessageHeadSize).first.data();
+  Head head;
+  for (int i = 0; i < 4; ++i) {
+    head.length |= static_cast<std::uint32_t>(at[i]) << 8 * i;
+    head.zero |= static_cast<std::uint32_t>(at[4 + i]) << 8 * i;
+  }
+  return head;
+}
+
+}  // namespace
+
+Pieces RingRead(MutableBytes ring, std::uint64_t offset, std::size_t length) {
+  const std::size_t at = offset & (ring.size() - 1);
+  const std::size_t first = std::min(length, ring.size() - at);
+  return {ring.subspan(at, first), ring.first(length - first)};
+}
+
+void RingWrite(MutableBytes ring, std::uint64_t offset, Bytes data) {
+  if (data.empty()) return;
+  const std::size_t at = offset & (ring.size() - 1);
+  const std::size_t first = std::min(data.size(), ring.size() - at);
+  std::memcpy(ring.data() + at, data.data(), first);
+  if (first < data.size()) std::memcpy(ring.data(), data.data() + first, data.size() - first);
+}
+
+void RingClear(MutableBytes ring, std::uint64_t offset, std::size_t length) {
+  for (std::size_t i = 0; i < length; ++i) ring[(offset + i) & (ring.size() - 1)] = 0;
+}
+
+bool SendStream::Begin(MutableBytes ring, std::uint32_t length, std::uint64_t room_for) {
+  if (messages >= message_limit || room(ring.size()) < kMessageHeadSize + room_for) return false;
+  std::array<std::uint8_t, kMessageHeadSize> head{};
+  for (int i = 0; i < 4; ++i) head[i] = static_cast<std::uint8_t>(length >> 8 * i);
+  RingWrite(ring, written, head);
+  written += kMessageHeadSize;
+  part_left = length;
+  ++messages;
+  return true;
+}
+
+std::uint32_t SendStream::Append(MutableBytes ring, Bytes data) {
+  const std::uint64_t room_left = room(ring.size());
+  std::uint64_t take = std::min<std::uint64_t>({data.size(), part_left, room_left});
+  const std::uint64_t padding = Padded(written + take) - (written + take);
+  if (take == part_left && room_left < take + padding) {
+    // No room for the padding of the end: keep the last bytes back.
+    take = take > 8 ? take - 8 : 0;
+    if (take == 0) return 0;
+  }
+  RingWrite(ring, written, data.first(take));
+  written += take;
+  part_left -= static_cast<std::uint32_t>(take);
+  if (part_left == 0) {
+    const std::uint64_t end = Padded(written);
+    RingClear(ring, written, end - written);
+    written = end;
+  }
+  return static_cast<std::uint32_t>(take);
+}
+
+bool ReceiveStream::AddInterval(Pool<Interval>& intervals, std::uint64_t low, std::uint64_t high,
+                                std::uint64_t& fresh) {
+  std::uint32_t* link = &interval;
+  while (*link != kNil && intervals[*link].high < low) link = &intervals[*link].next;
+  // `link` leads to the first run that touches or follows [low, high).
+  if (*link == kNil || intervals[*link].low > high) {
+    const std::uint32_t made = intervals.Get();
+    if (made == kNil) return false;
+    intervals[made] = {low, high, *link};
+    *link = made;
+    fresh += high - low;
+    return true;
+  }
+  Interval& into = intervals[*link];
+  std::uint64_t had = into.high - into.low;
+  into.low = std::min(into.low, low);
+  into.high = std::max(into.high, high);
+  while (into.next != kNil && intervals[into.next].low <= into.high) {
+    const std::uint32_t swallowed = into.next;
+    had += intervals[swallowed].high - intervals[swallowed].low;
+    into.high = std::max(into.high, intervals[swallowed].high);
+    into.next = intervals[swallowed].next;
+    intervals.Put(swallowed);
+  }
+  fresh += into.high - into.low - had;
+  return true;
+}
+
+Stored ReceiveStream::Store(MutableBytes ring, Pool<Interval>& intervals, std::uint64_t offset,
+                            Bytes data, std::uint64_t& fresh) {
+  const std::uint64_t high = offset + data.size();
+  fresh = 0;
+  if (high <= contiguous) return Stored::kYes;
+  if (offset < contiguous) {
+    data = data.subspan(contiguous - offset);
+    offset = contiguous;
+  }
+  if (offset > contiguous) {
+    if (!AddInterval(intervals, offset, high, fresh)) return Stored::kNoInterval;
+    RingWrite(ring, offset, data);
+    return Stored::kYes;
+  }
+  RingWrite(ring, offset, data);
+  fresh = high - contiguous;
+  contiguous = high;
+  while (interval != kNil && intervals[interval].low <= contiguous) {
+    const std::uint32_t joined = interval;
+    const Interval& run = intervals[joined];
+    fresh -= std::min(contiguous, run.high) - run.low;
+    contiguous = std::max(contiguous, run.high);
+    interval = run.next;
+    intervals.Put(joined);
+  }
+  return Stored::kYes;
+}
+
+void ReceiveStream::FreeIntervals(Pool<Interval>& intervals) {
+  while (interval != kNil) {
+    const std::uint32_t next = intervals[interval].next;
+    intervals.Put(interval);
+    interval = next;
+  }
+}
+
+ReceiveStream::Look ReceiveStream::Peek(MutableBytes ring) const {
+  const std::uint64_t available = contiguous - consumed;
+  if (in_pieces) {
+    const std::uint64_t rest = Padded(piece_left);
+    if (available >= rest) return Look::kPiece;
+    return available >= ring.size() / 4 ? Look::kPiece : Look::kNothing;
+  }
+  if (available < kMessageHeadSize) return Look::kNothing;
+  const Head head = ReadHead(ring, consumed);
+  if (head.length > kMessageMax || head.zero != 0) return Look::kBroken;
+  const std::uint64_t total = kMessageHeadSize + Padded(head.length);
+  if (total <= ring.size()) return available >= total ? Look::kMessage : Look::kNothing;
+  return available >= ring.size() / 4 ? Look::kPiece : Look::kNothing;
+}
+
+bool ReceiveStream::Starved(MutableBytes ring) const {
+  if (in_pieces || contiguous - consumed < kMessageHeadSize ||
+      byte_limit >= consumed + ring.size()) {
+    return false;
+  }
+  const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, consumed).length);
+  return total <= ring.size() && consumed + total > byte_limit;
+}
+
+Pieces ReceiveStream::Open(MutableBytes ring, bool& more) {
+  open = true;
+  if (!in_pieces) {
+    const Head head = ReadHead(ring, consumed);
+    const std::uint64_t total = kMessageHeadSize + Padded(head.length);
+    if (total <= ring.size()) {
+      more = false;
+      open_length = static_cast<std::uint32_t>(total);
+      return RingRead(ring, consumed + kMessageHeadSize, head.length);
+    }
+    in_pieces = true;
+    piece_left = head.length;
+    consumed += kMessageHeadSize;
+  }
+  const std::uint64_t available = contiguous - consumed;
+  if (available >= Padded(piece_left)) {
+    more = false;
+    open_length = static_cast<std::uint32_t>(Padded(piece_left));
+    return RingRead(ring, consumed, piece_left);
+  }
+  more = true;
+  open_length = static_cast<std::uint32_t>(std::min<std::uint64_t>(available, piece_left) & ~7ull);
+  return RingRead(ring, consumed, open_length);
+}
+
+void ReceiveStream::Release() {
+  consumed += open_length;
+  open = false;
+  if (!in_pieces) {
+    ++messages;
+    return;
+  }
+  if (open_length >= piece_left) {
+    in_pieces = false;
+    piece_left = 0;
+    ++messages;
+  } else {
+    piece_left -= open_length;
+  }
+}
+
+}  // namespace sekisho::pm
