@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/loop.h"
 #include "common/status.h"
@@ -34,6 +35,13 @@ class EventStore {
   virtual uint64_t Append(std::string key, std::string event) = 0;
   virtual void Put(std::string name, std::string value) = 0;
   virtual void Forget(std::string key) = 0;  // removes all events of this key
+
+  // What is on disk of one key, oldest first.  Flush() before, to see all that was queued.
+  struct Row {
+    uint64_t sequence = 0;
+    std::string event;
+  };
+  virtual awaitable<absl::StatusOr<std::vector<Row>>> Read(std::string key) = 0;
 
   // Waits until all that was queued before this call is on disk.  After an error the store stays
   // usable, but what was in the failed group is not stored.

@@ -88,6 +88,28 @@ TEST_F(EventStoreTest, ManyAppendsOfOneTurnAreOneFlush) {
   EXPECT_EQ(Events(*store).size(), 1000u);
 }
 
+TEST_F(EventStoreTest, ReadsTheEventsOfOneKeyOldestFirst) {
+  auto store = OpenStore();
+  store->Append("a", "1");
+  store->Append("b", "2");
+  store->Append("a", std::string("3\0", 2));
+  ASSERT_TRUE(Flush(*store).ok());
+
+  std::vector<EventStore::Row> rows;
+  co_spawn(loop_, [&]() -> awaitable<void> { rows = *co_await store->Read("a"); }, detached);
+  loop_.restart();
+  auto work = asio::make_work_guard(loop_);
+  while (rows.empty()) {
+    loop_.run_one();
+  }
+
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].sequence, 1u);
+  EXPECT_EQ(rows[0].event, "1");
+  EXPECT_EQ(rows[1].sequence, 3u);
+  EXPECT_EQ(rows[1].event, std::string("3\0", 2));
+}
+
 TEST_F(EventStoreTest, AnUnusablePathIsAnErrorThatNamesIt) {
   const auto store = EventStore::Open(loop_, directory_ + "/none/events.db");
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jobmanager/book.h"
+
+#include <algorithm>
+
+#include "common/job_state.h"
+#include "jobmanager/errors.h"
+
+namespace sekisho::jobmanager {
+
+using proto::JobEvent;
+using proto::JobStatus;
+
+absl::Status Book::Replay(const JobEvent& event) {
+  Job& job = jobs_[event.job_id()];
+  const absl::Status status = Fold(event, job.status);
+  if (job.status.job_id().empty()) {
+    jobs_.erase(event.job_id());
+    return status;
+  }
+  job.last_sequence = std::max(job.last_sequence, event.sequence());
+  position_ = std::max(position_, event.sequence());
+  return status;
+}
+
+const JobStatus* Book::FindAny(const std::string& job_id) const {
+  const auto found = jobs_.find(job_id);
+  return found == jobs_.end() ? nullptr : &found->second.status;
+}
+
+const JobStatus* Book::Find(const std::string& job_id, const std::string& subject) const {
+  const auto found = jobs_.find(job_id);
+  return found == jobs_.end() || found->second.status.subject() != subject ? nullptr
+                                                                           : &found->second.status;
+}
+
+absl::StatusOr<bool> Book::IsRepeat(const JobEvent& submitted) const {
+  const auto& asked = submitted.submitted();
+  const JobStatus* known = Find(submitted.job_id(), asked.subject());
+  if (known == nullptr) {
+    return false;
+  }
+  if (known->rsl() != asked.rsl() || known->service() != asked.service()) {
+    return errors::OtherRequest(asked.request_id(), submitted.job_id());
+  }
+  return true;
+}
+
+absl::Status Book::Add(JobEvent& event) {
+  Job& job = jobs_[event.job_id()];
+  event.set_sequence(job.last_sequence);
+  const absl::Status status = Fold(event, job.status);
+  if (job.status.job_id().empty()) {
+    jobs_.erase(event.job_id());
+  }
+  return status;
+}
+
+bool Book::Take(const JobEvent& event) {
+  if (event.sequence() <= position_) {
+    return false;
+  }
+  position_ = event.sequence();
+  const bool is_known = Has(event.job_id());
+  if (is_known == event.has_submitted()) {
+    return false;  // known already, or forgotten
+  }
+  return Replay(event).ok();
+}
+
+void Book::Withdraw(const std::string& job_id) { jobs_.erase(job_id); }
+
+JobStatus Book::Status(const std::string& job_id, const std::string& subject) const {
+  if (const JobStatus* known = Find(job_id, subject)) {
+    return *known;
+  }
+  JobStatus unknown;
+  unknown.set_job_id(job_id);
+  unknown.set_state(proto::UNKNOWN);
+  const absl::Status status = errors::NoSuchJob(job_id);
+  unknown.set_reason(Message(status));
+  unknown.set_remedy(Remedy(status));
+  unknown.set_gram_code(GramCode(status));
+  return unknown;
+}
+
+proto::StatusReply Book::List(const std::string& subject, bool with_ended) const {
+  std::vector<const JobStatus*> found;
+  for (const auto& [id, job] : jobs_) {
+    if (job.status.subject() == subject && (with_ended || !IsFinal(job.status.state()))) {
+      found.push_back(&job.status);
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const JobStatus* a, const JobStatus* b) {
+    return a->submitted_ms() != b->submitted_ms() ? a->submitted_ms() > b->submitted_ms()
+                                                  : a->job_id() < b->job_id();
+  });
+  proto::StatusReply reply;
+  for (const JobStatus* status : found) {
+    *reply.add_job() = *status;
+  }
+  return reply;
+}
+
+std::vector<std::string> Book::Unsubmitted() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, job] : jobs_) {
+    if (job.status.state() == proto::UNSUBMITTED) {
+      ids.push_back(id);
+    }
+  }
+  return ids;
+}
+
+std::vector<std::string> Book::EndedBefore(int64_t time_ms) const {
+  std::vector<std::string> ids;
+  for (const auto& [id, job] : jobs_) {
+    if (IsFinal(job.status.state()) && job.status.ended_ms() < time_ms) {
+      ids.push_back(id);
+    }
+  }
+  return ids;
+}
+
+}  // namespace sekisho::jobmanager

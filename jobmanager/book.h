@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The jobs of one account, as the fold of their events: docs/protocol/3-job-states.md.  Pure: no clock,
+// no I/O.  What it accepts is the caller's to store.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/status.h"
+#include "proto/job.pb.h"
+#include "proto/job_service.pb.h"
+
+namespace sekisho::jobmanager {
+
+class Book {
+ public:
+  // Puts a stored event back in its place.
+  absl::Status Replay(const proto::JobEvent& event);
+
+  // Null if there is no such job or it is another subject's: nobody can tell the two apart.
+  const proto::JobStatus* Find(const std::string& job_id, const std::string& subject) const;
+
+  // Whoever's it is: for our own work only.
+  const proto::JobStatus* FindAny(const std::string& job_id) const;
+
+  // OK with true: the same request was made before.  AlreadyExists: the same id with another RSL.
+  absl::StatusOr<bool> IsRepeat(const proto::JobEvent& submitted) const;
+
+  // Folds an event of our own making.  Its sequence number is that of the last event before it.
+  absl::Status Add(proto::JobEvent& event);
+
+  // An event that the queue server reports: true if it is new and was folded; the caller stores it.
+  // A job that only the queue server knows is taken over from its `submitted`.
+  bool Take(const proto::JobEvent& event);
+
+  // As if it had never been: the queue server refused it at once.
+  void Withdraw(const std::string& job_id);
+
+  proto::JobStatus Status(const std::string& job_id, const std::string& subject) const;
+  // Newest first.
+  proto::StatusReply List(const std::string& subject, bool with_ended) const;
+
+  // Jobs that the queue server has not confirmed.
+  std::vector<std::string> Unsubmitted() const;
+  // Jobs that ended before `time_ms`.
+  std::vector<std::string> EndedBefore(int64_t time_ms) const;
+  bool Has(const std::string& job_id) const { return jobs_.count(job_id) > 0; }
+  size_t size() const { return jobs_.size(); }
+
+  // The queue server's number of the last event taken: where to go on.
+  uint64_t position() const { return position_; }
+  void set_position(uint64_t position) { position_ = position; }
+
+ private:
+  struct Job {
+    proto::JobStatus status;
+    uint64_t last_sequence = 0;
+  };
+  std::map<std::string, Job> jobs_;
+  uint64_t position_ = 0;
+};
+
+}  // namespace sekisho::jobmanager

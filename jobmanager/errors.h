@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every refusal of the jobmanager that a user can meet: docs/protocol/4-submission.md, "Errors".  Each
+// carries GRAM's error number and a remedy.
+#pragma once
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "common/refusal.h"
+
+namespace sekisho::jobmanager::errors {
+
+// GRAM's numbers, as far as they are not the RSL's own.
+enum Gram {
+  kNone = 0,
+  kNoResources = 3,
+  kAuthorization = 7,
+  kProtocolFailed = 10,
+  kInvalidQueue = 37,
+  kUnknownSignal = 108,
+  kJobContactNotFound = 156,
+  kInvalidUserName = 167,
+};
+
+inline absl::Status NotFromTheGatekeeper() {
+  return Refuse(absl::StatusCode::kUnauthenticated, kAuthorization,
+                "a jobmanager serves calls that its gatekeeper has authenticated, and no others",
+                "call the site's gatekeeper");
+}
+
+inline absl::Status Malformed(const std::string& what) {
+  return Refuse(absl::StatusCode::kInvalidArgument, kProtocolFailed, "malformed request: " + what,
+                "this is a fault of the client program; is it of a fitting version?");
+}
+
+inline absl::Status Mismatch(const std::string& what, const std::string& asked, const std::string& seen) {
+  return Refuse(absl::StatusCode::kPermissionDenied, kAuthorization,
+                fmt::format("the signed request is meant for {} '{}', but came to '{}'", what, asked, seen),
+                "submit it again, to the site it is meant for");
+}
+
+inline absl::Status OtherRequest(const std::string& request_id, const std::string& job) {
+  return Refuse(absl::StatusCode::kAlreadyExists, kProtocolFailed,
+                fmt::format("request id '{}' was used before, for job {} with another RSL", request_id, job),
+                "use a new request id for a new job");
+}
+
+inline absl::Status OtherUser(const std::string& asked, const std::string& account) {
+  return Refuse(absl::StatusCode::kPermissionDenied, kInvalidUserName,
+                fmt::format("username: the RSL asks for account '{}', the gatekeeper mapped you to '{}'",
+                            asked, account),
+                fmt::format("leave username out, or ask for the account: '--account {}'", asked));
+}
+
+inline absl::Status OtherQueue(const std::string& rsl, const std::string& contact) {
+  return Refuse(absl::StatusCode::kInvalidArgument, kInvalidQueue,
+                fmt::format("queue: the RSL says '{}', the contact says '{}'", rsl, contact),
+                "name the queue once");
+}
+
+inline absl::Status MultiRequest() {
+  return Refuse(absl::StatusCode::kInvalidArgument, 0,
+                "this is a multi-request (+) of several parts, and a site's jobmanager takes one",
+                "submit each part to its own site");
+}
+
+// The same words for a job that never was and for another subject's.
+inline absl::Status NoSuchJob(const std::string& id) {
+  return Refuse(absl::StatusCode::kNotFound, kJobContactNotFound,
+                fmt::format("there is no job '{}' here", id.substr(0, 64)),
+                "'sekisho list' shows your jobs at a site");
+}
+
+inline absl::Status NotUnderstood(int number) {
+  return Refuse(absl::StatusCode::kInvalidArgument, kUnknownSignal,
+                fmt::format("there is no signal {} that a jobmanager understands", number),
+                "use 1 (cancel), 2 (suspend) or 3 (resume)");
+}
+
+inline absl::Status AlreadyEnded(const std::string& id, const std::string& state) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, kNone,
+                fmt::format("job {} has ended already: {}", id, state), "there is nothing left to do");
+}
+
+// ---- hops beyond this process
+
+inline absl::Status PinholeClosed(const std::string& address, const std::string& site) {
+  return Refuse(absl::StatusCode::kUnavailable, kNoResources,
+                fmt::format("no answer from the queue server of {} at {}: the firewall's pinhole is "
+                            "closed, or that host is down",
+                            site, address),
+                "nothing was submitted; try again later, or tell the site's administrator");
+}
+
+inline absl::Status QueueServerDown(const std::string& address, const std::string& site,
+                                    const std::string& why) {
+  return Refuse(absl::StatusCode::kUnavailable, kNoResources,
+                fmt::format("the queue server of {} does not run: {} at {}", site, why, address),
+                "nothing was submitted; try again later, or tell the site's administrator");
+}
+
+inline absl::Status QueueServerStranger(const std::string& address, const std::string& site,
+                                        const std::string& why) {
+  return Refuse(absl::StatusCode::kUnavailable, kAuthorization,
+                fmt::format("what answers as queue server of {} at {} is not trusted: {}", site, address, why),
+                "nothing was submitted; tell the site's administrator");
+}
+
+inline absl::Status QueueServerLost(const std::string& site) {
+  return Refuse(absl::StatusCode::kUnavailable, kNoResources,
+                fmt::format("the connection to the queue server of {} broke", site),
+                "the job is not affected; ask again");
+}
+
+}  // namespace sekisho::jobmanager::errors

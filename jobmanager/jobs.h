@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The account's jobs at work: the book on disk, submission through the firewall, and who watches what.
+// docs/protocol/4-submission.md.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/event_store.h"
+#include "common/loop.h"
+#include "common/status.h"
+#include "jobmanager/book.h"
+#include "jobmanager/queue_server.h"
+#include "jobmanager/request.h"
+
+namespace sekisho::jobmanager {
+
+// One who looks on: events of a job as they come.
+struct Watcher {
+  explicit Watcher(Loop& loop) : changed(loop) {}
+
+  struct Item {
+    uint64_t row = 0;  // in the store
+    proto::JobEvent event;
+  };
+  static constexpr size_t kItemsMax = 256;
+
+  Signal changed;
+  std::deque<Item> items;
+  bool is_behind = false;    // too slow: items were dropped, read the store again
+  bool is_withdrawn = false;
+};
+
+class Jobs {
+ public:
+  Jobs(Loop& loop, Here here, EventStore& store, QueueServer& queue, std::chrono::hours keep_ended);
+
+  // Reads the store.  Before anything else.
+  absl::Status Load();
+  // Follows the queue server, and submits what was not confirmed when we ended.
+  void Start();
+
+  // Done when the job is known here and inside, or refused and nothing is left of it.  `watcher`, if
+  // given, sees a new job's events from the first on.
+  awaitable<absl::StatusOr<proto::SubmitReply>> Submit(Caller caller, proto::SignedRequest request,
+                                                       std::shared_ptr<Watcher> watcher = nullptr);
+  awaitable<absl::StatusOr<proto::CommandReply>> Command(Caller caller, proto::SignedRequest request);
+
+  // Waits until the queue server has the job (or it has ended).
+  awaitable<void> UntilSubmitted(std::string job_id);
+
+  void Watch(const std::string& job_id, std::shared_ptr<Watcher> watcher);
+  // What has happened so far, as stored.
+  awaitable<absl::StatusOr<std::vector<Watcher::Item>>> History(std::string job_id);
+
+  const Book& book() const { return book_; }
+  QueueServer& queue() { return queue_; }
+  const Here& here() const { return here_; }
+
+ private:
+  struct Forwarding {
+    explicit Forwarding(Loop& loop) : changed(loop) {}
+    Signal changed;
+    bool is_settled = false;  // `result` is what the submitter is told
+    absl::Status result;
+  };
+
+  void Record(proto::JobEvent event);
+  void Store(const proto::JobEvent& event);
+  void Publish(uint64_t row, const proto::JobEvent& event);
+  void TakeEvent(const proto::JobEvent& event);
+  void Withdraw(const std::string& job_id);
+  void StartForwarding(const proto::JobEvent& submitted);
+  awaitable<void> Forward(std::string job_id, proto::SignedRequest request,
+                          std::shared_ptr<Forwarding> forwarding, bool is_new);
+  awaitable<absl::Status> Settled(std::shared_ptr<Forwarding> forwarding);
+  awaitable<absl::StatusOr<proto::SubmitReply>> DryRun(const Caller& caller,
+                                                       const proto::SignedRequest& request,
+                                                       const proto::JobEvent& submitted);
+  awaitable<void> Tidy();
+
+  Loop& loop_;
+  const Here here_;
+  EventStore& store_;
+  QueueServer& queue_;
+  const std::chrono::hours keep_ended_;
+  Book book_;
+  std::map<std::string, proto::SignedRequest> unconfirmed_;  // found by Load, for Start
+  std::map<std::string, std::shared_ptr<Forwarding>> forwardings_;
+  std::map<std::string, std::vector<std::weak_ptr<Watcher>>> watchers_;
+};
+
+}  // namespace sekisho::jobmanager

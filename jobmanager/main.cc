@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho-jobmanager: the jobs of one account, started by the gatekeeper: docs/operations/jobmanager.md.
+#include <memory>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "common/daemon.h"
+#include "common/event_store.h"
+#include "common/identity/credential.h"
+#include "common/log.h"
+#include "common/refusal.h"
+#include "common/tls/client_tls.h"
+#include "jobmanager/config.pb.h"
+#include "jobmanager/handover.h"
+#include "jobmanager/jobs.h"
+#include "jobmanager/queue_server.h"
+#include "jobmanager/service.h"
+
+namespace sekisho::jobmanager {
+namespace {
+
+constexpr int kMessageBytesMax = 4 << 20;
+constexpr std::chrono::seconds kDrain{2};
+
+struct Arguments {
+  std::string account;
+  std::string socket;
+  std::string state;
+  int control = -1;
+};
+
+struct Dialled {
+  std::shared_ptr<grpc::Channel> channel;
+  std::shared_ptr<const tls::ServerRecord> server;
+};
+
+absl::StatusOr<Dialled> DialQueueServer(const Config& config, const proto::Handover& handover) {
+  ASSIGN_OR_RETURN(const identity::Credential credential,
+                   identity::ParseCredential(handover.certificate_pem(), handover.key_pem(), "handover"));
+  const tls::ClientTls client = tls::MakeClientTls(
+      credential, OrDefault(config.ca_directory(), "/etc/grid-security/certificates"),
+      {.host = config.qserver().substr(0, config.qserver().rfind(':')), .subject = config.qserver_subject()});
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 3'000);  // one attempt: a closed pinhole is silent
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 3'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);  // half-open connections are found
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  return Dialled{grpc::CreateCustomChannel(config.qserver(), client.credentials, arguments), client.server};
+}
+
+// One jobmanager at a time uses the state; the one before us may take a moment to end.
+absl::Status Lock(const std::string& state) {
+  const std::string path = state + "/lock";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  for (int tries = 0; fd >= 0 && tries < 50; ++tries) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+      return absl::OkStatus();  // kept until we end
+    }
+    usleep(100'000);
+  }
+  return absl::FailedPreconditionError(path + ": in use by another jobmanager");
+}
+
+absl::Status Run(const Config& config, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const proto::Handover handover, ReceiveHandover(arguments.control));
+  RETURN_IF_ERROR(Lock(arguments.state));
+
+  Loop loop(1);
+  ASSIGN_OR_RETURN(const auto store, EventStore::Open(loop, arguments.state + "/jobs.db"));
+  ASSIGN_OR_RETURN(const Dialled dialled, DialQueueServer(config, handover));
+  QueueServer queue(loop, {.site = config.site(), .address = config.qserver(), .account = arguments.account},
+                    dialled.channel, [&dialled] { return dialled.server->Get().status(); });
+  const int keep_days = config.keep_ended_days() > 0 ? config.keep_ended_days() : 30;
+  Jobs jobs(loop, {config.site(), handover.gatekeeper_subject()}, *store, queue,
+            std::chrono::hours(24 * keep_days));
+  RETURN_IF_ERROR(jobs.Load());
+  jobs.Start();
+
+  Service service(loop, jobs, handover.token(), {handover.service().begin(), handover.service().end()});
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  builder.AddListeningPort("unix:" + arguments.socket, grpc::InsecureServerCredentials());
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (!server) {
+    return absl::FailedPreconditionError(arguments.socket + ": cannot listen there");
+  }
+  RETURN_IF_ERROR(TellReady(arguments.control));
+  spdlog::info("jobmanager ready account={} jobs={}", arguments.account, jobs.book().size());
+
+  // Until SIGTERM, or until the gatekeeper is gone.
+  bool is_stopping = false;
+  std::thread drain;
+  const auto stop = [&] {
+    if (!std::exchange(is_stopping, true)) {
+      drain = std::thread([&] {
+        server->Shutdown(std::chrono::system_clock::now() + kDrain);
+        asio::post(loop, [&] {
+          co_spawn(
+              loop, [&]() -> awaitable<void> { (co_await store->Flush()).IgnoreError(); },
+              [&](std::exception_ptr) { loop.stop(); });
+        });
+      });
+    }
+  };
+  co_spawn(loop, WaitForStop(loop), [&](std::exception_ptr) { stop(); });
+  co_spawn(loop, WaitForGatekeeper(loop, arguments.control), [&](std::exception_ptr) { stop(); });
+  loop.run();
+  drain.join();
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace sekisho::jobmanager
+
+int main(int argc, char** argv) {
+  CLI::App app("The jobs of one account at a site.  Started by sekisho-gatekeeper, not by hand.");
+  sekisho::DaemonCommand command;
+  sekisho::AddDaemonOptions(app, "jobmanager", command);
+  sekisho::jobmanager::Arguments arguments;
+  app.add_option("--account", arguments.account, "Account whose jobs these are");
+  app.add_option("--socket", arguments.socket, "Unix socket to serve the gatekeeper on");
+  app.add_option("--state", arguments.state, "Directory of the account's job database");
+  app.add_option("--control", arguments.control, "Descriptor that leads to the gatekeeper");
+  CLI11_PARSE(app, argc, argv);
+  sekisho::InitLog("jobmanager");
+
+  const auto config = sekisho::LoadConfig<sekisho::jobmanager::Config>(command.config_path);
+  if (!config.ok() || command.check) {
+    return sekisho::ReportStart(config.status());
+  }
+  if (arguments.control < 0 || arguments.account.empty() || arguments.socket.empty() ||
+      arguments.state.empty()) {
+    return sekisho::ReportStart(sekisho::Refuse(absl::StatusCode::kInvalidArgument, 0,
+                                                "--account, --socket, --state and --control are needed",
+                                                "start sekisho-gatekeeper instead"));
+  }
+  return sekisho::ReportStart(sekisho::jobmanager::Run(*config, arguments));
+}

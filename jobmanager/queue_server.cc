@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jobmanager/queue_server.h"
+
+#include <algorithm>
+
+#include <asio/ip/tcp.hpp>
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include "common/log.h"
+#include "jobmanager/errors.h"
+
+namespace sekisho::jobmanager {
+namespace {
+
+using asio::ip::tcp;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kFresh{2'000};       // heard of so lately: no ping before a call
+constexpr milliseconds kPing{3'000};
+constexpr milliseconds kConnect{3'000};
+constexpr milliseconds kRedialMin{200};
+constexpr milliseconds kRedialMax{5'000};
+
+struct Address {
+  std::string host;
+  std::string port;
+};
+
+Address Split(const std::string& text) {
+  const auto colon = text.rfind(':');
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  return {host, colon == std::string::npos ? "" : text.substr(colon + 1)};
+}
+
+}  // namespace
+
+bool IsVerdict(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kUnknown:
+    case absl::StatusCode::kInternal:
+      return GramCode(status) != 0 || !Remedy(status).empty();
+    default:
+      return true;
+  }
+}
+
+QueueServer::QueueServer(Loop& loop, Options options, std::shared_ptr<grpc::Channel> channel,
+                         std::function<absl::Status()> tls_verdict)
+    : loop_(loop),
+      options_(std::move(options)),
+      channel_(std::move(channel)),
+      stub_(proto::Queue::NewStub(channel_)),
+      tls_verdict_(std::move(tls_verdict)) {}
+
+void QueueServer::Heard() { heard_ = Clock::now(); }
+
+awaitable<absl::Status> QueueServer::Ping() {
+  const auto reply = co_await rpc::Call<Async, proto::StatusRequest, proto::StatusReply>(
+      loop_, stub_->async(), &Async::Status, proto::StatusRequest(), {.timeout = kPing});
+  if (reply.ok() || IsVerdict(reply.status())) {
+    Heard();
+    co_return absl::OkStatus();
+  }
+  co_return reply.status();
+}
+
+awaitable<absl::Status> QueueServer::Reach() {
+  if (channel_->GetState(true) == GRPC_CHANNEL_READY && Clock::now() - heard_ < kFresh) {
+    co_return absl::OkStatus();
+  }
+  // Only here, while a user waits for a connection that is not there, is anything asked repeatedly.
+  const auto deadline = Clock::now() + options_.reach;
+  for (milliseconds pause{5}; Clock::now() < deadline; pause = std::min(pause * 2, milliseconds(100))) {
+    if (channel_->GetState(true) == GRPC_CHANNEL_READY) {
+      if ((co_await Ping()).ok()) {
+        co_return absl::OkStatus();
+      }
+      continue;
+    }
+    co_await Sleep(loop_, pause);
+  }
+  CO_RETURN_IF_ERROR(co_await Probe());
+  const absl::Status verdict = tls_verdict_();
+  co_return verdict.ok() || verdict.code() == absl::StatusCode::kUnavailable
+      ? errors::QueueServerDown(options_.address, options_.site, "the port answers, the server does not")
+      : errors::QueueServerStranger(options_.address, options_.site, Message(verdict));
+}
+
+awaitable<absl::Status> QueueServer::Probe() {
+  const Address address = Split(options_.address);
+  tcp::resolver resolver(loop_);
+  const auto [unresolved, endpoints] =
+      co_await resolver.async_resolve(address.host, address.port, kAsTuple);
+  if (unresolved) {
+    co_return errors::QueueServerDown(options_.address, options_.site,
+                                      "its name cannot be resolved (" + unresolved.message() + ")");
+  }
+  std::error_code failure = asio::error::timed_out;
+  for (const auto& entry : endpoints) {
+    tcp::socket socket(loop_);
+    bool is_late = false;
+    asio::steady_timer timeout(loop_, kConnect);
+    timeout.async_wait([&socket, &is_late](const std::error_code& error) {
+      if (!error) {
+        is_late = true;
+        socket.cancel();
+      }
+    });
+    const auto [error] = co_await socket.async_connect(entry.endpoint(), kAsTuple);
+    if (timeout.cancel() == 0 && !is_late) {
+      co_await asio::post(loop_, asio::use_awaitable);  // its handler refers to our locals
+    }
+    if (!error) {
+      co_return absl::OkStatus();
+    }
+    failure = is_late ? make_error_code(asio::error::timed_out) : error;
+  }
+  co_return failure == asio::error::connection_refused
+      ? errors::QueueServerDown(options_.address, options_.site, "the connection is refused")
+      : errors::PinholeClosed(options_.address, options_.site);
+}
+
+awaitable<absl::StatusOr<proto::SubmitReply>> QueueServer::Submit(const proto::SignedRequest& request) {
+  proto::QueueRequest message;
+  *message.mutable_request() = request;
+  message.set_account(options_.account);
+  auto reply = co_await rpc::Call<Async, proto::QueueRequest, proto::SubmitReply>(
+      loop_, stub_->async(), &Async::Submit, std::move(message), {.timeout = options_.answer});
+  if (reply.ok() || IsVerdict(reply.status())) {
+    Heard();
+  }
+  co_return reply;
+}
+
+awaitable<absl::StatusOr<proto::CommandReply>> QueueServer::Command(const proto::SignedRequest& request) {
+  proto::QueueRequest message;
+  *message.mutable_request() = request;
+  message.set_account(options_.account);
+  auto reply = co_await rpc::Call<Async, proto::QueueRequest, proto::CommandReply>(
+      loop_, stub_->async(), &Async::Command, std::move(message), {.timeout = options_.answer});
+  if (reply.ok() || IsVerdict(reply.status())) {
+    Heard();
+  }
+  co_return reply;
+}
+
+awaitable<absl::StatusOr<proto::SiteInfo>> QueueServer::Site() {
+  co_return co_await rpc::Call<Async, proto::SiteRequest, proto::SiteInfo>(
+      loop_, stub_->async(), &Async::Site, proto::SiteRequest(), {.timeout = options_.answer});
+}
+
+QueueServer::OutputCall QueueServer::Output(const proto::OutputRequest& request) {
+  return rpc::Start<rpc::ClientReader<proto::OutputChunk>>(
+      loop_, {}, [&](auto& call) { stub_->async()->Output(&call.context(), &request, &call); });
+}
+
+QueueServer::InputCall QueueServer::Input() {
+  return rpc::Start<rpc::ClientWriter<proto::InputChunk, proto::InputReply>>(
+      loop_, {}, [&](auto& call) { stub_->async()->Input(&call.context(), &call.reply, &call); });
+}
+
+QueueServer::HopsCall QueueServer::Diagnose() {
+  const proto::DiagnoseRequest request;
+  return rpc::Start<rpc::ClientReader<proto::Hop>>(
+      loop_, {.timeout = options_.answer},
+      [&](auto& call) { stub_->async()->Diagnose(&call.context(), &request, &call); });
+}
+
+awaitable<void> QueueServer::Follow(std::function<uint64_t()> position,
+                                    std::function<void(const proto::JobEvent&)> take) {
+  milliseconds redial = kRedialMin;
+  for (;;) {
+    proto::EventsRequest request;
+    request.set_account(options_.account);
+    request.set_after_sequence(position());
+    auto call = rpc::Start<rpc::ClientReader<proto::JobEvent>>(
+        loop_, {.wait_for_ready = true},
+        [&](auto& started) { stub_->async()->Events(&started.context(), &request, &started); });
+    proto::JobEvent event;
+    while (co_await call->Read(event)) {
+      redial = kRedialMin;
+      Heard();
+      take(event);
+    }
+    const absl::Status status = co_await call->Finish();
+    spdlog::warn("events of the queue server ended, dialling again address={}: {}", options_.address,
+                 Printable(Message(status)));
+    co_await Sleep(loop_, redial);
+    redial = std::min(redial * 2, kRedialMax);
+  }
+}
+
+}  // namespace sekisho::jobmanager

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue server, through the firewall: one channel that is dialled again whenever it breaks.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <grpcpp/channel.h>
+
+#include "common/loop.h"
+#include "common/rpc_client.h"
+#include "common/status.h"
+#include "proto/queue.grpc.pb.h"
+
+namespace sekisho::jobmanager {
+
+class QueueServer {
+ public:
+  using OutputCall = std::shared_ptr<rpc::ClientReader<proto::OutputChunk>>;
+  using InputCall = std::shared_ptr<rpc::ClientWriter<proto::InputChunk, proto::InputReply>>;
+  using HopsCall = std::shared_ptr<rpc::ClientReader<proto::Hop>>;
+
+  struct Options {
+    std::string site;
+    std::string address;  // HOST:PORT
+    std::string account;
+    std::chrono::milliseconds reach{5'000};    // how long a submit waits for a connection
+    std::chrono::milliseconds answer{10'000};  // how long for an answer
+  };
+  // `tls_verdict` says what the last handshake found; OK without TLS.
+  QueueServer(Loop& loop, Options options, std::shared_ptr<grpc::Channel> channel,
+              std::function<absl::Status()> tls_verdict);
+
+  // OK if the server was heard of just now; else which hop is down.
+  awaitable<absl::Status> Reach();
+
+  awaitable<absl::StatusOr<proto::SubmitReply>> Submit(const proto::SignedRequest& request);
+  awaitable<absl::StatusOr<proto::CommandReply>> Command(const proto::SignedRequest& request);
+  awaitable<absl::StatusOr<proto::SiteInfo>> Site();
+  OutputCall Output(const proto::OutputRequest& request);
+  InputCall Input();
+  HopsCall Diagnose();
+
+  // Hands every event after `position()` to `take`, for ever.
+  awaitable<void> Follow(std::function<uint64_t()> position,
+                         std::function<void(const proto::JobEvent&)> take);
+
+  // How the way there looks from here: TCP only.
+  awaitable<absl::Status> Probe();
+
+  const Options& options() const { return options_; }
+
+ private:
+  using Async = proto::Queue::StubInterface::async_interface;
+  awaitable<absl::Status> Ping();
+  void Heard();
+
+  Loop& loop_;
+  const Options options_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<proto::Queue::Stub> stub_;
+  const std::function<absl::Status()> tls_verdict_;
+  std::chrono::steady_clock::time_point heard_{};
+};
+
+// Whether an answer of this status means that the server has judged; else nobody knows what it did.
+bool IsVerdict(const absl::Status& status);
+
+}  // namespace sekisho::jobmanager

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// JobService as the account's jobmanager serves it: docs/protocol/4-submission.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/rpc_server.h"
+#include "jobmanager/jobs.h"
+#include "proto/job_service.grpc.pb.h"
+
+namespace sekisho::jobmanager {
+
+class Service final : public proto::JobService::CallbackService {
+ public:
+  // Calls without `token` are not the gatekeeper's, and refused.
+  Service(Loop& loop, Jobs& jobs, std::string token, std::vector<std::string> services);
+
+ private:
+  using Context = grpc::CallbackServerContext;
+
+  grpc::ServerUnaryReactor* Submit(Context*, const proto::SignedRequest*, proto::SubmitReply*) override;
+  grpc::ServerWriteReactor<proto::Update>* Run(Context*, const proto::SignedRequest*) override;
+  grpc::ServerWriteReactor<proto::Update>* Attach(Context*, const proto::AttachRequest*) override;
+  grpc::ServerReadReactor<proto::InputChunk>* Input(Context*, proto::InputReply*) override;
+  grpc::ServerUnaryReactor* Command(Context*, const proto::SignedRequest*, proto::CommandReply*) override;
+  grpc::ServerUnaryReactor* Status(Context*, const proto::StatusRequest*, proto::StatusReply*) override;
+  grpc::ServerUnaryReactor* List(Context*, const proto::ListRequest*, proto::StatusReply*) override;
+  grpc::ServerUnaryReactor* Site(Context*, const proto::SiteRequest*, proto::SiteInfo*) override;
+  grpc::ServerWriteReactor<proto::Hop>* Diagnose(Context*, const proto::DiagnoseRequest*) override;
+
+  absl::StatusOr<Caller> CallerOf(const Context& context) const;
+  awaitable<absl::Status> DoRun(absl::StatusOr<Caller> caller, proto::SignedRequest request,
+                                rpc::Writer<proto::Update>& writer);
+  awaitable<absl::Status> DoAttach(absl::StatusOr<Caller> caller, proto::AttachRequest request,
+                                   rpc::Writer<proto::Update>& writer);
+  awaitable<absl::Status> DoInput(absl::StatusOr<Caller> caller, rpc::Reader<proto::InputChunk>& reader,
+                                  proto::InputReply& reply);
+  awaitable<absl::Status> DoDiagnose(absl::StatusOr<Caller> caller, rpc::Writer<proto::Hop>& writer);
+
+  Loop& loop_;
+  Jobs& jobs_;
+  const std::string token_;
+  const std::vector<std::string> services_;
+};
+
+}  // namespace sekisho::jobmanager
