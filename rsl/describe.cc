@@ -10,9 +10,13 @@
 #include "rsl/job_description.h"
 #include "rsl/lexer.h"
 #include "rsl/parser.h"
+#include "rsl/printer.h"
 
 namespace sekisho::rsl {
 namespace {
+
+// Of the substitutions that SplitParts() puts into every part.
+constexpr size_t kCopiesSizeMax = 4 << 20;
 
 constexpr std::string_view kAlternatives = "a job cannot be described by alternatives: choose one";
 
@@ -246,10 +250,21 @@ Result<std::vector<Spec>> SplitParts(const Spec& spec) {
   }
   std::vector<Spec> parts;
   std::vector<Spec> substitutions;  // so far, from left to right
+  size_t size = 0;                  // of their text
+  size_t size_of_copies = 0;
   for (const Spec& child : spec.children) {
     if (IsSubstitution(child)) {
       substitutions.push_back(child);
+      size += Print(child).size();
       continue;
+    }
+    size_of_copies += size;
+    if (size_of_copies > kCopiesSizeMax) {
+      return Error{
+          gram::INVALID_REQUEST, "rsl_substitution", child.where,
+          fmt::format("expected definitions of at most {} bytes in all parts together, saw more",
+                      kCopiesSizeMax),
+          "define in each part what it needs"};
     }
     if (child.kind == Spec::Kind::kMultiRequest) {
       return Error{gram::BAD_RSL, "", child.where, "expected one job, saw a multi-request (\"+\")",

@@ -5,8 +5,6 @@
 
 #include "rsl/gram_errors.h"
 #include "rsl/job_description.h"
-#include "rsl/parser.h"
-#include "rsl/printer.h"
 
 namespace sekisho::rsl {
 namespace {
@@ -256,46 +254,6 @@ TEST(Describe, FlattensNestedConjunctionsAndRefusesAlternatives) {
   EXPECT_EQ(error.gram_code, gram::BAD_RSL);
   EXPECT_THAT(error.ToString(), testing::StartsWith("1:17: expected one job, saw 2 alternatives"));
   EXPECT_EQ(Refused("&(+(&(executable=x)))").gram_code, gram::BAD_RSL);
-}
-
-TEST(DescribeParts, LabelsThePartsOfAMultiRequest) {
-  const auto parts = ParseAndDescribeParts(
-      "+(&(resourceManagerContact=a)(executable=x)(subjobStartType=no-barrier))"
-      "(&(resourceManagerContact=b)(label=second)(executable=y)(subjobCommsType=independent)(count="
-      "3))",
-      kAtSite);
-
-  ASSERT_TRUE(parts.ok()) << parts.error().ToString();
-  ASSERT_EQ(parts->size(), 2u);
-  EXPECT_EQ((*parts)[0].part->contact, "a");
-  EXPECT_EQ((*parts)[0].part->label, "subjob 0");
-  EXPECT_EQ((*parts)[0].part->start, StartType::kNoBarrier);
-  EXPECT_EQ((*parts)[0].part->comms, CommsType::kBlockingJoin);
-  EXPECT_EQ((*parts)[1].part->label, "second");
-  EXPECT_EQ((*parts)[1].part->comms, CommsType::kIndependent);
-  EXPECT_EQ((*parts)[1].count, 3);
-}
-
-TEST(DescribeParts, RefusesTwoPartsOfOneLabelAndAPartWithoutContact) {
-  EXPECT_EQ(ParseAndDescribeParts("+(&(resourceManagerContact=a)(label=l)(executable=x))"
-                                  "(&(resourceManagerContact=b)(label=l)(executable=x))",
-                                  {})
-                .error()
-                .attribute,
-            "label");
-  EXPECT_EQ(ParseAndDescribeParts("+(&(executable=x))", {}).error().gram_code,
-            gram::UNDEFINED_ATTRIBUTE);
-  EXPECT_EQ(ParseAndDescribe("+(&(executable=x))", {}).error().gram_code, gram::BAD_RSL);
-}
-
-TEST(SplitParts, GivesEachPartTheSubstitutionsAroundIt) {
-  const auto spec = Parse("+(rsl_substitution=(A a))(&(executable=$(A)))(executable=y)");
-  const auto parts = SplitParts(*spec);
-
-  ASSERT_TRUE(parts.ok());
-  ASSERT_EQ(parts->size(), 2u);
-  EXPECT_EQ(Print((*parts)[0]), "&(rslsubstitution=(A a))(executable=$(A))");
-  EXPECT_EQ(Print((*parts)[1]), "&(rslsubstitution=(A a))(executable=y)");
 }
 
 TEST(Unsupported, NamesEveryAttributeThatIsStillToCome) {

@@ -59,8 +59,8 @@ class Evaluator {
 };
 
 bool Evaluator::Fail(Position where, std::string message, std::string remedy) {
-  error_ =
-      Error{gram::RSL_EVALUATION_FAILED, attribute_, where, std::move(message), std::move(remedy)};
+  error_ = Error{gram::RSL_EVALUATION_FAILED, Shorten(attribute_), where, std::move(message),
+                 std::move(remedy)};
   return false;
 }
 
@@ -160,10 +160,10 @@ bool Evaluator::ReplaceVariable(Value& value) {
   } else {
     return Fail(
         value.where,
-        fmt::format("expected a defined variable, saw $({}), which is not defined", name),
+        fmt::format("expected a defined variable, saw $({}), which is not defined", Shorten(name)),
         fmt::format("define it before its use with (rsl_substitution = ({0} value)), or give a "
                     "default: $({0} default)",
-                    name));
+                    Shorten(name)));
   }
   size_ += value.text.size();
   if (size_ > kEvaluatedSizeMax) {

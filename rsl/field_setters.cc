@@ -3,6 +3,7 @@
 #include "rsl/field_setters.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "rsl/lexer.h"
@@ -58,27 +59,22 @@ Failure SetDestinations(const RelationReader& reader, JobDescription& job) {
 }
 
 // The later value of a name wins, as in a shell.
-void SetVariable(std::vector<EnvironmentVariable>& environment, std::string name,
-                 std::string value) {
-  for (EnvironmentVariable& variable : environment) {
-    if (variable.name == name) {
-      variable.value = std::move(value);
-      return;
-    }
-  }
-  environment.push_back({std::move(name), std::move(value)});
-}
-
 Failure SetEnvironment(const RelationReader& reader, JobDescription& job) {
   TextPairs pairs;
   if (Failure failure = reader.Pairs(pairs)) {
     return failure;
   }
+  std::map<std::string, size_t> index;  // into job.environment, by name
   for (auto& [name, value] : pairs) {
     if (name.empty() || name.find('=') != std::string::npos) {
       return reader.Invalid("a variable's name without \"=\"", Quote(name));
     }
-    SetVariable(job.environment, std::move(name), std::move(value));
+    const auto [known, is_new] = index.emplace(name, job.environment.size());
+    if (is_new) {
+      job.environment.push_back({std::move(name), std::move(value)});
+    } else {
+      job.environment[known->second].value = std::move(value);
+    }
   }
   return std::nullopt;
 }

@@ -23,24 +23,26 @@ Error Malformed(Position where, std::string message) {
 
 }  // namespace
 
-std::string Quote(std::string_view text) {
+std::string Shorten(std::string_view text) {
   constexpr size_t kShown = 60;
-  std::string quoted = "\"";
+  std::string shown;
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if (i >= kShown && (c & 0xC0) != 0x80) {
-      return quoted + "...\"";
+      return shown + "...";
     }
     if (c == '\n') {
-      quoted += "\\n";
+      shown += "\\n";
     } else if (c < 0x20 || c == 0x7F) {
-      quoted += fmt::format("\\x{:02x}", c);
+      shown += fmt::format("\\x{:02x}", c);
     } else {
-      quoted += text[i];
+      shown += text[i];
     }
   }
-  return quoted + "\"";
+  return shown;
 }
+
+std::string Quote(std::string_view text) { return fmt::format("\"{}\"", Shorten(text)); }
 
 std::string Describe(const Token& token) {
   switch (token.kind) {
@@ -179,6 +181,10 @@ Result<Token> Lexer::Next() {
     case '^':
       if (at_ + 1 >= text_.size()) {
         return Malformed(token_at_, "expected a delimiter after \"^\", saw the end of the text");
+      }
+      if ((text_[at_ + 1] & 0x80) != 0) {
+        return Malformed(token_at_,
+                         "expected an ASCII delimiter after \"^\", saw another character");
       }
       return Quoted(2, text_[at_ + 1]);
     case '*':

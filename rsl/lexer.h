@@ -35,8 +35,9 @@ struct Token {
 // For "saw ...": `"abc"`, `")"`, `the end of the text`.
 std::string Describe(const Token& token);
 
-// Text of the user's for a message: quoted, shortened, control characters escaped.
-std::string Quote(std::string_view text);
+// Text of the user's for a message: at most some 60 characters, control characters escaped.
+std::string Shorten(std::string_view text);
+std::string Quote(std::string_view text);  // the same between double quotes
 
 class Lexer {
  public:

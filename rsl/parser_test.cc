@@ -148,6 +148,22 @@ TEST(RslParser, RefusesANulByte) {
               testing::StartsWith("1:7: expected text, saw a NUL"));
 }
 
+TEST(RslParser, RefusesWhatIsNotUtf8) {
+  EXPECT_THAT(Refusal("&(a=1)\n(b='caf\xe9')"),
+              testing::StartsWith("2:8: expected UTF-8, saw the byte 0xe9"));
+  for (std::string_view bad : {"\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80",
+                               "\xf0\x80\x80\xaf", "\xf4\x90\x80\x80", "\xff", "\xe9\x96"}) {
+    EXPECT_THAT(Refusal("&(a=" + std::string(bad) + ")"), testing::HasSubstr("expected UTF-8"))
+        << bad;
+  }
+  EXPECT_TRUE(Parse("&(a=\xc3\xa9\xe9\x96\xa2\xf0\x9f\x9a\xa7)").ok());
+  EXPECT_THAT(Refusal("&(a=^関x関)"), testing::StartsWith("1:5: expected an ASCII delimiter"));
+}
+
+TEST(RslParser, ShortensWhatItQuotes) {
+  EXPECT_LT(Refusal("&(" + std::string(10'000, 'x') + ")").size(), 200u);
+}
+
 TEST(RslParser, LimitsSizeWithGramsNumber) {
   const std::string fits = "&(a=" + std::string(kTextSizeMax - 5, 'x') + ")";
   EXPECT_TRUE(Parse(fits).ok());

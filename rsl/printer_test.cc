@@ -25,8 +25,10 @@ class Generator {
   int Below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
 
   std::string Text() {
-    static constexpr std::string_view kAlphabet =
-        "abcZ019_-./:,@%+&|= !<>()\"'^*$#?~\t\r\n\\\x7f\xe9\x96\xa2";
+    static const std::vector<std::string> kAlphabet = {
+        "a", "b", "Z", "0", "_", "-", ".",  "/",  ":",  ",",  "@",    "%",  "+",
+        "&", "|", "=", "!", " ", "<", ">",  "(",  ")",  "(*", "*)",   "\"", "'",
+        "^", "*", "$", "#", "?", "~", "\t", "\r", "\n", "\\", "\x7f", "関"};
     std::string text;
     for (int length = Below(8); length > 0; --length) {
       text += kAlphabet[Below(static_cast<int>(kAlphabet.size()))];
