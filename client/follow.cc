@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/follow.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <semaphore>
+#include <thread>
+
+#include <asio/signal_set.hpp>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+namespace sekisho::client {
+namespace {
+
+constexpr size_t kInputBytes = 64 * 1024;
+
+// False: nobody reads us any more.
+bool WriteAll(int fd, const std::string& data) {
+  size_t done = 0;
+  while (done < data.size()) {
+    const ssize_t written = write(fd, data.data() + done, data.size() - done);
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written < 0) {
+      return false;
+    }
+    done += static_cast<size_t>(written);
+  }
+  return true;
+}
+
+// Reads our standard input on a thread of its own (it may be a file, which no loop can wait for) and
+// sends it.  The thread waits until a chunk is taken before it reads on.
+awaitable<void> FeedInput(Session& session, std::string job_id) {
+  struct Pump {
+    explicit Pump(Loop& loop) : ready(loop) {}
+    Signal ready;
+    std::binary_semaphore taken{0};
+    std::string data;
+    bool has_data = false;
+    bool is_end = false;
+  };
+  auto pump = std::make_shared<Pump>(session.loop());
+  std::thread([pump, &loop = session.loop()] {
+    std::string buffer(kInputBytes, '\0');
+    for (;;) {
+      const ssize_t size = read(STDIN_FILENO, buffer.data(), buffer.size());
+      if (size < 0 && errno == EINTR) {
+        continue;
+      }
+      asio::post(loop, [pump, chunk = buffer.substr(0, static_cast<size_t>(std::max<ssize_t>(size, 0)))] {
+        pump->is_end = chunk.empty();
+        pump->data = chunk;
+        pump->has_data = true;
+        pump->ready.Notify();
+      });
+      if (size <= 0) {
+        return;
+      }
+      pump->taken.acquire();
+    }
+  }).detach();
+
+  auto call = rpc::Start<rpc::ClientWriter<proto::InputChunk, proto::InputReply>>(
+      session.loop(), session.Options(), [&](auto& started) {
+        session.stub().async()->Input(&started.context(), &started.reply, &started);
+      });
+  uint64_t offset = 0;
+  for (bool is_end = false; !is_end;) {
+    while (!pump->has_data) {
+      co_await pump->ready.Wait();
+    }
+    proto::InputChunk chunk;
+    chunk.set_job_id(job_id);
+    chunk.set_offset(offset);
+    chunk.set_data(std::move(pump->data));
+    is_end = pump->is_end;
+    chunk.set_end(is_end);
+    offset += chunk.data().size();
+    pump->has_data = false;
+    if (!co_await call->Write(std::move(chunk))) {
+      break;  // the job takes no more
+    }
+    pump->taken.release();
+  }
+  call->CloseWrites();
+  co_await call->Finish();
+}
+
+// The state that Follow shares with its Ctrl-C watcher, which may outlive it.
+struct Watch {
+  std::string job_id;
+  bool wants_cancel = false;
+  bool sent_cancel = false;
+  bool was_left = false;
+};
+
+awaitable<void> SendCancel(Session& session, std::shared_ptr<Watch> watch) {
+  if (watch->sent_cancel || watch->job_id.empty()) {
+    co_return;  // sent as soon as the job has a name
+  }
+  watch->sent_cancel = true;
+  const auto reply = co_await Cancel(session, watch->job_id);
+  if (!reply.ok() && reply.status().code() != absl::StatusCode::kFailedPrecondition) {
+    fmt::print(stderr, "sekisho: could not cancel: {}\n", Message(reply.status()));
+  }
+}
+
+awaitable<void> WatchInterrupt(Session& session, UpdateStream updates, std::shared_ptr<Watch> watch,
+                               bool cancels) {
+  asio::signal_set signals(session.loop(), SIGINT, SIGTERM);
+  for (;;) {
+    const auto [error, signal] = co_await signals.async_wait(kAsTuple);
+    if (error) {
+      co_return;
+    }
+    if (watch->wants_cancel || !cancels) {
+      watch->was_left = true;
+      updates->Cancel();
+      co_return;
+    }
+    watch->wants_cancel = true;
+    fmt::print(stderr, "sekisho: cancelling; Ctrl-C again leaves without waiting\n");
+    co_await SendCancel(session, watch);
+  }
+}
+
+}  // namespace
+
+bool HasInput() {
+  struct stat status {};
+  if (fstat(STDIN_FILENO, &status) != 0) {
+    return false;
+  }
+  if (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)) {
+    return false;
+  }
+  return isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id) {
+  proto::RequestBody body;
+  body.mutable_cancel()->set_job_id(job_id);
+  CO_ASSIGN_OR_RETURN(auto request, session.Sign(std::move(body)));
+  co_return co_await session.Call<proto::SignedRequest, proto::CommandReply>(&Session::Async::Command,
+                                                                             std::move(request));
+}
+
+awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream updates, FollowOptions options) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Followed followed;
+  auto watch = std::make_shared<Watch>();
+  watch->job_id = options.job_id;
+  if (!options.job_id.empty()) {
+    followed.name = JobName(session.target(), session.target().site, options.job_id);
+  }
+  co_spawn(session.loop(), WatchInterrupt(session, updates, watch, options.cancels_on_interrupt), detached);
+
+  bool has_ended = false;
+  proto::Update update;
+  while (co_await updates->Read(update)) {
+    switch (update.kind_case()) {
+      case proto::Update::kSubmitted:
+        watch->job_id = update.submitted().job_id();
+        followed.name = JobName(session.target(), update.submitted().site(), watch->job_id);
+        if (options.on_submitted) {
+          options.on_submitted(update.submitted());
+        }
+        if (options.feeds_input && !update.submitted().is_repeat() && !update.submitted().dry_run()) {
+          co_spawn(session.loop(), FeedInput(session, watch->job_id), detached);
+        }
+        if (watch->wants_cancel) {
+          co_await SendCancel(session, watch);
+        }
+        break;
+      case proto::Update::kEvent:
+        if (options.on_event) {
+          options.on_event(update.event());
+        }
+        break;
+      case proto::Update::kOutput: {
+        const int fd = update.output().stream() == proto::OutputChunk::STDOUT ? STDOUT_FILENO : STDERR_FILENO;
+        if (!WriteAll(fd, update.output().data()) && errno == EPIPE && !watch->wants_cancel) {
+          watch->wants_cancel = true;  // our reader has gone, as after `| head`
+          co_await SendCancel(session, watch);
+        }
+        break;
+      }
+      case proto::Update::kStatus:
+        followed.job = update.status();
+        has_ended = true;
+        break;
+      default:
+        break;
+    }
+  }
+  const absl::Status status = co_await updates->Finish();
+  followed.was_interrupted = watch->wants_cancel || watch->was_left;
+  followed.was_left = watch->was_left;
+  if (has_ended || (status.ok() && !watch->job_id.empty()) || watch->was_left) {
+    co_return followed;
+  }
+  const bool is_broken = status.code() == absl::StatusCode::kUnavailable && !watch->job_id.empty();
+  if (is_broken) {
+    co_return Refuse(absl::StatusCode::kNotFound, 0,
+                     fmt::format("lost the connection to the site; the state of {} is not known: {}",
+                                 followed.name, Message(status)),
+                     fmt::format("ask again: sekisho status {}", followed.name));
+  }
+  co_return status.ok() ? absl::InternalError("the site ended the call without a word") : status;
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stays with a job until it has ended: writes its output, feeds its input, passes Ctrl-C on.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "client/session.h"
+
+namespace sekisho::client {
+
+struct FollowOptions {
+  std::string job_id;             // empty: learned from the stream's first message
+  bool feeds_input = false;       // our standard input goes to task 0
+  bool cancels_on_interrupt = true;  // first Ctrl-C cancels, second leaves; false: the first leaves
+  std::function<void(const proto::SubmitReply&)> on_submitted;
+  std::function<void(const proto::JobEvent&)> on_event;
+};
+
+struct Followed {
+  proto::JobStatus job;          // as last heard
+  std::string name;              // SITE/ID
+  bool was_interrupted = false;  // by Ctrl-C
+  bool was_left = false;         // the job may still run
+};
+
+using UpdateStream = std::shared_ptr<rpc::ClientReader<proto::Update>>;
+
+// NotFound ("state unknown") if the connection broke after the job was submitted.
+awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream updates, FollowOptions options);
+
+// Whether standard input has anything to say: no if it is closed, /dev/null, or a terminal that is not ours.
+bool HasInput();
+
+// Sends the signed request to end a job.
+awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id);
+
+}  // namespace sekisho::client

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/job_options.h"
+
+namespace sekisho::client {
+
+void AddJobOptions(CLI::App& verb, JobOptions& options) {
+  auto* group = verb.add_option_group("Job", "Instead of RSL, with a command");
+  group->add_option("--count", options.count, "Processes (-np)")->check(CLI::PositiveNumber);
+  group->add_option("--host-count", options.host_count, "Nodes to spread them over")->check(CLI::PositiveNumber);
+  group->add_option("--job-type", options.job_type, "single, multiple or mpi");
+  group->add_option("--directory", options.directory, "Working directory at the site");
+  group->add_option("--env", options.environment, "NAME=VALUE; may be repeated")->allow_extra_args(false);
+  group->add_option("--stdin", options.standard_input, "File at the site");
+  group->add_option("--stdout", options.standard_output, "File at the site, instead of streaming");
+  group->add_option("--stderr", options.standard_error, "File at the site, instead of streaming");
+  group->add_option("--queue", options.queue, "Queue");
+  group->add_option("--project", options.project, "Project to charge");
+  group->add_option("--max-wall-time", options.max_wall_time, "Minutes")->check(CLI::PositiveNumber);
+  group->add_option("--max-memory", options.max_memory, "MB a process")->check(CLI::PositiveNumber);
+  group->add_option("-x", options.clauses, "An RSL relation, e.g. '(arch=amd64)'; may be repeated")
+      ->allow_extra_args(false);
+}
+
+}  // namespace sekisho::client

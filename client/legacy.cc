@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/legacy.h"
+
+#include <map>
+
+namespace sekisho::client {
+namespace {
+
+using Table = std::map<std::string, std::string>;
+
+// Of globusrun and globus-job-run; single letters are options of their own.
+const Table& RunWords() {
+  static const Table words = {
+      {"-help", "--help"},
+      {"-usage", "--help"},
+      {"-version", "--version"},
+      {"-versions", "--version"},
+      {"-parse", "--parse"},
+      {"-file", "--file"},
+      {"-no-interrupt", "--no-interrupt"},
+      {"-resource", "--resource"},
+      {"-j", "--jobmanager-version"},
+      {"-job-manager-version", "--jobmanager-version"},
+      {"-jobmanager-version", "--jobmanager-version"},
+      {"-kill", "--kill"},
+      {"-full-proxy", "--full-proxy"},
+      {"-refresh-proxy", "--refresh-proxy"},
+      {"-status", "--status"},
+      {"-stop-manager", "--stop-manager"},
+      {"-quiet", "--quiet"},
+      {"-output-enable", "--output-enable"},
+      {"-server", "--server"},
+      {"-write-allow", "--write-allow"},
+      {"-batch", "--batch"},
+      {"-fast-batch", "--fast-batch"},
+      {"-dryrun", "--dry-run"},
+      {"-authenticate-only", "--authenticate-only"},
+      {"-np", "--count"},
+      {"-count", "--count"},
+      {"-host-count", "--host-count"},
+      {"-dumprsl", "--dump-rsl"},
+      {"-verify", "--dry-run"},
+  };
+  return words;
+}
+
+// Of grid-proxy-init, grid-proxy-info and grid-proxy-destroy.
+const Table& ProxyWords() {
+  static const Table words = {
+      {"-help", "--help"},
+      {"-valid", "--valid"},
+      {"-hours", "--hours"},
+      {"-bits", "--bits"},
+      {"-out", "--out"},
+      {"-cert", "--cert"},
+      {"-key", "--key"},
+      {"-limited", "--limited"},
+      {"-independent", "--independent"},
+      {"-path-length", "--path-length"},
+      {"-pwstdin", "--pwstdin"},
+      {"-file", "--file"},
+      {"-exists", "--exists"},
+      {"-subject", "--subject"},
+      {"-issuer", "--issuer"},
+      {"-identity", "--identity"},
+      {"-type", "--type"},
+      {"-timeleft", "--timeleft"},
+      {"-strength", "--strength"},
+      {"-path", "--path"},
+      {"-all", "--all"},
+      {"-q", "--quiet"},
+      {"-quiet", "--quiet"},
+      {"-debug", "--debug"},
+      {"-dryrun", "--dry-run"},
+  };
+  return words;
+}
+
+}  // namespace
+
+CommandLine Rewrite(const std::string& program, const std::vector<std::string>& arguments) {
+  CommandLine line;
+  const std::string name = program.substr(program.rfind('/') + 1);
+  if (name == "globusrun") {
+    line.arguments.push_back("globusrun");
+  }
+  const Table* words = nullptr;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--") {
+      line.has_command = true;
+      line.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
+      break;
+    }
+    line.arguments.push_back(argument);
+    const std::string& verb = line.arguments.front();
+    words = verb == "proxy" ? &ProxyWords()
+            : verb == "run" || verb == "submit" || verb == "globusrun" ? &RunWords()
+                                                                      : nullptr;
+    if (words != nullptr) {
+      if (const auto found = words->find(argument); found != words->end()) {
+        line.arguments.back() = found->second;
+      }
+    }
+  }
+  return line;
+}
+
+}  // namespace sekisho::client

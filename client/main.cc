@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho: the one command line.  Only ever dials out; docs/operations/cli.md.
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include "client/exit_code.h"
+#include "client/legacy.h"
+#include "client/verb_proxy.h"
+#include "client/verb_rsl.h"
+#include "client/verbs.h"
+#include "common/daemon.h"
+
+namespace sekisho::client {
+namespace {
+
+int Main(int argc, char** argv) {
+  const CommandLine line = Rewrite(argv[0], std::vector<std::string>(argv + 1, argv + argc));
+  Invocation invocation;
+  invocation.command = line.command;
+  invocation.has_command = line.has_command;
+  if (!line.arguments.empty()) {
+    invocation.arguments.assign(line.arguments.begin() + 1, line.arguments.end());
+  }
+
+  CLI::App app("Run one job, also one MPI program, on clusters behind firewalls.", "sekisho");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("sekisho ") + kVersion);
+  app.footer("Exit codes: 0-124 the program's own, 128+n signal n, 125 failed, 126 refused, 127 unknown,\n"
+             "130 cancelled, 64 usage.  Manual: docs/operations/cli.md");
+  AddRunVerb(app, invocation);
+  AddSubmitVerb(app, invocation);
+  AddStatusVerb(app, invocation);
+  AddWaitVerb(app, invocation);
+  AddOutputVerb(app, invocation);
+  AddCancelVerb(app, invocation);
+  AddListVerb(app, invocation);
+  AddSitesVerb(app, invocation);
+  AddDoctorVerb(app, invocation);
+  AddProxyVerb(app, invocation.exit_code);
+  AddRslVerb(app, invocation.exit_code);
+
+  std::vector<std::string> reversed(line.arguments.rbegin(), line.arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : kExitUsage;
+  }
+  return invocation.exit_code;
+}
+
+}  // namespace
+}  // namespace sekisho::client
+
+int main(int argc, char** argv) {
+  const int code = sekisho::client::Main(argc, argv);
+  std::fflush(stdout);
+  std::fflush(stderr);
+  // Not through exit(): a thread may wait in read(0), and gRPC's farewell costs milliseconds.
+  _exit(code);
+}

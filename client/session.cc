@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/session.h"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <openssl/rand.h>
+
+#include "client/reach.h"
+#include "common/call_metadata.h"
+#include "common/identity/signed_request.h"
+#include "common/identity/trust_store.h"
+
+namespace sekisho::client {
+namespace {
+
+constexpr std::chrono::seconds kConnectTime{10};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Open(Loop& loop, const Target& target) {
+  auto credential = identity::LoadUserCredential();
+  if (!credential.ok()) {
+    return Refuse(absl::StatusCode::kUnauthenticated, 7, Message(credential.status()),
+                  "make a proxy: sekisho proxy init");
+  }
+  std::unique_ptr<Session> session(new Session(loop, target, std::move(*credential)));
+
+  const Contact& contact = target.contact;
+  const auto trust_directory = identity::FindTrustDirectory();
+  if (!trust_directory.ok()) {
+    return Refuse(absl::StatusCode::kUnauthenticated, 7, Message(trust_directory.status()),
+                  "ask your site's administrator for the CA directory, and set X509_CERT_DIR");
+  }
+  const auto tls = tls::MakeClientTls(session->credential_, *trust_directory,
+                                      {contact.host, contact.subject});
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt("grpc.enable_http_proxy", 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
+  arguments.SetMaxReceiveMessageSize(16 << 20);
+  session->channel_ = grpc::CreateCustomChannel("dns:///" + contact.Address(), tls.credentials, arguments);
+
+  // Until it is connected, or fails once; gRPC itself would go on trying.
+  const auto deadline = std::chrono::system_clock::now() + kConnectTime;
+  grpc_connectivity_state state = session->channel_->GetState(true);
+  while (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_TRANSIENT_FAILURE) {
+    if (!session->channel_->WaitForStateChange(state, deadline)) {
+      break;
+    }
+    state = session->channel_->GetState(true);
+  }
+  const auto server = tls.server->Get();
+  if (state != GRPC_CHANNEL_READY || !server.ok()) {
+    return ExplainUnreachable(target, server.status());
+  }
+  session->gatekeeper_subject_ = server->subject;
+  session->stub_ = proto::JobService::NewStub(session->channel_);
+  return session;
+}
+
+absl::StatusOr<proto::SignedRequest> Session::Sign(proto::RequestBody body) const {
+  body.set_site(target_.site);
+  body.set_gatekeeper_subject(gatekeeper_subject_);
+  body.set_service(target_.contact.service);
+  body.set_account(target_.contact.account);
+  body.set_time_ms(std::chrono::duration_cast<std::chrono::milliseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count());
+  if (body.request_id().empty()) {
+    body.set_request_id(NewRequestId());
+  }
+  ASSIGN_OR_RETURN(identity::SignedRequest made, identity::Sign(body.SerializeAsString(), credential_));
+  proto::SignedRequest request;
+  request.set_body(std::move(made.body));
+  request.set_signature(std::move(made.signature));
+  for (std::string& certificate : made.chain) {
+    request.add_chain(std::move(certificate));
+  }
+  return request;
+}
+
+rpc::CallOptions Session::Options(std::chrono::milliseconds timeout) const {
+  rpc::CallOptions options;
+  options.timeout = timeout;
+  options.metadata.emplace_back(metadata::kService, target_.contact.service);
+  if (!target_.contact.account.empty()) {
+    options.metadata.emplace_back(metadata::kAccount, target_.contact.account);
+  }
+  return options;
+}
+
+std::string JobName(const Target& target, const std::string& site, const std::string& id) {
+  const std::string name = target.site.empty() ? target.contact.Address() : site;
+  return name + "/" + id;
+}
+
+std::string NewRequestId() {
+  unsigned char bytes[16];
+  CHECK(RAND_bytes(bytes, sizeof(bytes)) == 1);
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
+int RunOnLoop(Loop& loop, awaitable<int> body) {
+  int result = 125;
+  co_spawn(loop, std::move(body), [&](std::exception_ptr thrown, int code) {
+    if (thrown) {
+      std::rethrow_exception(thrown);
+    }
+    result = code;
+    loop.stop();
+  });
+  loop.run();
+  return result;
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection to a site's gatekeeper as the user: credential, TLS, signing, stubs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <grpcpp/grpcpp.h>
+
+#include "client/sites.h"
+#include "common/identity/credential.h"
+#include "common/rpc_client.h"
+#include "common/tls/client_tls.h"
+#include "proto/job_service.grpc.pb.h"
+
+namespace sekisho::client {
+
+class Session {
+ public:
+  using Async = proto::JobService::StubInterface::async_interface;
+
+  // Loads the user's credential and shakes hands with the gatekeeper; each failure says which step it
+  // was and what to do.
+  static absl::StatusOr<std::unique_ptr<Session>> Open(Loop& loop, const Target& target);
+
+  // Fills in what every request names (site, gatekeeper, time, service) and signs.
+  absl::StatusOr<proto::SignedRequest> Sign(proto::RequestBody body) const;
+
+  // For a call: the contact's service and account.
+  rpc::CallOptions Options(std::chrono::milliseconds timeout = std::chrono::milliseconds(0)) const;
+
+  template <typename Request, typename Reply>
+  awaitable<absl::StatusOr<Reply>> Call(void (Async::*method)(grpc::ClientContext*, const Request*, Reply*,
+                                                              std::function<void(grpc::Status)>),
+                                        Request request) {
+    co_return co_await rpc::Call<Async, Request, Reply>(loop_, stub_->async(), method,
+                                                        std::move(request), Options(kAnswerTime));
+  }
+
+  Loop& loop() { return loop_; }
+  proto::JobService::Stub& stub() { return *stub_; }
+  const Target& target() const { return target_; }
+  const std::string& gatekeeper_subject() const { return gatekeeper_subject_; }
+
+ private:
+  static constexpr std::chrono::seconds kAnswerTime{60};
+
+  Session(Loop& loop, Target target, identity::Credential credential)
+      : loop_(loop), target_(std::move(target)), credential_(std::move(credential)) {}
+
+  Loop& loop_;
+  Target target_;
+  identity::Credential credential_;
+  std::string gatekeeper_subject_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<proto::JobService::Stub> stub_;
+};
+
+// "siteA/ID": how the user names this job again.
+std::string JobName(const Target& target, const std::string& site, const std::string& id);
+
+// Random, 128 bits, in hexadecimal.
+std::string NewRequestId();
+
+// Runs `body`, an awaitable<int>, on `loop` to its end.
+int RunOnLoop(Loop& loop, awaitable<int> body);
+
+}  // namespace sekisho::client

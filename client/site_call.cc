@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/site_call.h"
+
+#include <cstdio>
+
+#include "client/exit_code.h"
+
+namespace sekisho::client {
+namespace {
+
+int InSession(const Target& target, const std::function<awaitable<int>(Session&)>& ask) {
+  Loop loop;
+  const auto session = Session::Open(loop, target);
+  if (!session.ok()) {
+    return Report(session.status());
+  }
+  return RunOnLoop(loop, ask(**session));
+}
+
+}  // namespace
+
+int WithSite(const std::string& text, const std::function<awaitable<int>(Session&)>& ask) {
+  const auto sites = Sites::Load();
+  if (!sites.ok()) {
+    return Report(sites.status());
+  }
+  const auto target = sites->Resolve(text);
+  return target.ok() ? InSession(*target, ask) : Report(target.status());
+}
+
+int WithJob(const std::string& text,
+            const std::function<awaitable<int>(Session&, const std::string&)>& ask) {
+  const auto sites = Sites::Load();
+  if (!sites.ok()) {
+    return Report(sites.status());
+  }
+  const auto job = sites->ResolveJob(text);
+  if (!job.ok()) {
+    return Report(job.status());
+  }
+  return InSession(job->target, [&](Session& session) { return ask(session, job->id); });
+}
+
+int Report(const absl::Status& error) {
+  std::fputs(ErrorText(error).c_str(), stderr);
+  return ExitCodeOf(error);
+}
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/sites.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "common/identity/credential.h"
+#include "common/job_state.h"
+#include "common/refusal.h"
+
+namespace sekisho::client {
+namespace {
+
+constexpr char kHttps[] = "https://";
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    return absl::NotFoundError(path + ": cannot open the file of sites");
+  }
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+absl::StatusOr<Sites> Sites::Load() {
+  if (const char* path = std::getenv("SEKISHO_SITES"); path != nullptr && *path != '\0') {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+    return Parse(text, path);
+  }
+  for (const std::string& path :
+       {identity::HomeDirectory() + "/.config/sekisho/sites.json", std::string("/etc/sekisho/sites.json")}) {
+    if (const auto text = ReadFile(path); text.ok()) {
+      return Parse(*text, path);
+    }
+  }
+  return Sites();
+}
+
+absl::StatusOr<Sites> Sites::Parse(const std::string& text, const std::string& source) {
+  const auto wrong = [&source](const std::string& what) {
+    return absl::InvalidArgumentError(fmt::format(
+        R"({}: {}; expected {{"sites": {{"NAME": {{"contact": "HOST:PORT"}}}}}})", source, what));
+  };
+  const auto json = nlohmann::json::parse(text, nullptr, false, true);
+  if (!json.is_object() || !json.contains("sites") || !json["sites"].is_object()) {
+    return wrong("not a file of sites");
+  }
+  Sites sites;
+  sites.source_ = source;
+  for (const auto& [name, site] : json["sites"].items()) {
+    if (name.find_first_of(":/ ") != std::string::npos || name.empty()) {
+      return wrong(fmt::format("sites.{}: a name holds no ':', '/' or space", name));
+    }
+    if (!site.is_object() || !site.contains("contact") || !site["contact"].is_string()) {
+      return wrong(fmt::format("sites.{}.contact is missing", name));
+    }
+    const std::string contact = site["contact"];
+    if (const auto parsed = ParseContact(contact); !parsed.ok()) {
+      return wrong(fmt::format("sites.{}.contact: {}", name, Message(parsed.status())));
+    }
+    sites.contacts_[name] = contact;
+  }
+  return sites;
+}
+
+absl::StatusOr<Target> Sites::Resolve(const std::string& text) const {
+  const std::string name = text.substr(0, text.find('/'));
+  const auto known = contacts_.find(name);
+  if (known == contacts_.end()) {
+    const auto contact = ParseContact(text);
+    if (!contact.ok()) {
+      return Refuse(absl::StatusCode::kInvalidArgument, 96,
+                    fmt::format("'{}' is no contact: {}", text, Message(contact.status())),
+                    "write a site's name, or host[:port][/service][:subject]");
+    }
+    return Target{"", *contact};
+  }
+  ASSIGN_OR_RETURN(const Contact contact, ParseContact(known->second));
+  Target target{name, contact};
+  if (name.size() < text.size()) {
+    // The service, and account or subject after it, by the contact's own grammar.
+    ASSIGN_OR_RETURN(const Contact asked, ParseContact("host" + text.substr(name.size())));
+    target.contact.service = asked.service;
+    target.contact.account = asked.account;
+    if (!asked.subject.empty()) {
+      target.contact.subject = asked.subject;
+    }
+  }
+  return target;
+}
+
+absl::StatusOr<JobReference> Sites::ResolveJob(const std::string& text) const {
+  std::string rest = text;
+  if (rest.rfind(kHttps, 0) == 0) {
+    rest = rest.substr(sizeof(kHttps) - 1);
+  }
+  while (!rest.empty() && rest.back() == '/') {
+    rest.pop_back();
+  }
+  const auto slash = rest.rfind('/');
+  if (slash == std::string::npos || !IsJobId(rest.substr(slash + 1))) {
+    return Refuse(absl::StatusCode::kInvalidArgument, 80, fmt::format("'{}' names no job", text),
+                  "write it as submit printed it: SITE/ID, ID 13 letters and digits");
+  }
+  JobReference job;
+  ASSIGN_OR_RETURN(job.target, Resolve(rest.substr(0, slash)));
+  job.id = rest.substr(slash + 1);
+  return job;
+}
+
+std::vector<std::string> Sites::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, contact] : contacts_) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/sites.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sekisho::client {
+namespace {
+
+Sites Two() {
+  auto sites = Sites::Parse(
+      R"({"sites": {"siteA": {"contact": "a-dmz:2119"}, "siteB": {"contact": "[::1]:99/jobmanager-x"}}})", "s");
+  EXPECT_TRUE(sites.ok()) << sites.status();
+  return *sites;
+}
+
+TEST(Sites, ANameStandsForItsContact) {
+  const auto target = Two().Resolve("siteA");
+
+  EXPECT_EQ(target->site, "siteA");
+  EXPECT_EQ(target->contact.Address(), "a-dmz:2119");
+  EXPECT_EQ(target->contact.service, "jobmanager");
+}
+
+TEST(Sites, AServiceMayFollowTheName) {
+  EXPECT_EQ(Two().Resolve("siteA/jobmanager-agent")->contact.service, "jobmanager-agent");
+  EXPECT_EQ(Two().Resolve("siteB")->contact.service, "jobmanager-x");
+}
+
+TEST(Sites, WhatIsNoNameIsAContact) {
+  const auto target = Two().Resolve("gate.example.org/jobmanager-fork");
+
+  EXPECT_EQ(target->site, "");
+  EXPECT_EQ(target->contact.host, "gate.example.org");
+}
+
+TEST(Sites, AJobIsNamedBySiteOrByContact) {
+  const std::string id = "abcdefghij234";
+
+  EXPECT_EQ(Two().ResolveJob("siteA/" + id)->target.site, "siteA");
+  EXPECT_EQ(Two().ResolveJob("siteA/" + id)->id, id);
+  EXPECT_EQ(Two().ResolveJob("https://a-dmz:2119/" + id + "/")->target.contact.Address(), "a-dmz:2119");
+  EXPECT_EQ(Two().ResolveJob("[::1]:7/" + id)->target.contact.host, "::1");
+}
+
+TEST(Sites, RefusesWhatNamesNoJob) {
+  for (const char* text : {"", "siteA", "siteA/", "siteA/../../etc/pass", "abcdefghij234"}) {
+    EXPECT_FALSE(Two().ResolveJob(text).ok()) << text;
+  }
+}
+
+TEST(Sites, ABadFileIsNamedWithTheKey) {
+  EXPECT_THAT(Sites::Parse("{}", "f.json").status().ToString(), ::testing::HasSubstr("f.json"));
+  EXPECT_THAT(Sites::Parse(R"({"sites": {"x": {}}})", "f").status().ToString(),
+              ::testing::HasSubstr("sites.x.contact"));
+  EXPECT_THAT(Sites::Parse(R"({"sites": {"a/b": {"contact": "h"}}})", "f").status().ToString(),
+              ::testing::HasSubstr("a/b"));
+}
+
+}  // namespace
+}  // namespace sekisho::client

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho run: a job from submission to its exit code; with globusrun's options and words.
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "client/exit_code.h"
+#include "client/follow.h"
+#include "client/job_options.h"
+#include "client/site_call.h"
+#include "client/verbs.h"
+#include "common/daemon.h"
+#include "common/job_state.h"
+#include "rsl/check.h"
+
+namespace sekisho::client {
+namespace {
+
+struct RunOptions {
+  std::string resource, file, rsl, kill, status, refresh, stop_manager, request_id;
+  bool is_globusrun = false;
+  bool batch = false, fast_batch = false, quiet = false, parse = false, dry_run = false;
+  bool authenticate_only = false, no_interrupt = false, jobmanager_version = false, dump_rsl = false;
+  bool output_enable = false, server = false, write_allow = false, full_proxy = false;
+  bool no_input = false, verbose = false;
+  JobOptions job;
+};
+
+absl::Status NotSupported(const std::string& option, const std::string& instead) {
+  return Refuse(absl::StatusCode::kInvalidArgument, 1, option + " is not supported", "use " + instead);
+}
+
+// The options whose parts of globusrun have no counterpart here.
+absl::Status CheckOptions(const RunOptions& options) {
+  if (options.server) {
+    return NotSupported("-s (a file server at the client)",
+                        "stdin of the command for input; staging of the client's files comes later");
+  }
+  if (options.write_allow) {
+    return NotSupported("-w (a file server at the client)", "the job's own output, which is streamed");
+  }
+  if (!options.refresh.empty()) {
+    return NotSupported("-y (refresh of a job's credential)", "sekisho proxy init before submitting");
+  }
+  if (options.full_proxy) {
+    return NotSupported("-D (delegation of a full proxy)",
+                        "nothing: jobs get no delegated credential yet");
+  }
+  if (!options.stop_manager.empty()) {
+    return NotSupported("-stop-manager", "sekisho cancel JOB; jobmanagers stop by themselves");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RslOf(const RunOptions& options, const Invocation& invocation) {
+  const int sources = (options.file.empty() ? 0 : 1) + (options.rsl.empty() ? 0 : 1) +
+                      (invocation.has_command ? 1 : 0);
+  if (sources > 1) {
+    return absl::InvalidArgumentError("give one of: RSL, --file, or -- and a command");
+  }
+  if (invocation.has_command || sources == 0) {
+    JobOptions job = options.job;
+    job.command = invocation.command;
+    return ToRsl(job);
+  }
+  if (options.file.empty()) {
+    return options.rsl;
+  }
+  std::ifstream file(options.file);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::InvalidArgumentError(fmt::format("{}: cannot read the RSL", options.file));
+  }
+  return text.str();
+}
+
+void PrintState(proto::JobState state) {
+  fmt::print("GLOBUS_GRAM_PROTOCOL_JOB_STATE_{}\n", StateName(state == proto::CANCELLED ? proto::FAILED : state));
+  std::fflush(stdout);
+}
+
+// The state an event leads to, for globusrun's state lines; UNKNOWN if it changes none.
+proto::JobState StateAfter(const proto::JobEvent& event) {
+  switch (event.kind_case()) {
+    case proto::JobEvent::kQueued: return proto::PENDING;
+    case proto::JobEvent::kTaskStarted: return event.task_started().task() == 0 ? proto::ACTIVE : proto::UNKNOWN;
+    case proto::JobEvent::kSuspended: return proto::SUSPENDED;
+    case proto::JobEvent::kResumed: return proto::ACTIVE;
+    case proto::JobEvent::kEnded: return event.ended().state();
+    default: return proto::UNKNOWN;
+  }
+}
+
+std::string JobContact(const Target& target, const std::string& id) {
+  return fmt::format("https://{}/{}/", target.contact.Address(), id);
+}
+
+proto::RequestBody SubmitBody(const RunOptions& options, const std::string& rsl, bool has_input) {
+  proto::RequestBody body;
+  body.set_request_id(options.request_id);
+  body.mutable_submit()->set_rsl(rsl);
+  body.mutable_submit()->set_has_input(has_input);
+  body.mutable_submit()->set_dry_run(options.dry_run);
+  return body;
+}
+
+// -F: submit and leave; also a dry run.
+awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std::string& rsl) {
+  const auto request = session.Sign(SubmitBody(options, rsl, false));
+  if (!request.ok()) {
+    co_return Report(request.status());
+  }
+  const auto reply = co_await session.Call<proto::SignedRequest, proto::SubmitReply>(&Session::Async::Submit, *request);
+  if (!reply.ok()) {
+    co_return Report(reply.status());
+  }
+  if (reply->dry_run()) {
+    fmt::print("Dryrun successful\n");
+  } else {
+    fmt::print("{}\n", JobContact(session.target(), reply->job_id()));
+    if (!options.quiet) {
+      fmt::print(stderr, "GRAM Job submission successful\n");
+    }
+  }
+  co_return 0;
+}
+
+awaitable<int> RunJob(Session& session, const RunOptions& options, const std::string& rsl) {
+  const bool is_batch = options.batch;
+  const bool has_input = !options.no_input && !is_batch && HasInput();
+  const auto request = session.Sign(SubmitBody(options, rsl, has_input));
+  if (!request.ok()) {
+    co_return Report(request.status());
+  }
+  auto updates = rpc::Start<rpc::ClientReader<proto::Update>>(
+      session.loop(), session.Options(),
+      [&](auto& call) { session.stub().async()->Run(&call.context(), &*request, &call); });
+
+  FollowOptions follow;
+  follow.feeds_input = has_input;
+  follow.cancels_on_interrupt = !options.no_interrupt;
+  bool is_running = false;
+  follow.on_submitted = [&](const proto::SubmitReply& reply) {
+    if (is_batch) {
+      fmt::print("{}\n", JobContact(session.target(), reply.job_id()));
+      std::fflush(stdout);
+    }
+    if ((options.is_globusrun || is_batch) && !options.quiet) {
+      fmt::print(stderr, "GRAM Job submission successful\n");
+    }
+    if (options.verbose) {
+      fmt::print(stderr, "sekisho: submitted {} as {}\n",
+                 JobName(session.target(), reply.site(), reply.job_id()), reply.account());
+    }
+  };
+  follow.on_event = [&](const proto::JobEvent& event) {
+    const proto::JobState state = StateAfter(event);
+    if (state != proto::UNKNOWN && options.is_globusrun && !options.quiet) {
+      PrintState(state);
+    }
+    if (options.verbose && event.has_waiting()) {
+      fmt::print(stderr, "sekisho: waits: {}\n", event.waiting().reason());
+    }
+    // -b: exit once PENDING, ACTIVE or an end is seen.
+    if (is_batch && state != proto::UNKNOWN && !is_running) {
+      is_running = true;
+      updates->Cancel();
+    }
+  };
+  const auto followed = co_await Follow(session, updates, follow);
+  if (is_batch && is_running) {
+    co_return 0;
+  }
+  if (!followed.ok()) {
+    co_return Report(followed.status());
+  }
+  if (followed->was_left) {
+    fmt::print(stderr, "sekisho: left; {} goes on: sekisho status {}\n", followed->name, followed->name);
+    co_return kExitCancelled;
+  }
+  if (!followed->was_interrupted || followed->job.state() == proto::DONE) {
+    std::cerr << EndText(followed->job);
+  }
+  co_return followed->was_interrupted && followed->job.state() == proto::CANCELLED ? kExitCancelled
+                                                                                    : ExitCodeOf(followed->job);
+}
+
+awaitable<int> Authenticate(Session& session) {
+  const auto reply =
+      co_await session.Call<proto::SiteRequest, proto::SiteInfo>(&Session::Async::Site, proto::SiteRequest());
+  // Authenticated and mapped, whatever the inside says.
+  if (!reply.ok() && ExitCodeOf(reply.status()) == kExitRefused) {
+    co_return Report(reply.status());
+  }
+  fmt::print("GRAM Authentication test successful\n");
+  co_return 0;
+}
+
+awaitable<int> Versions(Session& session) {
+  const auto reply =
+      co_await session.Call<proto::SiteRequest, proto::SiteInfo>(&Session::Async::Site, proto::SiteRequest());
+  if (!reply.ok()) {
+    co_return Report(reply.status());
+  }
+  fmt::print("sekisho {}\njobmanager of {}: {}\n", kVersion, reply->site(), reply->version());
+  co_return 0;
+}
+
+awaitable<int> PrintStatus(Session& session, const std::string& id) {
+  proto::StatusRequest request;
+  request.add_job_id(id);
+  const auto reply = co_await session.Call<proto::StatusRequest, proto::StatusReply>(&Session::Async::Status, request);
+  if (!reply.ok()) {
+    co_return Report(reply.status());
+  }
+  const proto::JobState state = reply->job_size() > 0 ? reply->job(0).state() : proto::UNKNOWN;
+  fmt::print("{}\n", StateName(state));
+  co_return state == proto::UNKNOWN ? kExitUnknown : 0;
+}
+
+awaitable<int> Kill(Session& session, const std::string& id) {
+  const auto reply = co_await Cancel(session, id);
+  co_return reply.ok() ? 0 : Report(reply.status());
+}
+
+int RunVerb(const RunOptions& options, const Invocation& invocation) {
+  if (const auto status = CheckOptions(options); !status.ok()) {
+    return Report(status);
+  }
+  if (!options.kill.empty()) {
+    return WithJob(options.kill, Kill);
+  }
+  if (!options.status.empty()) {
+    return WithJob(options.status, PrintStatus);
+  }
+  if (options.resource.empty() && !options.parse && !options.dump_rsl) {
+    return Report(absl::InvalidArgumentError("where? give -r and a site's name or contact"));
+  }
+  if (options.authenticate_only) {
+    return WithSite(options.resource, Authenticate);
+  }
+  if (options.jobmanager_version) {
+    return WithSite(options.resource, Versions);
+  }
+
+  // Checked here, before anything is sent.
+  const auto rsl = RslOf(options, invocation);
+  if (!rsl.ok()) {
+    return Report(rsl.status());
+  }
+  if (const auto checked = rsl::Check(*rsl); checked.error) {
+    return Report(rsl::ToStatus(*checked.error));
+  }
+  if (options.parse) {
+    fmt::print("\nRSL Parsed Successfully...\n\n");
+    return 0;
+  }
+  if (options.dump_rsl) {
+    fmt::print("{}\n", *rsl);
+    return 0;
+  }
+  return WithSite(options.resource, [&](Session& session) {
+    return options.fast_batch || options.dry_run ? SubmitOnly(session, options, *rsl)
+                                                 : RunJob(session, options, *rsl);
+  });
+}
+
+void AddVerb(CLI::App& app, Invocation& invocation, const std::string& name, const std::string& help) {
+  auto* verb = app.add_subcommand(name, help);
+  auto options = std::make_shared<RunOptions>();
+  options->is_globusrun = name == "globusrun";
+  verb->add_option("-r,--resource", options->resource, "Site name or contact, host[:port][/service][:subject]");
+  verb->add_option("RSL", options->rsl, "What to run, in RSL; or write: -- COMMAND ARGUMENTS...");
+  verb->add_option("-f,--file", options->file, "Read the RSL from this file");
+  verb->add_flag("-b,--batch", options->batch, "Print the job contact, leave once the job is queued or runs");
+  verb->add_flag("-F,--fast-batch", options->fast_batch, "Print the job contact, leave once it is accepted");
+  verb->add_flag("-d,--dry-run", options->dry_run, "Do everything but submit");
+  verb->add_flag("-p,--parse", options->parse, "Only check the RSL; needs no credential");
+  verb->add_flag("-a,--authenticate-only", options->authenticate_only, "Only authenticate");
+  verb->add_option("-k,--kill", options->kill, "Cancel this job")->type_name("JOB");
+  verb->add_option("--status", options->status, "Print this job's state")->type_name("JOB");
+  verb->add_flag("-n,--no-interrupt", options->no_interrupt, "Ctrl-C leaves the job alone");
+  verb->add_flag("-q,--quiet", options->quiet, "Print no messages, only output");
+  verb->add_flag("-o,--output-enable", options->output_enable, "Stream output (always done)");
+  verb->add_flag("-s,--server", options->server, "Not supported: see the message");
+  verb->add_flag("-w,--write-allow", options->write_allow, "Not supported: see the message");
+  verb->add_option("-y,--refresh-proxy", options->refresh, "Not supported: see the message")->type_name("JOB");
+  verb->add_flag("-D,--full-proxy", options->full_proxy, "Not supported: see the message");
+  verb->add_option("--stop-manager", options->stop_manager, "Not supported: see the message")->type_name("JOB");
+  verb->add_flag("--jobmanager-version", options->jobmanager_version, "Print both versions (-j)");
+  verb->add_option("--request-id", options->request_id, "The same id again makes no second job");
+  verb->add_flag("--no-input", options->no_input, "Do not pass standard input on");
+  verb->add_flag("--dump-rsl", options->dump_rsl, "Print the RSL instead of submitting it");
+  verb->add_flag("-v,--verbose", options->verbose, "Say what happens, on stderr");
+  AddJobOptions(*verb, options->job);
+  verb->callback([options, &invocation] { invocation.exit_code = RunVerb(*options, invocation); });
+}
+
+}  // namespace
+
+void AddRunVerb(CLI::App& app, Invocation& invocation) {
+  AddVerb(app, invocation, "run", "Run a job at a site: live output, its exit code");
+  AddVerb(app, invocation, "globusrun", "Like run, with globusrun's state lines");
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho sites: the sites that have a name, and what each offers now.
+#include <memory>
+#include <set>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "client/job_text.h"
+#include "client/site_call.h"
+#include "client/verbs.h"
+
+namespace sekisho::client {
+namespace {
+
+struct SitesOptions {
+  std::string site;
+  bool is_json = false;
+};
+
+struct SiteAnswer {
+  std::string name;
+  std::string contact;
+  absl::StatusOr<proto::SiteInfo> info = absl::UnknownError("not asked");
+};
+
+awaitable<int> Ask(Session& session, SiteAnswer& answer) {
+  answer.info =
+      co_await session.Call<proto::SiteRequest, proto::SiteInfo>(&Session::Async::Site, proto::SiteRequest());
+  co_return 0;
+}
+
+SiteAnswer AskSite(const Sites& sites, const std::string& name) {
+  SiteAnswer answer{name, "", absl::UnknownError("")};
+  const auto target = sites.Resolve(name);
+  if (!target.ok()) {
+    answer.info = target.status();
+    return answer;
+  }
+  answer.contact = target->contact.Address();
+  Loop loop;
+  const auto session = Session::Open(loop, *target);
+  if (!session.ok()) {
+    answer.info = session.status();
+    return answer;
+  }
+  RunOnLoop(loop, Ask(**session, answer));
+  return answer;
+}
+
+struct Slots {
+  int total = 0, busy = 0, up = 0;
+  std::set<int> clocks;
+};
+
+Slots Count(const proto::SiteInfo& info) {
+  Slots slots;
+  for (const auto& node : info.node()) {
+    slots.clocks.insert(node.clock_mhz());
+    if (node.is_up()) {
+      ++slots.up;
+      slots.total += node.processors();
+      slots.busy += node.busy();
+    }
+  }
+  return slots;
+}
+
+nlohmann::json ToJson(const SiteAnswer& answer) {
+  nlohmann::json json = {{"site", answer.name}, {"contact", answer.contact}, {"is_up", answer.info.ok()}};
+  if (!answer.info.ok()) {
+    json["reason"] = Message(answer.info.status());
+    return json;
+  }
+  const Slots slots = Count(*answer.info);
+  json["version"] = answer.info->version();
+  json["account"] = answer.info->account();
+  json["slots_total"] = slots.total;
+  json["slots_free"] = slots.total - slots.busy;
+  json["queued_jobs"] = answer.info->queued_jobs();
+  json["running_jobs"] = answer.info->running_jobs();
+  json["services"] = std::vector<std::string>(answer.info->service().begin(), answer.info->service().end());
+  json["queues"] = std::vector<std::string>(answer.info->queue().begin(), answer.info->queue().end());
+  json["nodes"] = nlohmann::json::array();
+  for (const auto& node : answer.info->node()) {
+    json["nodes"].push_back({{"name", node.name()},
+                             {"resource", node.resource()},
+                             {"is_up", node.is_up()},
+                             {"processors", node.processors()},
+                             {"busy", node.busy()},
+                             {"clock_mhz", node.clock_mhz()},
+                             {"architecture", node.architecture()},
+                             {"memory_mb", node.memory_mb()},
+                             {"os", node.os()},
+                             {"load", node.load()}});
+  }
+  return json;
+}
+
+std::string SitesTable(const std::vector<SiteAnswer>& answers) {
+  std::vector<std::vector<std::string>> rows = {
+      {"SITE", "CONTACT", "STATE", "FREE/SLOTS", "NODES", "RUNNING", "QUEUED", "CLOCK", "ACCOUNT"}};
+  for (const auto& answer : answers) {
+    if (!answer.info.ok()) {
+      rows.push_back({answer.name, answer.contact, "down", "-", "-", "-", "-", "-", "-"});
+      continue;
+    }
+    const Slots slots = Count(*answer.info);
+    rows.push_back({answer.name, answer.contact, "up", fmt::format("{}/{}", slots.total - slots.busy, slots.total),
+                    fmt::format("{}/{}", slots.up, answer.info->node_size()),
+                    std::to_string(answer.info->running_jobs()), std::to_string(answer.info->queued_jobs()),
+                    fmt::format("{} MHz", fmt::join(slots.clocks, ",")), answer.info->account()});
+  }
+  return Columns(rows);
+}
+
+std::string NodesTable(const proto::SiteInfo& info) {
+  std::vector<std::vector<std::string>> rows = {
+      {"NODE", "RESOURCE", "STATE", "FREE/SLOTS", "CLOCK", "ARCH", "MEMORY", "LOAD"}};
+  for (const auto& node : info.node()) {
+    rows.push_back({node.name(), node.resource(), node.is_up() ? "up" : "down",
+                    fmt::format("{}/{}", node.processors() - node.busy(), node.processors()),
+                    fmt::format("{} MHz", node.clock_mhz()), node.architecture(),
+                    node.memory_mb() > 0 ? fmt::format("{} MB", node.memory_mb()) : "-",
+                    fmt::format("{:.2f}", node.load())});
+  }
+  return Columns(rows);
+}
+
+int SitesVerb(const SitesOptions& options) {
+  const auto sites = Sites::Load();
+  if (!sites.ok()) {
+    return Report(sites.status());
+  }
+  const std::vector<std::string> names =
+      options.site.empty() ? sites->Names() : std::vector<std::string>{options.site};
+  std::vector<SiteAnswer> answers;
+  for (const std::string& name : names) {
+    answers.push_back(AskSite(*sites, name));
+  }
+  int exit_code = 0;
+  for (const auto& answer : answers) {
+    if (!answer.info.ok()) {
+      const int code = Report(answer.info.status());
+      exit_code = exit_code != 0 ? exit_code : code;
+    }
+  }
+  if (options.is_json) {
+    auto json = nlohmann::json::array();
+    for (const auto& answer : answers) {
+      json.push_back(ToJson(answer));
+    }
+    fmt::print("{}\n", json.dump(2));
+    return exit_code;
+  }
+  fmt::print("{}", SitesTable(answers));
+  if (!options.site.empty() && answers[0].info.ok()) {
+    const auto& info = *answers[0].info;
+    fmt::print("\n{}\nservices  {}\nqueues    {}\nversion   {}\n", NodesTable(info),
+               fmt::join(info.service(), " "), fmt::join(info.queue(), " "), info.version());
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void AddSitesVerb(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<SitesOptions>();
+  auto* verb = app.add_subcommand("sites", "The sites you can use, and what is free there");
+  verb->add_option("SITE", options->site, "Only this one, with its nodes");
+  verb->add_flag("--json", options->is_json, "Print JSON");
+  verb->callback([options, &invocation] { invocation.exit_code = SitesVerb(*options); });
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho submit: RSL, a command, or a batch script with #SEKISHO lines; prints the job's name, no more.
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "client/job_options.h"
+#include "client/site_call.h"
+#include "client/verbs.h"
+#include "rsl/check.h"
+
+namespace sekisho::client {
+namespace {
+
+struct SubmitOptions {
+  std::string resource, file, request_id;
+  std::vector<std::string> positional;  // RSL, or a script and its arguments
+  bool is_json = false, dry_run = false;
+  JobOptions job;
+};
+
+void AddSubmitOptions(CLI::App& verb, SubmitOptions& options) {
+  verb.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  verb.add_option("-r,--resource", options.resource, "Site name or contact");
+  verb.add_option("-f,--file", options.file, "Read the RSL from this file");
+  verb.add_option("--request-id", options.request_id, "The same id again makes no second job");
+  verb.add_flag("-d,--dry-run", options.dry_run, "Do everything but submit");
+  verb.add_flag("--json", options.is_json, "Print JSON");
+  verb.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  verb.add_option("RSL_OR_SCRIPT", options.positional,
+                  "RSL, or a script with #SEKISHO lines and its arguments; or write: -- COMMAND ARGUMENTS...");
+  verb.positionals_at_end();
+  AddJobOptions(verb, options.job);
+}
+
+bool IsRsl(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\n");
+  return first != std::string::npos && std::string("&+|(").find(text[first]) != std::string::npos;
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::InvalidArgumentError(fmt::format("{}: cannot read it", path));
+  }
+  return text.str();
+}
+
+// The script's own options first, so that the command line's win.
+absl::StatusOr<std::string> FromScript(SubmitOptions& options, const Invocation& invocation) {
+  const std::string path = options.positional[0];
+  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  ASSIGN_OR_RETURN(const Script script,
+                   ParseScript(text, path, {options.positional.begin() + 1, options.positional.end()}));
+  std::vector<std::string> arguments = script.arguments;
+  arguments.insert(arguments.end(), invocation.arguments.begin(), invocation.arguments.end());
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
+  SubmitOptions merged;
+  CLI::App parser;
+  AddSubmitOptions(parser, merged);
+  try {
+    parser.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(fmt::format("{}: #SEKISHO line: {}", path, error.what()));
+  }
+  options = merged;
+  options.job.command = script.command;
+  return ToRsl(options.job);
+}
+
+absl::StatusOr<std::string> RslOf(SubmitOptions& options, const Invocation& invocation) {
+  const int sources = (options.file.empty() ? 0 : 1) + (options.positional.empty() ? 0 : 1) +
+                      (invocation.has_command ? 1 : 0);
+  if (sources != 1) {
+    return absl::InvalidArgumentError("give one of: RSL, a script, --file, or -- and a command");
+  }
+  if (invocation.has_command) {
+    options.job.command = invocation.command;
+    return ToRsl(options.job);
+  }
+  if (!options.file.empty()) {
+    return ReadText(options.file);
+  }
+  return IsRsl(options.positional[0]) ? options.positional[0] : FromScript(options, invocation);
+}
+
+awaitable<int> Submit(Session& session, const SubmitOptions& options, const std::string& rsl) {
+  proto::RequestBody body;
+  body.set_request_id(options.request_id);
+  body.mutable_submit()->set_rsl(rsl);
+  body.mutable_submit()->set_dry_run(options.dry_run);
+  const auto request = session.Sign(std::move(body));
+  if (!request.ok()) {
+    co_return Report(request.status());
+  }
+  const auto reply = co_await session.Call<proto::SignedRequest, proto::SubmitReply>(&Session::Async::Submit, *request);
+  if (!reply.ok()) {
+    co_return Report(reply.status());
+  }
+  const std::string name = JobName(session.target(), reply->site(), reply->job_id());
+  if (options.is_json) {
+    fmt::print("{}\n", nlohmann::json({{"id", name},
+                                       {"site", reply->site()},
+                                       {"account", reply->account()},
+                                       {"is_repeat", reply->is_repeat()},
+                                       {"dry_run", reply->dry_run()}})
+                           .dump());
+  } else {
+    fmt::print("{}\n", reply->dry_run() ? "Dryrun successful" : name);
+  }
+  co_return 0;
+}
+
+int SubmitVerb(SubmitOptions options, const Invocation& invocation) {
+  const auto rsl = RslOf(options, invocation);
+  if (!rsl.ok()) {
+    return Report(rsl.status());
+  }
+  if (options.resource.empty()) {
+    return Report(absl::InvalidArgumentError("where? give -r and a site's name or contact"));
+  }
+  if (const auto checked = rsl::Check(*rsl); checked.error) {
+    return Report(rsl::ToStatus(*checked.error));
+  }
+  return WithSite(options.resource, [&](Session& session) { return Submit(session, options, *rsl); });
+}
+
+}  // namespace
+
+void AddSubmitVerb(CLI::App& app, Invocation& invocation) {
+  auto* verb = app.add_subcommand("submit", "Submit a job, print its name and leave");
+  auto options = std::make_shared<SubmitOptions>();
+  AddSubmitOptions(*verb, *options);
+  verb->callback([options, &invocation] { invocation.exit_code = SubmitVerb(*options, invocation); });
+}
+
+}  // namespace sekisho::client
