@@ -62,16 +62,27 @@ Ran Shell(const std::string& command) {
   return ran;
 }
 
+// One authority and one user for all tests: RSA keys are slow to make.
+const TestCa& Authority() {
+  static const TestCa ca("/C=JP/O=Test/CN=CA", Rsa());
+  return ca;
+}
+
+const Credential& User() {
+  static const Credential user = Authority().IssueUser("/C=JP/O=Test/CN=Taro", Rsa());
+  return user;
+}
+
 // A user's ~/.globus and a trust directory.
 class ProxyVerbTest : public ::testing::Test {
  protected:
-  ProxyVerbTest() : ca_("/C=JP/O=Test/CN=CA", Rsa()), user_(ca_.IssueUser(kSubject, Rsa())) {
-    ca_.Install(directory_.path(), "", ca_.SigningPolicyText({"/C=JP/O=Test/*"}));
+  ProxyVerbTest() {
+    Authority().Install(directory_.path(), "", Authority().SigningPolicyText({"/C=JP/O=Test/*"}));
     certificate_ = directory_.File("usercert.pem");
     key_ = directory_.File("userkey.pem");
     proxy_ = directory_.File("proxy");
-    WriteFile(certificate_, user_.ChainPem());
-    WriteFile(key_, user_.KeyPem(), 0600);
+    WriteFile(certificate_, User().ChainPem());
+    WriteFile(key_, User().KeyPem(), 0600);
   }
 
   ProxyInit Options() const {
@@ -100,8 +111,6 @@ class ProxyVerbTest : public ::testing::Test {
 
   static constexpr char kSubject[] = "/C=JP/O=Test/CN=Taro";
   TemporaryDirectory directory_;
-  TestCa ca_;
-  Credential user_;
   std::string certificate_;
   std::string key_;
   std::string proxy_;
@@ -182,7 +191,7 @@ TEST_F(ProxyVerbTest, InitNeverFollowsASymbolicLink) {
 
 TEST_F(ProxyVerbTest, InitAsksForThePassphraseOfAnEncryptedKey) {
   std::FILE* file = std::fopen(key_.c_str(), "w");
-  ASSERT_EQ(PEM_write_PrivateKey(file, user_.key.get(), EVP_aes_256_cbc(), nullptr, 0, nullptr,
+  ASSERT_EQ(PEM_write_PrivateKey(file, User().key.get(), EVP_aes_256_cbc(), nullptr, 0, nullptr,
                                  const_cast<char*>("himitsu")),
             1);
   std::fclose(file);

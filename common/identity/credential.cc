@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/pkcs12.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -60,6 +61,44 @@ absl::StatusOr<KeyPtr> ParseKey(std::string_view pem, const std::string& source,
   }
   return absl::InvalidArgumentError(fmt::format(
       "{}: expected a private key in PEM, saw none that can be read ({})", source, error));
+}
+
+bool IsPkcs12(const std::string& path) { return path.ends_with(".p12"); }
+
+// Certificate, key and chain as browsers export them.
+absl::StatusOr<Credential> ParsePkcs12(std::string_view bytes, const std::string& source,
+                                       const AskPassphrase& ask) {
+  const auto* at = reinterpret_cast<const unsigned char*>(bytes.data());
+  const std::unique_ptr<PKCS12, Deleter<PKCS12_free>> file(
+      d2i_PKCS12(nullptr, &at, static_cast<long>(bytes.size())));
+  if (file == nullptr) {
+    return absl::InvalidArgumentError(fmt::format("{} is not PKCS#12", source));
+  }
+  if (!ask) {
+    return absl::FailedPreconditionError(
+        fmt::format("the key in {} is encrypted: make a proxy first (sekisho proxy init)", source));
+  }
+  ASSIGN_OR_RETURN(std::string passphrase, ask());
+  EVP_PKEY* key = nullptr;
+  X509* certificate = nullptr;
+  STACK_OF(X509)* above = nullptr;
+  const bool is_open =
+      PKCS12_parse(file.get(), passphrase.c_str(), &key, &certificate, &above) == 1;
+  OPENSSL_cleanse(passphrase.data(), passphrase.size());
+  Credential credential{{}, KeyPtr(key), source};
+  if (certificate != nullptr) {
+    credential.chain.emplace_back(certificate);
+  }
+  while (sk_X509_num(above) > 0) {
+    credential.chain.emplace_back(sk_X509_shift(above));
+  }
+  sk_X509_free(above);
+  const std::string error = LastOpenSslError();
+  if (!is_open || key == nullptr || certificate == nullptr) {
+    return absl::PermissionDeniedError(
+        fmt::format("cannot open {}: wrong passphrase, or no key in it ({})", source, error));
+  }
+  return credential;
 }
 
 std::string Environment(const char* name) {
@@ -118,6 +157,11 @@ absl::StatusOr<Credential> LoadProxyFile(const std::string& path) {
 
 absl::StatusOr<Credential> LoadKeyPair(const std::string& certificate_path,
                                        const std::string& key_path, const AskPassphrase& ask) {
+  if (IsPkcs12(certificate_path)) {
+    ASSIGN_OR_RETURN(const std::string bytes,
+                     ReadIdentityFile(certificate_path, Secrecy::kPrivate));
+    return ParsePkcs12(bytes, certificate_path, ask);
+  }
   ASSIGN_OR_RETURN(const std::string certificates,
                    ReadIdentityFile(certificate_path, Secrecy::kPublic));
   ASSIGN_OR_RETURN(std::string key, ReadIdentityFile(key_path, Secrecy::kPrivate));
@@ -164,6 +208,10 @@ KeyPairPaths DefaultKeyPairPaths() {
   }
   if (paths.certificate.empty()) {
     const std::string folder = HomeDirectory() + "/.globus/";
+    if (const std::string bundle = folder + "usercred.p12";
+        !Exists(folder + "usercert.pem") && Exists(bundle)) {
+      return {bundle, bundle};
+    }
     return {folder + "usercert.pem", folder + "userkey.pem"};
   }
   return paths;

@@ -36,7 +36,7 @@ absl::StatusOr<Credential> ParseCredential(std::string_view certificates_pem,
 // A proxy file: mode 0600 or 0400, ours.
 absl::StatusOr<Credential> LoadProxyFile(const std::string& path);
 
-// Certificate and key files; the key's mode as above.
+// Certificate and key files; the key's mode as above.  A certificate file *.p12 (PKCS#12) has both.
 absl::StatusOr<Credential> LoadKeyPair(const std::string& certificate_path,
                                        const std::string& key_path, const AskPassphrase& ask = {});
 
@@ -52,7 +52,8 @@ absl::StatusOr<Credential> LoadHostCredential(const std::string& certificate_pat
 // $X509_USER_PROXY, else /tmp/x509up_u<uid>.
 std::string DefaultProxyPath();
 
-// $X509_USER_CERT and $X509_USER_KEY, else ~/.globus/usercert.pem and userkey.pem.
+// $X509_USER_CERT and $X509_USER_KEY, else ~/.globus/usercert.pem and userkey.pem, else
+// usercred.p12.
 struct KeyPairPaths {
   std::string certificate;
   std::string key;

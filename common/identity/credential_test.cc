@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/pkcs12.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,6 +103,29 @@ TEST_F(CredentialTest, ThenTheKeyPairOfTheEnvironmentOrTheHome) {
   WriteFile(directory_.File("both.pem"), user_.ChainPem() + user_.KeyPem(), 0600);
   setenv("X509_USER_CERT", directory_.File("both.pem").c_str(), 1);
   EXPECT_EQ(LoadUserCredential()->source, directory_.File("both.pem"));
+}
+
+TEST_F(CredentialTest, ReadsWhatBrowsersExport) {
+  const std::unique_ptr<PKCS12, Deleter<PKCS12_free>> bundle(PKCS12_create(
+      "himitsu", "Taro", user_.key.get(), user_.chain[0].get(), nullptr, 0, 0, 0, 0, 0));
+  unsigned char* der = nullptr;
+  const int size = i2d_PKCS12(bundle.get(), &der);
+  std::filesystem::create_directory(directory_.File(".globus"));
+  const std::string path = directory_.File(".globus/usercred.p12");
+  WriteFile(path, std::string(reinterpret_cast<char*>(der), static_cast<size_t>(size)), 0600);
+  OPENSSL_free(der);
+  const KeyPairPaths paths = DefaultKeyPairPaths();
+  ASSERT_EQ(paths.certificate, path);
+
+  const auto answer = [](const std::string& passphrase) {
+    return [passphrase] { return absl::StatusOr<std::string>(passphrase); };
+  };
+  const absl::StatusOr<Credential> read =
+      LoadKeyPair(paths.certificate, paths.key, answer("himitsu"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->ChainPem(), user_.ChainPem());
+  EXPECT_TRUE(absl::IsPermissionDenied(LoadKeyPair(path, path, answer("guess")).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(LoadKeyPair(path, path).status()));
 }
 
 TEST_F(CredentialTest, DelegationCarriesNoKey) {

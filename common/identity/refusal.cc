@@ -104,6 +104,14 @@ const Entry& Find(Reason reason) {
 
 }  // namespace
 
+std::vector<Reason> AllReasons() {
+  std::vector<Reason> reasons;
+  for (const Entry& entry : kEntries) {
+    reasons.push_back(entry.reason);
+  }
+  return reasons;
+}
+
 std::string_view Name(Reason reason) { return Find(reason).name; }
 std::string_view Remedy(Reason reason) { return Find(reason).remedy; }
 

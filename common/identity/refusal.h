@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/status.h"
 
@@ -76,6 +77,9 @@ enum class Reason {
   kRequestReplayed,
   kTooManyRequests,
 };
+
+// All of them.
+std::vector<Reason> AllReasons();
 
 // "proxy-expired": stable, for logs and scripts.
 std::string_view Name(Reason reason);

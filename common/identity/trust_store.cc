@@ -3,11 +3,13 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <system_error>
 
 #include <fmt/format.h>
 #include <openssl/pem.h>
+#include <sys/stat.h>
 
 #include "common/identity/credential.h"
 #include "common/identity/files.h"
@@ -205,6 +207,24 @@ absl::StatusOr<std::shared_ptr<const TrustStore>> TrustStore::LoadFor(const std:
 const Authorities* TrustStore::Find(const X509_NAME& name) const {
   const auto found = by_name_.find(&name);
   return found == by_name_.end() ? nullptr : &found->second;
+}
+
+uint64_t TrustVersion(const std::string& directory) {
+  uint64_t version = 0;
+  std::error_code error;
+  std::filesystem::directory_iterator files(directory, error);
+  for (const std::filesystem::directory_entry& file : files) {
+    struct stat stat = {};
+    if (::stat(file.path().c_str(), &stat) != 0) {
+      continue;
+    }
+    // Summed, since the order of a directory means nothing.
+    const std::string seen =
+        fmt::format("{} {} {} {}.{}", file.path().filename().string(), stat.st_ino, stat.st_size,
+                    stat.st_mtim.tv_sec, stat.st_mtim.tv_nsec);
+    version += std::hash<std::string>()(seen);
+  }
+  return version;
 }
 
 absl::StatusOr<std::string> FindTrustDirectory() {

@@ -6,6 +6,7 @@
 // directory again and swapping the pointer.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -71,6 +72,10 @@ class TrustStore {
   std::map<NamePtr, Authorities, NameLess> by_name_;
   std::vector<std::string> warnings_;
 };
+
+// Changes whenever a file of the directory is added, removed, replaced or written to, also in place
+// (which the directory's own time does not show): a daemon loads again when this is another.
+uint64_t TrustVersion(const std::string& directory);
 
 // $X509_CERT_DIR, else ~/.globus/certificates, else /etc/grid-security/certificates: the first that
 // is set or exists.  NotFound naming all three.

@@ -101,6 +101,24 @@ TEST(TrustStore, LoadsIntermediateAuthoritiesOfTheDirectory) {
   EXPECT_TRUE(VerifyChain(user.chain, **some, TestNow()).ok());
 }
 
+TEST(TrustDirectory, HasAnotherVersionAfterEveryChange) {
+  const TemporaryDirectory directory;
+  const TestCa ca;
+  ca.Install(directory.path());
+  const std::string list = directory.File(ca.Hash() + ".r0");
+  uint64_t before = TrustVersion(directory.path());
+  EXPECT_EQ(TrustVersion(directory.path()), before);
+
+  WriteFile(list, ca.Crl({}));
+  EXPECT_NE(TrustVersion(directory.path()), before);
+  before = TrustVersion(directory.path());
+  WriteFile(list, ca.Crl({&ca.certificate()}));  // in place
+  EXPECT_NE(TrustVersion(directory.path()), before);
+  before = TrustVersion(directory.path());
+  std::filesystem::remove(list);
+  EXPECT_NE(TrustVersion(directory.path()), before);
+}
+
 TEST(TrustDirectory, IsFoundByTheEnvironmentFirst) {
   const TemporaryDirectory home;
   setenv("X509_CERT_DIR", "/some/where", 1);
