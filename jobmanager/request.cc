@@ -21,7 +21,7 @@ bool IsRequestId(const std::string& text) {
 }
 
 absl::Status RslStatus(const rsl::Error& error) {
-  return Refuse(absl::StatusCode::kInvalidArgument, error.gram_code, error.ToString(), error.remedy);
+  return Refuse(absl::StatusCode::kInvalidArgument, error.gram_code, error.Reason(), error.remedy);
 }
 
 }  // namespace

@@ -8,16 +8,15 @@
 
 namespace sekisho::rsl {
 
+std::string Error::Reason() const {
+  const bool is_named = attribute.empty() || message.starts_with(attribute);
+  return fmt::format("{}:{}: {}{}{}", where.line, where.column, is_named ? "" : attribute,
+                     is_named ? "" : ": ", message);
+}
+
 std::string Error::ToString() const {
-  std::string text = fmt::format("{}:{}: ", where.line, where.column);
-  if (!attribute.empty() && !message.starts_with(attribute)) {
-    text += attribute + ": ";
-  }
-  text += message;
-  if (!remedy.empty()) {
-    text += "; " + remedy;
-  }
-  return text + fmt::format(" (GRAM error {}, {})", gram_code, GramErrorName(gram_code));
+  return fmt::format("{}{}{} (GRAM error {}, {})", Reason(), remedy.empty() ? "" : "; ", remedy,
+                     gram_code, GramErrorName(gram_code));
 }
 
 absl::Status ToStatus(const Error& error) { return absl::InvalidArgumentError(error.ToString()); }

@@ -25,7 +25,9 @@ struct Error {
   std::string message;  // what was expected, what was seen
   std::string remedy;   // what to do, may be empty
 
-  // "3:14: count: expected a whole number, saw "many" (GRAM error 14, INVALID_COUNT)"
+  // "3:14: count: expected a whole number, saw "many"": for those who show number and remedy apart.
+  std::string Reason() const;
+  // Reason, remedy and number in one line.
   std::string ToString() const;
 };
 
