@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint32_t kAckEvery = 16;  // eliciting packets
 constexpr std::uint64_t kGrantChunk = 16 * 1024;
+constexpr std::uint64_t kWantMax = 16 * 1024 * 1024;  // whatever a peer says
 
 }  // namespace
 
@@ -140,7 +141,7 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
         peer.grant_limit = std::max(peer.grant_limit, frame.value);
         break;
       case FrameKind::kWant:
-        peer.want = frame.value;
+        peer.want = std::min(frame.value, kWantMax);
         if (!peer.in_grants && peer.want > 0) {
           peer.in_grants = true;
           grants_.PushBack(peers_, IdOf(peer));
