@@ -9,6 +9,7 @@
 namespace sekisho {
 
 void InitLog(const std::string& name) {
+  setenv("GRPC_VERBOSITY", "NONE", 0);  // it logs what any stranger sends; our own lines say what matters
   auto logger = spdlog::stderr_logger_mt(name);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %n %v");
   const char* level = std::getenv("SEKISHO_LOG");

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// The programs themselves, over TLS, with real processes: starting and restarting jobmanagers, refusals as
+// a stranger meets them, and a flood of connections that never finish.  No queue server is needed: a
+// jobmanager lists its jobs without one.
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <sstream>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/identity/dn.h"
+#include "common/identity/proxy.h"
+#include "common/refusal.h"
+#include "common/rpc_status.h"
+#include "common/tls/client_tls.h"
+#include "tests/support/test_ca.h"
+
+namespace sekisho::gatekeeper {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// True as soon as `condition` holds; looks again every few milliseconds.
+bool Eventually(const std::function<bool()>& condition, seconds limit = seconds(15)) {
+  const auto end = Clock::now() + limit;
+  while (!condition()) {
+    if (Clock::now() > end) {
+      return false;
+    }
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  return true;
+}
+
+class GatekeeperProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::permissions(directory_.path(), fs::perms(0755));
+    account_ = geteuid() == 0 ? "nobody" : getpwuid(geteuid())->pw_name;
+    fs::create_directory(File("certificates"));
+    ca_.Install(File("certificates"));
+    alice_ = ca_.IssueUser("/C=JP/O=Test/CN=Alice");
+    test::WriteFile(File("hostcert.pem"), host_.ChainPem());
+    test::WriteFile(File("hostkey.pem"), host_.KeyPem(), 0600);
+    const auto service = ca_.IssueUser("/C=JP/O=Test/CN=jobmanager/gate");
+    test::WriteFile(File("jmcert.pem"), service.ChainPem());
+    test::WriteFile(File("jmkey.pem"), service.KeyPem(), 0600);
+    test::WriteFile(File("grid-mapfile"), "\"/C=JP/O=Test/CN=Alice\" " + account_ + "\n");
+    test::WriteFile(File("jobmanager.json"),
+                    fmt::format(R"({{"site": "siteA", "qserver": "127.0.0.1:1", "ca_directory": "{}"}})",
+                                File("certificates")));
+    test::WriteFile(
+        File("gatekeeper.json"),
+        fmt::format(R"({{"site": "siteA", "listen": "127.0.0.1:0", "host_certificate": "{0}/hostcert.pem",
+          "host_key": "{0}/hostkey.pem", "ca_directory": "{0}/certificates",
+          "grid_mapfile": "{0}/grid-mapfile", "audit_log": "{0}/audit.log",
+          "jobmanager": {{"config": "{0}/jobmanager.json", "run_directory": "{0}/run",
+            "state_directory": "{0}/state", "service_certificate": "{0}/jmcert.pem",
+            "service_key": "{0}/jmkey.pem"}}}})",
+                    directory_.path()));
+    Start();
+  }
+
+  void TearDown() override {
+    if (pid_ > 0) {
+      kill(pid_, SIGTERM);
+      waitpid(pid_, nullptr, 0);
+    }
+    EXPECT_TRUE(Eventually([this] { return JobManagers().empty(); }));
+    if (HasFailure()) {
+      std::fprintf(stderr, "%s", ReadFile(File("log")).c_str());
+    }
+  }
+
+  void Start() {
+    test::WriteFile(File("log"), "");
+    const std::string program = std::string(std::getenv("SEKISHO_BIN")) + "/sekisho-gatekeeper";
+    const std::string config = File("gatekeeper.json");
+    const std::string log = File("log");
+    pid_ = fork();
+    if (pid_ == 0) {
+      const int fd = open(log.c_str(), O_WRONLY | O_APPEND);
+      dup2(fd, 2);
+      execl(program.c_str(), program.c_str(), "--config", config.c_str(), nullptr);
+      _exit(127);
+    }
+    ASSERT_TRUE(Eventually([this] { return ReadFile(File("log")).find(" port=") != std::string::npos; }))
+        << ReadFile(File("log"));
+    const std::string text = ReadFile(File("log"));
+    port_ = std::atoi(text.c_str() + text.find(" port=") + 6);
+  }
+
+  std::string File(const std::string& name) const { return directory_.File(name); }
+
+  std::shared_ptr<grpc::Channel> Dial(const identity::Credential& credential) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    const tls::ClientTls client = tls::MakeClientTls(
+        credential, File("certificates"), {.host = "", .subject = identity::SubjectText(*host_.chain.front())});
+    return grpc::CreateCustomChannel(fmt::format("127.0.0.1:{}", port_), client.credentials, arguments);
+  }
+
+  // The jobs of whoever calls: an empty list, or why not.
+  static absl::Status List(const std::shared_ptr<grpc::Channel>& channel, const std::string& service = "") {
+    grpc::GenericStub stub(channel);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + seconds(20));
+    if (!service.empty()) {
+      context.AddMetadata("sekisho-service", service);
+    }
+    grpc::Slice nothing;
+    const grpc::ByteBuffer request(&nothing, 1);
+    grpc::ByteBuffer reply;
+    std::promise<grpc::Status> done;
+    stub.UnaryCall(&context, "/sekisho.proto.JobService/List", {}, &request, &reply,
+                   [&done](grpc::Status status) { done.set_value(std::move(status)); });
+    return FromGrpc(done.get_future().get());
+  }
+
+  // Processes that serve this test's run directory.
+  std::vector<pid_t> JobManagers() const {
+    std::vector<pid_t> found;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const pid_t pid = std::atoi(entry.path().filename().c_str());
+      if (pid > 0 && ReadFile(entry.path() / "cmdline").find(File("run")) != std::string::npos) {
+        found.push_back(pid);
+      }
+    }
+    return found;
+  }
+
+  test::TemporaryDirectory directory_;
+  test::TestCa ca_;
+  identity::Credential host_ = ca_.IssueHost("gate.example.org");
+  identity::Credential alice_;
+  std::string account_;
+  pid_t pid_ = -1;
+  int port_ = 0;
+};
+
+TEST_F(GatekeeperProgram, StartsTheAccountsJobManagerOnceForManyFirstCalls) {
+  std::vector<std::future<absl::Status>> calls;
+  for (int i = 0; i < 20; ++i) {
+    calls.push_back(std::async(std::launch::async, [this] { return List(Dial(alice_)); }));
+  }
+  for (auto& call : calls) {
+    EXPECT_TRUE(call.get().ok());
+  }
+
+  const auto pids = JobManagers();
+  ASSERT_EQ(pids.size(), 1u);
+  struct stat status {};
+  for (const std::string& path : {fmt::format("{}/{}", File("run"), account_), fmt::format("{}/{}", File("state"), account_)}) {
+    ASSERT_EQ(stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0700u);
+    EXPECT_EQ(status.st_uid, getpwnam(account_.c_str())->pw_uid);
+  }
+  // It runs as the account, holds no secret where others can see it, and cannot be looked into.
+  EXPECT_THAT(ReadFile(fmt::format("/proc/{}/status", pids[0])),
+              HasSubstr(fmt::format("Uid:\t{}\t", getpwnam(account_.c_str())->pw_uid)));
+  EXPECT_EQ(getsid(pids[0]), pids[0]);
+  ASSERT_EQ(stat(fmt::format("/proc/{}/environ", pids[0]).c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 0u);  // undumpable
+}
+
+TEST_F(GatekeeperProgram, StartsAKilledJobManagerAgain) {
+  const auto channel = Dial(alice_);
+  ASSERT_TRUE(List(channel).ok());
+  const pid_t first = JobManagers().at(0);
+
+  kill(first, SIGKILL);
+
+  ASSERT_TRUE(Eventually([&] { return List(channel).ok(); }));
+  EXPECT_NE(JobManagers().at(0), first);
+}
+
+TEST_F(GatekeeperProgram, LeavesNoJobManagerBehindWhenItIsKilled) {
+  ASSERT_TRUE(List(Dial(alice_)).ok());
+
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+
+  EXPECT_TRUE(Eventually([this] { return JobManagers().empty(); }));
+  Start();
+  EXPECT_TRUE(List(Dial(alice_)).ok());
+}
+
+TEST_F(GatekeeperProgram, TellsAnUnmappedSubjectWhomToAskAndMapsItWithoutARestart) {
+  const auto bob = ca_.IssueUser("/C=JP/O=Test/CN=Bob");
+  const auto channel = Dial(bob);
+
+  const absl::Status refused = List(channel);
+
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(GramCode(refused), 7);
+  EXPECT_EQ(Message(refused), fmt::format("site siteA has no account for \"/C=JP/O=Test/CN=Bob\": not in its {}",
+                                          File("grid-mapfile")));
+  EXPECT_THAT(Remedy(refused), HasSubstr("to add the line: \"/C=JP/O=Test/CN=Bob\" ACCOUNT"));
+  EXPECT_TRUE(JobManagers().empty());
+
+  std::ofstream(File("grid-mapfile"), std::ios::app) << "\"/C=JP/O=Test/CN=Bob\" " << account_ << "\n";
+  EXPECT_TRUE(Eventually([&] { return List(channel).ok(); }));
+}
+
+TEST_F(GatekeeperProgram, RefusesLimitedProxiesUnknownServicesAndForeignAuthorities) {
+  test::ProxyShape limited;
+  limited.language = "1.3.6.1.4.1.3536.1.1.1.9";
+  limited.not_before = tls::SystemClock() - std::chrono::minutes(5);
+  limited.not_after = tls::SystemClock() + std::chrono::hours(1);
+  const absl::Status by_limited = List(Dial(test::MakeProxy(alice_, limited)));
+  EXPECT_EQ(by_limited.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(Message(by_limited), HasSubstr("does not accept limited proxies"));
+
+  const absl::Status unknown = List(Dial(alice_), "jobmanager-lsf");
+  EXPECT_EQ(GramCode(unknown), 93);
+  EXPECT_EQ(Remedy(unknown), "use one of: jobmanager, jobmanager-agent");
+
+  const test::TestCa other("/C=JP/O=Other/CN=CA");
+  const absl::Status foreign = List(Dial(other.IssueUser("/C=JP/O=Test/CN=Alice")));
+  EXPECT_EQ(foreign.code(), absl::StatusCode::kUnauthenticated);
+
+  EXPECT_TRUE(JobManagers().empty());
+  EXPECT_TRUE(Eventually([this] {
+    const std::string audit = ReadFile(File("audit.log"));
+    return std::count(audit.begin(), audit.end(), '\n') == 3;
+  }));
+  EXPECT_THAT(ReadFile(File("audit.log")),
+              HasSubstr("subject=\"/C=JP/O=Test/CN=Alice\" account=\"\" service=\"jobmanager-lsf\" "
+                        "method=\"/sekisho.proto.JobService/List\" status=NOT_FOUND"));
+}
+
+TEST_F(GatekeeperProgram, ServesAGoodClientWhileTwentyThousandConnectionsHang) {
+  rlimit limit{32768, 32768};
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  const int count = static_cast<int>(std::min<rlim_t>(20'000, limit.rlim_cur - 500));
+  ASSERT_TRUE(List(Dial(alice_)).ok());
+
+  // A third says nothing, a third begins a TLS handshake and stops, a third speaks something else.
+  constexpr std::array<std::string_view, 3> kFirstWords = {
+      "", std::string_view("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11), "GET / HTTP/1.1\r\n\r\n"};
+  std::vector<int> sockets;
+  double slowest_ms = 0;
+  for (int i = 0; i < count; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_GE(fd, 0);
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    from.sin_addr.s_addr = htonl(0x7f000001U + static_cast<uint32_t>(i % 20));
+    ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&from), sizeof(from)), 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(static_cast<uint16_t>(port_));
+    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0) << i;
+    const std::string_view words = kFirstWords[static_cast<size_t>(i) % kFirstWords.size()];
+    send(fd, words.data(), words.size(), MSG_NOSIGNAL);
+    sockets.push_back(fd);
+    if (i % 2000 == 1999) {
+      const auto begun = Clock::now();
+      EXPECT_TRUE(List(Dial(alice_)).ok());
+      slowest_ms = std::max(slowest_ms, std::chrono::duration<double, std::milli>(Clock::now() - begun).count());
+    }
+  }
+
+  const auto descriptors = std::distance(fs::directory_iterator(fmt::format("/proc/{}/fd", pid_)), {});
+  const std::string status = ReadFile(fmt::format("/proc/{}/status", pid_));
+  const long resident_kib = std::atol(status.c_str() + status.find("VmRSS:") + 6);
+  std::printf("%d hanging connections: good client at most %.0f ms, %ld descriptors, %ld MiB resident\n", count,
+              slowest_ms, static_cast<long>(descriptors), resident_kib / 1024);
+  EXPECT_LT(slowest_ms, 1000);
+  EXPECT_LT(descriptors, 2 * 1024 + 200);
+  EXPECT_LT(resident_kib, 256 * 1024);
+  for (const int fd : sockets) {
+    close(fd);
+  }
+}
+
+}  // namespace
+}  // namespace sekisho::gatekeeper
