@@ -41,7 +41,9 @@ std::optional<Source> Read(const std::string& source, RslStreams streams) {
   if (source == "-") {
     return Source{ReadUpToLimit(streams.in), ""};
   }
-  if (std::string_view("&+|").find(source.empty() ? ' ' : source[0]) != std::string_view::npos) {
+  const size_t start = source.find_first_not_of(" \t\r\n");
+  if (start != std::string::npos &&
+      std::string_view("&+|(").find(source[start]) != std::string_view::npos) {
     return Source{source, ""};
   }
   errno = 0;
@@ -140,7 +142,7 @@ void AddRslVerb(CLI::App& app, int& exit_code) {
     bool is_one_line = false;
   };
   const auto options = std::make_shared<Options>();  // lives as long as the callbacks
-  constexpr const char* kSource = "File, - for standard input, or RSL that begins with &, + or |";
+  constexpr const char* kSource = "File, - for standard input, or the RSL itself: &(...)";
 
   CLI::App* rsl = app.add_subcommand("rsl", "Check or format a job's RSL (needs no credential)");
   rsl->require_subcommand(1);

@@ -14,7 +14,7 @@ namespace sekisho::client {
 void AddRslVerb(CLI::App& app, int& exit_code);
 
 // What the verb does, with its streams given.  `source` is a file, "-" for `in`, or the text itself
-// if it begins with &, + or |.  Returns the exit code: 0, or 64 with the reason on `err`.
+// if it begins with &, +, | or (.  Returns the exit code: 0, or 64 with the reason on `err`.
 struct RslStreams {
   std::istream& in;
   std::ostream& out;

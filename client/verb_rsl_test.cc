@@ -79,6 +79,8 @@ TEST(RslCheck, PutsTheFileBeforeThePlace) {
 
 TEST(RslCheck, TakesTheTextItself) {
   EXPECT_EQ(Check("&(executable=x)").code, 0);
+  EXPECT_EQ(Check("\n (* a comment *) &(executable=x)").code, 0);
+  EXPECT_THAT(Check("(executable=x)").err, testing::StartsWith("1:1: expected \"&\""));
   EXPECT_EQ(Check("+(&(executable=x)(resourceManagerContact=a))(&(executable=x)"
                   "(resourceManagerContact=b))")
                 .out,

@@ -10,6 +10,7 @@
 
 #include "rsl/gram_errors.h"
 #include "rsl/lexer.h"
+#include "rsl/parser.h"
 #include "rsl/printer.h"
 
 namespace sekisho::rsl {
@@ -179,7 +180,13 @@ bool Evaluator::ReplaceVariable(Value& value) {
 }  // namespace
 
 Result<Spec> Evaluate(const Spec& spec, const Variables& variables) {
-  return Evaluator(variables).Run(spec);
+  RSL_TRY(Spec evaluated, Evaluator(variables).Run(spec));
+  if (const size_t size = Print(evaluated).size(); size > kTextSizeMax) {
+    return Error{
+        gram::RSL_EVALUATION_FAILED, "", spec.where,
+        fmt::format("expected at most {} bytes once evaluated, saw {}", kTextSizeMax, size), ""};
+  }
+  return evaluated;
 }
 
 std::span<const std::string_view> SiteVariableNames() { return kSiteVariables; }

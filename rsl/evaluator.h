@@ -19,7 +19,8 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 inline constexpr size_t kEvaluatedSizeMax = 1 << 20;
 
 // The tree with every variable and concatenation replaced by a literal.  `variables` are the
-// outermost scope.  An undefined variable is error 39 and names it.
+// outermost scope.  An undefined variable is error 39 and names it.  Print() of the result is a text
+// that Parse() takes.
 Result<Spec> Evaluate(const Spec& spec, const Variables& variables);
 
 // What a site defines for a job, by name (HOME, LOGNAME, GLOBUS_ID, ...).

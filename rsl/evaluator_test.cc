@@ -79,6 +79,15 @@ TEST(RslEvaluator, EndsASubstitutionThatDoublesItself) {
   EXPECT_THAT(Evaluated(text + ")(a=$(A39))"), testing::HasSubstr("at most 1048576 bytes"));
 }
 
+TEST(RslEvaluator, YieldsNoTextThatCouldNotBeParsedAgain) {
+  const std::string half(600'000, 'x');
+  EXPECT_TRUE(Parse(Evaluated("&(a=" + half + ")(b=$(Y))", {{"Y", "short"}})).ok());
+  EXPECT_THAT(Evaluated("&(a=" + half + ")(b=$(Y))", {{"Y", half}}),
+              testing::StartsWith("1:1: expected at most 1048576 bytes once evaluated"));
+  EXPECT_THAT(Evaluated("&(a='" + std::string(600'000, '"') + "')"),
+              testing::HasSubstr("once evaluated"));
+}
+
 TEST(RslEvaluator, LetsAClientCheckWithoutTheSitesValues) {
   EXPECT_EQ(Evaluated("&(a=$(HOME)/x)", UnknownSiteVariables()), "&(a=\"$(HOME)/x\")");
   EXPECT_EQ(UnknownSiteVariables().size(), SiteVariableNames().size());

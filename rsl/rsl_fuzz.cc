@@ -33,6 +33,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   CheckRoundTrip(*spec);
+  if (const rsl::Result<rsl::Spec> evaluated = rsl::Evaluate(*spec, variables); evaluated.ok()) {
+    CheckRoundTrip(*evaluated);
+  }
   (void)rsl::ParseAndDescribe(text, variables, rsl::Use::kStdioUpdate);
 
   // A part that stands alone means what it meant among the others.

@@ -277,6 +277,7 @@ void Endpoint::ForgetFlight(Peer& peer) {
   peer.mtu_in_flight = false;
   granted_beyond_ -= Beyond(peer);
   peer.granted = peer.received;
+  peer.bulk = false;
   if (peer.in_grants) grants_.Remove(peers_, IdOf(peer));
   peer.in_grants = false;
   peer.want = 0;

@@ -115,7 +115,7 @@ class Endpoint {
   void NoteArrival(Peer& peer, std::uint64_t number, bool eliciting, bool ce);
   void AllotGrants();
   std::uint64_t Beyond(const Peer& peer) const;
-  void SetGrant(Peer& peer, std::uint64_t limit);
+  std::uint64_t Allowance(Peer& peer);
   void NoteReceived(Peer& peer, std::uint64_t fresh);
 
   // loss.cc
@@ -176,7 +176,9 @@ class Endpoint {
   List<Peer, &Peer::grant_next, &Peer::grant_previous> grants_;
   ReadyList ready_;
   std::uint64_t granted_beyond_ = 0;  // sum of Beyond over all peers
-  std::uint32_t burst_ = 0;           // datagrams in a row to the first of work_
+  Nanos epoch_ = -1;                  // senders are counted per epoch
+  std::uint32_t senders_now_ = 0, senders_before_ = 0;
+  std::uint32_t burst_ = 0;  // datagrams in a row to the first of work_
   std::array<Reply, 32> replies_;
   std::uint32_t reply_first_ = 0, reply_count_ = 0;
 };

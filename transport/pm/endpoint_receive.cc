@@ -9,6 +9,9 @@ namespace {
 
 constexpr std::uint32_t kAckEvery = 16;  // eliciting packets
 constexpr std::uint64_t kGrantChunk = 16 * 1024;
+constexpr std::uint64_t kLeastAllowance = 3 * 1024;
+constexpr Nanos kActiveEpoch = 10 * kMillisecond;
+constexpr std::uint64_t kWantMax = 16 * 1024 * 1024;  // whatever a peer says
 
 }  // namespace
 
@@ -140,7 +143,7 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
         peer.grant_limit = std::max(peer.grant_limit, frame.value);
         break;
       case FrameKind::kWant:
-        peer.want = frame.value;
+        peer.want = std::min(frame.value, kWantMax);
         if (!peer.in_grants && peer.want > 0) {
           peer.in_grants = true;
           grants_.PushBack(peers_, IdOf(peer));
@@ -196,24 +199,36 @@ void Endpoint::NoteArrival(Peer& peer, std::uint64_t number, bool eliciting, boo
 }
 
 std::uint64_t Endpoint::Beyond(const Peer& peer) const {
-  const std::uint64_t free = peer.received + kFreeAllowance;
-  return peer.granted > free ? peer.granted - free : 0;
+  return peer.bulk && peer.granted > peer.received ? peer.granted - peer.received : 0;
 }
 
-void Endpoint::SetGrant(Peer& peer, std::uint64_t limit) {
-  granted_beyond_ -= Beyond(peer);
-  peer.granted = std::max(peer.granted, limit);
-  granted_beyond_ += Beyond(peer);
+// What everyone may be ahead without asking: less when many have sent of late.
+std::uint64_t Endpoint::Allowance(Peer& peer) {
+  const Nanos epoch = now_ / kActiveEpoch;
+  if (epoch != epoch_) {
+    senders_before_ = epoch == epoch_ + 1 ? senders_now_ : 0;
+    senders_now_ = 0;
+    epoch_ = epoch;
+  }
+  if (peer.active_epoch != epoch) {
+    peer.active_epoch = epoch;
+    ++senders_now_;
+  }
+  const std::uint64_t senders = std::max<std::uint32_t>({1, senders_now_, senders_before_});
+  return std::clamp<std::uint64_t>(2 * config_.incast_budget / senders, kLeastAllowance,
+                                   kFreeAllowance);
 }
 
 void Endpoint::NoteReceived(Peer& peer, std::uint64_t fresh) {
+  const std::uint64_t allowance = Allowance(peer);
   granted_beyond_ -= Beyond(peer);
   peer.received += fresh;
-  granted_beyond_ += Beyond(peer);
-  if (peer.granted < peer.received + kFreeAllowance / 2) {
-    SetGrant(peer, peer.received + kFreeAllowance);
+  if (peer.granted <= peer.received + allowance) peer.bulk = false;
+  if (peer.granted < peer.received + allowance / 2) {
+    peer.granted = peer.received + allowance;
     peer.grant_due = true;
   }
+  granted_beyond_ += Beyond(peer);
   if (!grants_.empty()) AllotGrants();
 }
 
@@ -224,8 +239,10 @@ void Endpoint::AllotGrants() {
     const std::uint64_t budget = std::max<std::uint64_t>(config_.incast_budget, peer.want);
     if (granted_beyond_ >= budget) return;
     const std::uint64_t chunk = std::min({kGrantChunk, peer.want, budget - granted_beyond_});
-    const std::uint64_t from = std::max(peer.granted, peer.received + kFreeAllowance);
-    SetGrant(peer, from + chunk);
+    granted_beyond_ -= Beyond(peer);
+    peer.bulk = true;
+    peer.granted = std::max(peer.granted, peer.received) + chunk;
+    granted_beyond_ += Beyond(peer);
     peer.want -= chunk;
     peer.grant_due = true;
     grants_.Remove(peers_, IdOf(peer));

@@ -103,7 +103,11 @@ bool Cluster::Run(Nanos limit, const std::function<bool()>& done) {
   const Nanos end = network_.now() + limit;
   Event event;
   while (!done()) {
-    if (network_.NextTime() > end || !network_.Next(event)) return done();
+    if (network_.NextTime() > end) {
+      network_.AdvanceTo(end);
+      return done();
+    }
+    (void)network_.Next(event);
     Node& node = nodes_[event.node];
     if (event.kind == Event::Kind::kTimer) {
       if (event.tag != node.timer) continue;

@@ -27,8 +27,7 @@ class Cluster {
   // Called for every datagram that leaves; false drops it.
   std::function<bool(std::uint32_t from, std::uint32_t to, Bytes datagram)> on_datagram;
 
-  // Until `done` says so, nothing happens any more, or `limit` of virtual time passed.  Whether
-  // done.
+  // Until `done` says so or `limit` of virtual time passed.  Whether done.
   bool Run(
       Nanos limit, const std::function<bool()>& done = [] { return false; });
   // Makes calls of the application leave as datagrams.

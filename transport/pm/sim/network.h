@@ -96,6 +96,7 @@ class Network {
   bool Next(Event& event);
   Nanos NextTime() const { return events_.empty() ? kNever : events_.top().time; }
   Nanos now() const { return now_; }
+  void AdvanceTo(Nanos time) { now_ = time > now_ ? time : now_; }
   std::uint64_t dropped() const { return dropped_; }
 
  private:

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much gets through: streams of messages in virtual time over links with a rate, losses and
+// neighbours.
+#include <algorithm>
+#include <iostream>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/pm/sim/cluster.h"
+
+namespace sekisho::pm::sim {
+namespace {
+
+constexpr std::uint64_t kRate = 100'000'000;  // bytes per second
+
+// Node 0 keeps its ring to node 1 full; bytes per second that arrive between `from` and `to`.
+double Goodput(Cluster& cluster, std::size_t senders, Nanos warm, Nanos measured,
+               std::vector<std::uint64_t>* each = nullptr) {
+  const std::vector<std::uint8_t> text(8192, 'x');
+  std::vector<std::uint64_t> bytes(senders + 1);
+  bool counting = false;
+  cluster.on_turn = [&](std::uint32_t node) {
+    Message message;
+    while (cluster[node].Receive(message)) {
+      if (counting) bytes[message.source] += message.bytes.size();
+      (void)cluster[node].Release(message.source, message.channel, cluster.now());
+    }
+    if (node > 0) {
+      while (!cluster[node].Send(0, 0, text, cluster.now())) {
+      }
+    }
+  };
+  for (std::uint32_t node = 1; node <= senders; ++node) {
+    cluster.on_turn(node);
+    cluster.Pump(node);
+  }
+  cluster.Run(warm);
+  counting = true;
+  cluster.Run(measured);
+  std::uint64_t sum = 0;
+  for (const std::uint64_t one : bytes) sum += one;
+  if (each != nullptr) *each = std::vector(bytes.begin() + 1, bytes.end());
+  return static_cast<double>(sum) * kSecond / static_cast<double>(measured);
+}
+
+Cluster OneLink(double loss, Nanos delay, std::size_t queue) {
+  Cluster cluster(2, [](Config& config) {
+    config.channels = 1;
+    config.send_ring = config.receive_ring = 4 << 20;
+  });
+  for (Link& link : cluster.network().links())
+    link.delay = delay, link.jitter = 2 * kMicrosecond, link.loss = loss;
+  cluster.network().link(1, 0).rate = kRate;
+  cluster.network().link(1, 0).queue = queue;
+  return cluster;
+}
+
+TEST(Flow, AnEmptyLinkIsFilled) {
+  for (const Nanos delay : {25 * kMicrosecond, 500 * kMicrosecond, 5 * kMillisecond}) {
+    Cluster cluster = OneLink(0, delay, 256 * 1024);
+    const double goodput = Goodput(cluster, 1, 300 * kMillisecond, 200 * kMillisecond);
+    std::cout << "delay " << delay / kMicrosecond << " us: " << goodput / 1e6
+              << " MB/s, retransmitted " << cluster[1].counters().retransmitted << "\n";
+    EXPECT_GT(goodput, 0.85 * kRate);
+  }
+}
+
+TEST(Flow, RandomLossCostsLittleMoreThanWhatIsLost) {
+  const double limits[] = {0.85, 0.80, 0.75};
+  const double losses[] = {0.001, 0.01, 0.05};
+  for (std::size_t i = 0; i < 3; ++i) {
+    Cluster cluster = OneLink(losses[i], 100 * kMicrosecond, 256 * 1024);
+    const double goodput = Goodput(cluster, 1, 100 * kMillisecond, 200 * kMillisecond);
+    std::cout << "loss " << losses[i] << ": " << goodput / 1e6 << " MB/s, time-outs "
+              << cluster[1].counters().timeouts << "\n";
+    EXPECT_GT(goodput, limits[i] * kRate);
+  }
+}
+
+TEST(Flow, AShallowQueueIsNotFloodedForEver) {
+  Cluster cluster = OneLink(0, 100 * kMicrosecond, 16 * 1024);
+  const double goodput = Goodput(cluster, 1, 100 * kMillisecond, 200 * kMillisecond);
+  const Counters& counters = cluster[1].counters();
+  std::cout << goodput / 1e6 << " MB/s, lost " << counters.lost_by_gap << " of "
+            << counters.datagrams_out << "\n";
+
+  EXPECT_GT(goodput, 0.75 * kRate);
+  EXPECT_LT(counters.lost_by_gap, counters.datagrams_out / 10);
+}
+
+TEST(Flow, SendersToOneNodeShareItsPort) {
+  constexpr std::size_t kSenders = 8;
+  Cluster cluster(kSenders + 1, [](Config& config) { config.channels = 1; });
+  cluster.network().port(0) = {kRate, 128 * 1024, 0};
+  std::vector<std::uint64_t> each;
+  const double goodput = Goodput(cluster, kSenders, 200 * kMillisecond, 400 * kMillisecond, &each);
+  double sum = 0, squares = 0;
+  for (const std::uint64_t one : each) {
+    sum += static_cast<double>(one);
+    squares += static_cast<double>(one) * static_cast<double>(one);
+  }
+  const double jain = sum * sum / (squares * kSenders);
+  std::cout << goodput / 1e6 << " MB/s, Jain " << jain << "\n";
+
+  EXPECT_GT(goodput, 0.85 * kRate);
+  EXPECT_GT(jain, 0.9);
+}
+
+// The paper's collapse: blocks of 32 KiB from all at once through a queue of 64 KiB.
+TEST(Flow, IncastDoesNotCollapse) {
+  constexpr std::uint32_t kSenders = 16;
+  constexpr std::size_t kBlock = 32 * 1024;
+  Cluster cluster(kSenders + 1, [](Config& config) {
+    config.channels = 1;
+    config.incast_budget = 32 * 1024;
+  });
+  cluster.network().port(0) = {60'000'000, 64 * 1024, 0};
+  std::vector<Nanos> rounds;
+  const std::vector<std::uint8_t> text(kBlock, 'x');
+  for (int round = 0; round < 60; ++round) {
+    const Nanos start = cluster.network().now();
+    const std::uint64_t before = cluster.delivered(0);
+    for (std::uint32_t node = 1; node <= kSenders; ++node) {
+      ASSERT_FALSE(cluster[node].Send(0, 0, text, cluster.now()));
+      cluster.Pump(node);
+    }
+    ASSERT_TRUE(
+        cluster.Run(10 * kSecond, [&] { return cluster.delivered(0) == before + kSenders; }));
+    rounds.push_back(cluster.network().now() - start);
+  }
+  std::sort(rounds.begin() + 1, rounds.end());
+  const Nanos ideal = static_cast<Nanos>(kSenders * kBlock * kSecond / 60'000'000);
+  const Nanos median = rounds[30], worst = rounds.back();
+  std::uint64_t timeouts = 0;
+  for (std::uint32_t node = 1; node <= kSenders; ++node)
+    timeouts += cluster[node].counters().timeouts;
+  std::cout << "ideal " << ideal / 1000 << " us, first " << rounds[0] / 1000 << ", median "
+            << median / 1000 << ", worst " << worst / 1000 << ", dropped "
+            << cluster.network().dropped() << ", time-outs " << timeouts << "\n";
+
+  EXPECT_LT(median, 2 * ideal);
+  EXPECT_LT(worst, 3 * median);
+}
+
+}  // namespace
+}  // namespace sekisho::pm::sim

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rings, runs above gaps, packet number windows: at small and at very large counters.
+#include "transport/pm/stream.h"
+
+#include <array>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/pm/receive_window.h"
+#include "transport/pm/sim/network.h"
+
+namespace sekisho::pm {
+namespace {
+
+// Offsets near the ends of 32 and of 62 bits.
+const std::uint64_t kStarts[] = {0, (1ull << 32) - 4096, (1ull << 62) - (1 << 20)};
+
+TEST(Stream, BytesArriveWhateverTheirOrder) {
+  for (const std::uint64_t start : kStarts) {
+    sim::Random random(start + 3);
+    std::vector<std::uint8_t> ring(4096);
+    std::vector<Interval> items(200);
+    Pool<Interval> intervals;
+    intervals.Init(items);
+    ReceiveStream in;
+    in.consumed = in.contiguous = start;
+    std::vector<std::uint8_t> text(4096);
+    for (std::uint8_t& byte : text) byte = static_cast<std::uint8_t>(random.Next());
+
+    std::uint64_t sum = 0, fresh;
+    while (in.contiguous < start + text.size()) {
+      const auto low = static_cast<std::size_t>(random.In(0, 4095));
+      const auto length = static_cast<std::size_t>(
+          random.In(1, static_cast<std::int64_t>(std::min<std::size_t>(200, 4096 - low))));
+      ASSERT_EQ(in.Store(ring, intervals, start + low, Bytes(text).subspan(low, length), fresh),
+                Stored::kYes);
+      sum += fresh;
+    }
+
+    EXPECT_EQ(sum, text.size());
+    const Pieces all = RingRead(ring, start, text.size());
+    std::vector<std::uint8_t> got(all.first.begin(), all.first.end());
+    got.insert(got.end(), all.second.begin(), all.second.end());
+    EXPECT_EQ(got, text);
+    EXPECT_EQ(intervals.free_count(), intervals.size());
+  }
+}
+
+TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
+  for (const std::uint64_t start : kStarts) {
+    sim::Random random(start + 4);
+    std::vector<std::uint8_t> out_ring(4096), in_ring(4096);
+    std::vector<Interval> items(4);
+    Pool<Interval> intervals;
+    intervals.Init(items);
+    SendStream out;
+    out.written = out.cut = out.acked = start;
+    out.message_limit = UINT64_MAX;
+    ReceiveStream in;
+    in.consumed = in.contiguous = start;
+
+    for (int i = 0; i < 300; ++i) {
+      std::vector<std::uint8_t> message(static_cast<std::size_t>(random.In(0, 4096 - 8)));
+      for (std::uint8_t& byte : message) byte = static_cast<std::uint8_t>(random.Next());
+      ASSERT_TRUE(out.Begin(out_ring, static_cast<std::uint32_t>(message.size()), 0));
+      ASSERT_EQ(out.Append(out_ring, message), message.size());
+      const Pieces wire = RingRead(out_ring, out.acked, out.written - out.acked);
+      std::uint64_t fresh;
+      in.Store(in_ring, intervals, out.acked, wire.first, fresh);
+      in.Store(in_ring, intervals, out.acked + wire.first.size(), wire.second, fresh);
+      out.acked = out.cut = out.written;
+
+      ASSERT_EQ(in.Peek(in_ring), ReceiveStream::Look::kMessage);
+      bool more = true;
+      const Pieces got = in.Open(in_ring, more);
+      std::vector<std::uint8_t> bytes(got.first.begin(), got.first.end());
+      bytes.insert(bytes.end(), got.second.begin(), got.second.end());
+      EXPECT_FALSE(more);
+      EXPECT_EQ(bytes, message);
+      in.Release();
+    }
+  }
+}
+
+TEST(Stream, AHeadThatLiesIsSeen) {
+  std::vector<std::uint8_t> ring(4096);
+  std::vector<Interval> items(4);
+  Pool<Interval> intervals;
+  intervals.Init(items);
+  std::uint64_t fresh;
+  for (const std::array<std::uint8_t, 8>& head :
+       {std::array<std::uint8_t, 8>{1, 0, 0, 0, 1}, {1, 0, 0, 0x40}, {0xff, 0xff, 0xff, 0xff}}) {
+    ReceiveStream in;
+    in.Store(ring, intervals, 0, head, fresh);
+    EXPECT_EQ(in.Peek(ring), ReceiveStream::Look::kBroken);
+  }
+}
+
+TEST(Stream, FullIntervalPoolRefusesInsteadOfForgetting) {
+  std::vector<std::uint8_t> ring(4096);
+  std::vector<Interval> items(4);
+  Pool<Interval> intervals;
+  intervals.Init(items);
+  ReceiveStream in;
+  std::uint64_t fresh;
+  const std::array<std::uint8_t, 1> byte = {1};
+
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(in.Store(ring, intervals, 10 + 2 * i, byte, fresh), Stored::kYes);
+  }
+  EXPECT_EQ(in.Store(ring, intervals, 100, byte, fresh), Stored::kNoInterval);
+  EXPECT_EQ(in.Store(ring, intervals, 11, byte, fresh), Stored::kYes) << "joins two runs";
+}
+
+TEST(ReceiveWindow, AgreesWithASet) {
+  for (const std::uint64_t start :
+       {std::uint64_t{1}, (std::uint64_t{1} << 32) - 1000, kNumberMax - 9000}) {
+    sim::Random random(start);
+    ReceiveWindow window;
+    std::vector<bool> seen(9000);
+    if (start > 1) window.Mark(start - 1);
+    std::uint64_t largest = start - 1;
+    for (int i = 0; i < 5000; ++i) {
+      const std::uint64_t number =
+          std::min(start + 8999,
+                   largest + 1 + static_cast<std::uint64_t>(random.In(0, 3)) -
+                       (random.Chance(0.3) ? std::min<std::uint64_t>(largest - start + 1, 40) : 0));
+      if (number < start) continue;
+      const bool duplicate = seen[number - start];
+      ASSERT_EQ(window.Check(number),
+                duplicate ? ReceiveWindow::Verdict::kDuplicate : ReceiveWindow::Verdict::kNew);
+      if (duplicate) continue;
+      window.Mark(number);
+      seen[number - start] = true;
+      largest = std::max(largest, number);
+    }
+
+    std::array<NumberRange, kAckRangesMax> ranges;
+    const std::size_t count = window.Ranges(ranges);
+    ASSERT_GT(count, 0u);
+    std::uint64_t number = largest;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (; number > ranges[i].high; --number) EXPECT_FALSE(seen[number - start]);
+      for (; number >= ranges[i].low && number >= start; --number)
+        EXPECT_TRUE(seen[number - start]);
+    }
+  }
+}
+
+TEST(ReceiveWindow, ReportsNothingBelowTheFloor) {
+  ReceiveWindow window;
+  for (std::uint64_t number = 1; number <= 300; number += 2) window.Mark(number);
+  window.SetFloor(290);
+
+  std::array<NumberRange, kAckRangesMax> ranges;
+  const std::size_t count = window.Ranges(ranges);
+
+  EXPECT_EQ(count, 5u);  // 299, 297, 295, 293, 291
+  EXPECT_EQ(window.Check(300 + ReceiveWindow::kSize), ReceiveWindow::Verdict::kNew);
+  window.Mark(299 + ReceiveWindow::kSize);
+  EXPECT_EQ(window.Check(299), ReceiveWindow::Verdict::kTooOld);
+}
+
+}  // namespace
+}  // namespace sekisho::pm
