@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "allocator/service.h"
+
+#include "allocator/plan.h"
+#include "common/rpc_server.h"
+
+namespace sekisho::allocator {
+
+grpc::ServerUnaryReactor* Service::Decide(grpc::CallbackServerContext* context,
+                                          const proto::DecideRequest* request,
+                                          proto::DecideReply* reply) {
+  return rpc::Unary(loop_, context, [=, this] { return HandleDecide(*request, *reply); });
+}
+
+awaitable<absl::Status> Service::HandleDecide(const proto::DecideRequest& request,
+                                              proto::DecideReply& reply) {
+  reply = allocator::Decide(inventory_, policy_, request);
+  co_return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* Service::Inventory(grpc::CallbackServerContext* context,
+                                             const proto::InventoryRequest*,
+                                             proto::InventoryReply* reply) {
+  return rpc::Unary(loop_, context, [=, this] { return HandleInventory(*reply); });
+}
+
+awaitable<absl::Status> Service::HandleInventory(proto::InventoryReply& reply) {
+  for (const Resource& resource : inventory_.resources) {
+    for (const std::string& name : resource.nodes) {
+      proto::NodeInfo& node = *reply.add_node();
+      node.set_name(name);
+      node.set_resource(resource.name);
+      node.set_processors(resource.processors_per_node);
+      node.set_clock_mhz(resource.clock_mhz);
+      node.set_architecture(resource.architecture);
+      node.set_memory_mb(resource.memory_mb);
+      node.set_os(resource.os);
+    }
+  }
+  reply.set_policy(std::string(policy_.name));
+  for (const std::string& queue : inventory_.queues()) {
+    reply.add_queue(queue);
+  }
+  co_return absl::OkStatus();
+}
+
+}  // namespace sekisho::allocator

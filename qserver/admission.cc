@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/admission.h"
+
+#include <fmt/format.h>
+
+#include "common/identity/chain.h"
+#include "common/identity/dn.h"
+#include "common/identity/freshness.h"
+#include "common/job_state.h"
+#include "qserver/demand.h"
+#include "qserver/errors.h"
+#include "rsl/parser.h"
+#include "rsl/printer.h"
+
+namespace sekisho::qserver {
+namespace {
+
+identity::SignedRequest FromProto(const proto::SignedRequest& request) {
+  return {request.body(), request.signature(), {request.chain().begin(), request.chain().end()}};
+}
+
+absl::Status CheckTarget(const proto::RequestBody& body, const AdmissionRules& rules) {
+  if (!body.site().empty() && body.site() != rules.site) {
+    return errors::WrongSite(body.site(), rules.site);
+  }
+  const std::string gatekeeper = identity::NormalizeDn(body.gatekeeper_subject());
+  if (!rules.gatekeepers.empty() && rules.gatekeepers.count(gatekeeper) == 0) {
+    return errors::WrongGatekeeper(body.gatekeeper_subject());
+  }
+  if (body.site().empty() && rules.gatekeepers.empty()) {
+    return errors::BadRequest("it names no site, and this site lists no gatekeepers");
+  }
+  return absl::OkStatus();
+}
+
+// The account by the inside's own map; the outside's must be the same.
+absl::StatusOr<std::string> CheckMapping(const std::string& subject, const std::string& wanted,
+                                         const std::string& outside,
+                                         const identity::Gridmap& gridmap) {
+  const absl::StatusOr<std::string> inside = gridmap.Lookup(subject, wanted);
+  if (!inside.ok()) {
+    return errors::NotMapped(subject, Message(inside.status()));
+  }
+  if (*inside != outside) {
+    return errors::MappingsDiffer(subject, outside, *inside);
+  }
+  return *inside;
+}
+
+// jobmanager-agent-QUEUE: what follows the executor.
+std::string QueueOfService(const std::string& service) {
+  constexpr std::string_view kPrefix = "jobmanager-agent-";
+  return service.rfind(kPrefix, 0) == 0 ? service.substr(kPrefix.size()) : "";
+}
+
+rsl::Variables VariablesFor(const Verified& verified, const Account& account,
+                            const AdmissionRules& rules) {
+  const std::string contact = JobContact(verified.body.gatekeeper_subject(), verified.job_id);
+  rsl::Variables variables = {
+      {"HOME", account.home},
+      {"LOGNAME", verified.account},
+      {"GLOBUS_ID", verified.identity.subject},
+      {"GLOBUS_GATEKEEPER_HOST", HostOfSubject(verified.body.gatekeeper_subject())},
+      {"GLOBUS_GATEKEEPER_PORT", "2119"},
+      {"GLOBUS_GATEKEEPER_SUBJECT", verified.body.gatekeeper_subject()},
+      {"GLOBUS_LOCATION", "/usr"},
+      {"GLOBUS_GRAM_JOB_CONTACT", contact},
+      {"GLOBUS_GRAM_JOB_ID", verified.job_id},
+      {"GLOBUS_CACHED_STDOUT", contact + "stdout"},
+      {"GLOBUS_CACHED_STDERR", contact + "stderr"},
+      {"SCRATCH_DIRECTORY", account.home},
+  };
+  for (const auto& [name, value] : rules.host) {
+    variables[name] = value;
+  }
+  return variables;
+}
+
+absl::Status CheckDescription(const rsl::JobDescription& job, const Verified& verified,
+                              const AdmissionRules& rules) {
+  if (const std::vector<rsl::Error> unsupported = rsl::Unsupported(job); !unsupported.empty()) {
+    return errors::BadRsl(unsupported[0]);
+  }
+  if (!job.username.empty() && job.username != verified.account) {
+    return errors::WrongUserName(job.username, verified.account);
+  }
+  if (!job.project.empty() && !rules.projects.empty() && rules.projects.count(job.project) == 0) {
+    return errors::UnknownProject(job.project, fmt::format("{}", fmt::join(rules.projects, ", ")));
+  }
+  const int64_t wall_time_s = job.WallTimeMinutes().value_or(0) * 60;
+  if (rules.wall_time_max_s > 0 && wall_time_s > rules.wall_time_max_s) {
+    return errors::WallTimeTooLong(wall_time_s, rules.wall_time_max_s);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Verified> Verify(const proto::QueueRequest& request, const AdmissionRules& rules,
+                                const identity::TrustStore& trust, const identity::Gridmap& gridmap,
+                                identity::Time now) {
+  // Who signed it?
+  Verified verified;
+  ASSIGN_OR_RETURN(verified.identity,
+                   identity::VerifyRequest(FromProto(request.request()), trust, now));
+  if (!verified.body.ParseFromString(request.request().body())) {
+    return errors::BadRequest("its body is not a RequestBody");
+  }
+
+  // Is it meant for us, and may he?
+  RETURN_IF_ERROR(CheckTarget(verified.body, rules));
+  if (!rules.accept_limited && verified.body.has_submit()) {
+    RETURN_IF_ERROR(identity::RequireUnlimited(verified.identity));
+  }
+  ASSIGN_OR_RETURN(
+      verified.account,
+      CheckMapping(verified.identity.subject, verified.body.account(), request.account(), gridmap));
+  if (verified.body.request_id().empty() || verified.body.request_id().size() > 256) {
+    return errors::BadRequest("its request id is empty or longer than 256 bytes");
+  }
+  if (verified.body.has_submit()) {
+    verified.job_id = JobIdFor(rules.site, verified.identity.subject, verified.body.request_id());
+  }
+  return verified;
+}
+
+absl::Status CheckFresh(const Verified& verified, const AdmissionRules& rules, identity::Time now) {
+  const identity::Time signed_at{std::chrono::seconds(verified.body.time_ms() / 1000)};
+  if (const auto refusal = identity::CheckFreshness(signed_at, now, rules.freshness)) {
+    return identity::ToStatus(*refusal);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedRequest& request,
+                                  const AdmissionRules& rules, const FindAccount& find_account) {
+  const std::optional<Account> account = find_account(verified.account);
+  if (!account) {
+    return errors::NoSuchAccount(verified.account);
+  }
+  if (account->uid == 0) {
+    return errors::NoRoot();
+  }
+
+  // Understand it.
+  const auto parsed = rsl::Parse(verified.body.submit().rsl());
+  if (!parsed.ok()) {
+    return errors::BadRsl(parsed.error());
+  }
+  if (parsed->kind == rsl::Spec::Kind::kMultiRequest) {
+    return errors::MultiRequest();
+  }
+  const auto evaluated = rsl::Evaluate(*parsed, VariablesFor(verified, *account, rules));
+  if (!evaluated.ok()) {
+    return errors::BadRsl(evaluated.error());
+  }
+  auto job = rsl::Describe(*evaluated);
+  if (!job.ok()) {
+    return errors::BadRsl(job.error());
+  }
+  RETURN_IF_ERROR(CheckDescription(*job, verified, rules));
+  if (job->queue.empty()) {
+    job->queue = QueueOfService(verified.body.service());
+  }
+
+  Admitted admitted;
+  admitted.job_id = verified.job_id;
+  admitted.gatekeeper_subject = verified.body.gatekeeper_subject();
+  admitted.has_input = verified.body.submit().has_input();
+  admitted.is_dry_run = verified.body.submit().dry_run() || job->is_dry_run;
+  admitted.demand = MakeDemand(verified.job_id, *job, rules.wall_time_max_s);
+  proto::JobEvent::Submitted& submitted = admitted.submitted;
+  submitted.set_site(rules.site);
+  submitted.set_subject(verified.identity.subject);
+  submitted.set_account(verified.account);
+  submitted.set_request_id(verified.body.request_id());
+  submitted.set_service(verified.body.service());
+  submitted.set_rsl(rsl::Print(*evaluated));
+  submitted.set_count(int(job->count));
+  submitted.set_executable(job->executable);
+  submitted.set_queue(job->queue);
+  *submitted.mutable_request() = request;
+  return admitted;
+}
+
+}  // namespace sekisho::qserver

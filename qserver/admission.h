@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// May this request become a job, and which?  The queue server judges it by itself, whatever the DMZ
+// host that carried it says: docs/protocol/5-queue.md, "Admission".  Pure: the account database and
+// the clock are arguments.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/identity/gridmap.h"
+#include "common/identity/signed_request.h"
+#include "proto/queue.pb.h"
+#include "qserver/queue.h"
+
+namespace sekisho::qserver {
+
+struct Account {
+  std::string home;
+  unsigned uid = 0;
+};
+using FindAccount = std::function<std::optional<Account>(const std::string& name)>;
+
+struct AdmissionRules {
+  std::string site;
+  std::set<std::string>
+      gatekeepers;  // normalized subjects; empty: any, if the request names the site
+  bool accept_limited = false;
+  std::chrono::seconds freshness{300};
+  std::set<std::string> projects;  // empty: any
+  int64_t wall_time_max_s = 0;
+  std::map<std::string, std::string> host;  // GLOBUS_HOST_...: of the machine that evaluates
+};
+
+// A request whose signature, site and mapping are right.
+struct Verified {
+  proto::RequestBody body;
+  identity::Identity identity;
+  std::string account;
+  std::string job_id;  // of a Submit
+};
+
+// Everything but freshness: a repeat of what was accepted in time is answered as it was.
+absl::StatusOr<Verified> Verify(const proto::QueueRequest& request, const AdmissionRules& rules,
+                                const identity::TrustStore& trust, const identity::Gridmap& gridmap,
+                                identity::Time now);
+
+absl::Status CheckFresh(const Verified& verified, const AdmissionRules& rules, identity::Time now);
+
+// A verified Submit: its RSL evaluated and understood.
+absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedRequest& request,
+                                  const AdmissionRules& rules, const FindAccount& find_account);
+
+}  // namespace sekisho::qserver

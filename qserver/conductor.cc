@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/conductor.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "common/job_state.h"
+#include "common/log.h"
+#include "common/refusal.h"
+#include "qserver/errors.h"
+
+namespace sekisho::qserver {
+namespace {
+
+constexpr char kPriorities[] = "priorities";  // "JOB NUMBER\n"...
+
+}  // namespace
+
+int64_t Conductor::NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Conductor::Conductor(Loop& loop, EventStore& store, Spool& spool, AllocatorLink& allocator,
+                     TaskSettings settings, int64_t wall_time_max_s)
+    : loop_(loop),
+      store_(store),
+      spool_(spool),
+      allocator_(allocator),
+      queue_(std::move(settings), wall_time_max_s),
+      pass_wanted_(loop),
+      commit_wanted_(loop) {}
+
+absl::Status Conductor::Restore() {
+  RETURN_IF_ERROR(
+      store_.Replay([this](uint64_t sequence, const std::string&, const std::string& bytes) {
+        proto::JobEvent event;
+        if (!event.ParseFromString(bytes)) {
+          return absl::DataLossError(fmt::format("event {} cannot be read", sequence));
+        }
+        event.set_sequence(sequence);
+        RETURN_IF_ERROR(queue_.Replay(event));
+        journal_.Add(queue_.Find(event.job_id())->status.account(), event);
+        return absl::OkStatus();
+      }));
+  queue_.FinishReplay([this](const std::string& job_id, int task, int stream) {
+    return spool_.Size(job_id, task, stream);
+  });
+  ASSIGN_OR_RETURN(const std::string priorities, store_.Value(kPriorities));
+  std::istringstream lines(priorities);
+  std::string job_id;
+  for (int priority = 0; lines >> job_id >> priority;) {
+    if (queue_.SetPriority(job_id, priority).ok()) {
+      priorities_[job_id] = priority;
+    }
+  }
+  spdlog::info("restored jobs pending={} running={}", queue_.pending_count(),
+               queue_.running_count());
+  return absl::OkStatus();
+}
+
+void Conductor::Run() {
+  co_spawn(loop_, Schedule(), detached);
+  co_spawn(loop_, Commit(), detached);
+  RequestPass();
+}
+
+// ---- Storing, then sending
+
+void Conductor::Perform(Batch batch) {
+  if (batch.effects.is_pass_due) {
+    RequestPass();
+  }
+  if (batch.effects.events.empty() && batch.proposals.empty() && batches_.empty()) {
+    for (Effects::Outgoing& out : batch.effects.messages) {
+      Send(out.node, std::move(out.message));
+    }
+    return;
+  }
+  for (proto::JobEvent& event : batch.effects.events) {
+    event.set_sequence(store_.next_sequence());
+    store_.Append(event.job_id(), event.SerializeAsString());
+    unpublished_.insert(event.job_id());
+  }
+  batches_.push_back(std::move(batch));
+  commit_wanted_.Notify();
+}
+
+awaitable<void> Conductor::Commit() {
+  for (;;) {
+    while (batches_.empty()) {
+      co_await commit_wanted_.Wait();
+    }
+    const size_t count = batches_.size();
+    if (const absl::Status status = co_await store_.Flush(); !status.ok()) {
+      // What is in memory is now ahead of the disk.  Start again from the disk: nothing was
+      // answered.
+      spdlog::critical("cannot store events, stopping: {}", Message(status));
+      std::_Exit(74);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      Batch batch = std::move(batches_.front());
+      batches_.pop_front();
+      Publish(std::move(batch));
+    }
+  }
+}
+
+void Conductor::Publish(Batch batch) {
+  for (const proto::JobEvent& event : batch.effects.events) {
+    unpublished_.erase(unpublished_.find(event.job_id()));
+    const Job* job = queue_.Find(event.job_id());
+    if (job == nullptr) {
+      continue;
+    }
+    journal_.Add(job->status.account(), event);
+    AccountSignal(job->status.account())->Notify();
+    JobSignal(event.job_id())->Notify();
+    if (event.has_ended()) {
+      spool_.Close(event.job_id());
+      inputs_.erase(event.job_id());
+      spdlog::info("job ended job={} state={} code={} signal={} reason=\"{}\"", event.job_id(),
+                   StateName(event.ended().state()), event.ended().exit().code(),
+                   event.ended().exit().signal(), Printable(event.ended().reason()));
+    } else if (event.has_allocated()) {
+      spdlog::info("job has nodes job={} resource={}", event.job_id(),
+                   event.allocated().resource());
+    } else if (event.has_submitted()) {
+      spdlog::info("job accepted job={} account={} subject=\"{}\"", event.job_id(),
+                   event.submitted().account(), Printable(event.submitted().subject()));
+    }
+  }
+  for (Effects::Outgoing& out : batch.effects.messages) {
+    Send(out.node, std::move(out.message));
+  }
+  for (const auto& proposal : batch.proposals) {
+    proposal->is_done = true;
+    proposal->done.Notify();
+  }
+}
+
+void Conductor::WakeJobs() {
+  for (const auto& [name, weak] : signals_) {
+    if (const auto signal = weak.lock()) {
+      signal->Notify();
+    }
+  }
+}
+
+bool Conductor::Send(const std::string& node, proto::ServerMessage message) {
+  const auto at = nodes_.find(node);
+  if (at == nodes_.end()) {
+    return false;  // it learns what it missed when it attaches again
+  }
+  at->second.send(std::move(message));
+  return true;
+}
+
+std::shared_ptr<Signal> Conductor::JobSignal(const std::string& job_id) {
+  auto& weak = signals_["job " + job_id];
+  auto signal = weak.lock();
+  if (!signal) {
+    weak = signal = std::make_shared<Signal>(loop_);
+  }
+  return signal;
+}
+
+std::shared_ptr<Signal> Conductor::AccountSignal(const std::string& account) {
+  auto& weak = signals_["account " + account];
+  auto signal = weak.lock();
+  if (!signal) {
+    weak = signal = std::make_shared<Signal>(loop_);
+  }
+  return signal;
+}
+
+// ---- Scheduling: one question to the allocator at a time, for all that came meanwhile
+
+void Conductor::RequestPass() {
+  is_pass_due_ = true;
+  pass_wanted_.Notify();
+}
+
+awaitable<void> Conductor::Schedule() {
+  for (;;) {
+    while (!is_pass_due_) {
+      co_await pass_wanted_.Wait();
+    }
+    is_pass_due_ = false;
+    if (!co_await Pass()) {
+      co_await Sleep(loop_, std::chrono::seconds(1));
+      is_pass_due_ = true;
+    }
+  }
+}
+
+awaitable<bool> Conductor::Pass() {
+  const std::vector<std::shared_ptr<Proposal>> proposals = std::exchange(proposals_, {});
+  std::vector<const proto::Demand*> demands;
+  for (const auto& proposal : proposals) {
+    demands.push_back(&proposal->admitted.demand);
+  }
+  std::vector<Queue::NodeView> views;
+  for (const auto& [name, link] : nodes_) {
+    views.push_back({name, link.load.load(), link.hello.architecture(), link.hello.os(),
+                     link.hello.memory_mb()});
+  }
+  const proto::DecideRequest request = queue_.Ask(NowMs(), views, demands);
+  if (request.pending().empty()) {
+    co_return true;
+  }
+
+  absl::StatusOr<proto::DecideReply> reply = co_await allocator_.Decide(request);
+  if (reply.ok() && reply->decision_size() != request.pending_size()) {
+    reply = absl::InternalError("the allocator answered another question");
+  }
+  if (!reply.ok()) {
+    spdlog::error("the allocator does not answer: {}", Message(reply.status()));
+  }
+  Batch batch;
+  const int waiting = request.pending_size() - int(proposals.size());
+  for (int i = 0; reply.ok() && i < waiting; ++i) {
+    const proto::Decision& decision = reply->decision(i);
+    if (decision.has_start() && !AreAttached(decision.start())) {
+      batch.effects.is_pass_due = true;  // a node went while the allocator thought
+      continue;
+    }
+    Effects effects = queue_.OnDecision(decision, NowMs());
+    std::move(effects.events.begin(), effects.events.end(),
+              std::back_inserter(batch.effects.events));
+    std::move(effects.messages.begin(), effects.messages.end(),
+              std::back_inserter(batch.effects.messages));
+  }
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    Decided(proposals[i], reply.ok() ? &reply->decision(waiting + int(i)) : nullptr, batch);
+  }
+  Perform(std::move(batch));
+  co_return reply.ok();
+}
+
+void Conductor::Decided(const std::shared_ptr<Proposal>& proposal, const proto::Decision* decision,
+                        Batch& batch) {
+  const Admitted& admitted = proposal->admitted;
+  if (decision != nullptr && decision->has_never()) {
+    proposal->result =
+        errors::Never(decision->never().reason(),
+                      decision->never().reason().find(" queue ") != std::string::npos);
+  } else if (admitted.is_dry_run) {
+    proposal->node =
+        decision != nullptr && decision->has_start() ? decision->start().placement(0).node() : "";
+  } else {
+    if (decision != nullptr && decision->has_start() && !AreAttached(decision->start())) {
+      decision = nullptr;
+    }
+    Effects effects = queue_.Accept(admitted, decision, NowMs());
+    batch.effects.is_pass_due |= effects.is_pass_due;
+    std::move(effects.events.begin(), effects.events.end(),
+              std::back_inserter(batch.effects.events));
+    std::move(effects.messages.begin(), effects.messages.end(),
+              std::back_inserter(batch.effects.messages));
+  }
+  batch.proposals.push_back(proposal);
+}
+
+bool Conductor::AreAttached(const proto::Lease& lease) const {
+  return std::all_of(lease.placement().begin(), lease.placement().end(),
+                     [&](const proto::Placement& place) { return nodes_.count(place.node()) > 0; });
+}
+
+// ---- Users
+
+awaitable<absl::StatusOr<bool>> Conductor::Submit(Admitted admitted) {
+  const std::string job_id = admitted.job_id;
+  for (const auto& other : std::vector(proposals_)) {
+    if (other->admitted.job_id == job_id && !other->admitted.is_dry_run) {
+      while (!other->is_done) {
+        co_await other->done.Wait();
+      }
+      if (!other->result.ok()) {
+        co_return other->result;
+      }
+      co_return true;
+    }
+  }
+  if (queue_.Find(job_id) != nullptr) {
+    CO_RETURN_IF_ERROR(co_await store_.Flush());
+    co_return true;
+  }
+  auto proposal = std::make_shared<Proposal>(loop_, std::move(admitted));
+  proposals_.push_back(proposal);
+  RequestPass();
+  while (!proposal->is_done) {
+    co_await proposal->done.Wait();
+  }
+  if (!proposal->result.ok()) {
+    co_return proposal->result;
+  }
+  co_return false;
+}
+
+awaitable<absl::Status> Conductor::CheckOnNode(Admitted admitted) {
+  // Could the site ever run it?
+  auto proposal = std::make_shared<Proposal>(loop_, std::move(admitted));
+  proposal->admitted.is_dry_run = true;
+  proposals_.push_back(proposal);
+  RequestPass();
+  while (!proposal->is_done) {
+    co_await proposal->done.Wait();
+  }
+  CO_RETURN_IF_ERROR(proposal->result);
+
+  // Would its program start there?
+  const std::string node = !proposal->node.empty() ? proposal->node
+                           : nodes_.empty()        ? ""
+                                                   : nodes_.begin()->first;
+  if (nodes_.count(node) == 0) {
+    co_return errors::NoNodeToCheck();
+  }
+  const proto::JobEvent::Submitted& submitted = proposal->admitted.submitted;
+  const std::string trial =
+      JobIdFor(submitted.site(), submitted.subject(),
+               submitted.request_id() + " dry run " + std::to_string(NowMs()));
+  Effects::Outgoing out = queue_.Trial(proposal->admitted, trial, node);
+  auto check = std::make_shared<Check>(loop_);
+  checks_[trial] = check;
+  Send(node, std::move(out.message));
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!check->is_done && std::chrono::steady_clock::now() < limit) {
+    co_await check->done.WaitFor(std::chrono::milliseconds(10'000));
+  }
+  checks_.erase(trial);
+  proto::ServerMessage forget;
+  forget.mutable_forget()->set_job_id(trial);
+  Send(node, std::move(forget));
+  if (!check->is_done) {
+    co_return errors::CheckFailed(17, fmt::format("node {} did not answer in 10 s", node));
+  }
+  if (check->exited.gram_code() != 0) {
+    co_return errors::CheckFailed(check->exited.gram_code(), check->exited.reason());
+  }
+  co_return absl::OkStatus();
+}
+
+awaitable<absl::StatusOr<proto::JobState>> Conductor::Command(const proto::RequestBody& body) {
+  const int number = body.has_cancel() ? 1 : body.signal().number();
+  const std::string job_id = body.has_cancel() ? body.cancel().job_id() : body.signal().job_id();
+  absl::StatusOr<Effects> effects;
+  switch (number) {
+    case 1:
+      effects = queue_.Cancel(job_id, "cancelled by its user", NowMs());
+      break;
+    case 2:
+      effects = queue_.Suspend(job_id, NowMs());
+      break;
+    case 3:
+      effects = queue_.Resume(job_id, NowMs());
+      break;
+    case 4: {
+      const std::string& text = body.signal().argument();
+      int priority = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), priority);
+      if (error != std::errc() || end != text.data() + text.size() || priority > 0 ||
+          priority < -100) {
+        co_return errors::BadPriority(text);
+      }
+      CO_RETURN_IF_ERROR(queue_.SetPriority(job_id, priority));
+      priorities_[job_id] = priority;
+      StorePriorities();
+      effects = Effects{};
+      effects->is_pass_due = true;
+      break;
+    }
+    default:
+      co_return errors::UnknownSignal(number);
+  }
+  CO_RETURN_IF_ERROR(effects.status());
+  Perform(*std::move(effects));
+  CO_RETURN_IF_ERROR(co_await store_.Flush());
+  co_return queue_.StatusOf(job_id).state();
+}
+
+void Conductor::StorePriorities() {
+  std::string text;
+  for (const auto& [job_id, priority] : priorities_) {
+    text += fmt::format("{} {}\n", job_id, priority);
+  }
+  store_.Put(kPriorities, text);
+}
+
+void Conductor::ForgetEndedBefore(int64_t time_ms) {
+  for (const std::string& job_id : queue_.EndedBefore(time_ms)) {
+    journal_.Forget(queue_.Find(job_id)->status.account(), job_id);
+    store_.Forget(job_id);
+    spool_.Remove(job_id);
+    queue_.Forget(job_id);
+    priorities_.erase(job_id);
+    signals_.erase("job " + job_id);
+  }
+  std::erase_if(signals_, [](const auto& entry) { return entry.second.expired(); });
+}
+
+}  // namespace sekisho::qserver

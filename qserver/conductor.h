@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does what the queue says: stores its events, sends its messages, asks the allocator, keeps the
+// spool. All on the loop's thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/event_store.h"
+#include "common/loop.h"
+#include "qserver/allocator_link.h"
+#include "qserver/journal.h"
+#include "qserver/queue.h"
+#include "qserver/spool.h"
+
+namespace sekisho::qserver {
+
+// An agent whose stream stands.
+struct NodeLink {
+  proto::AgentMessage::Hello hello;
+  proto::AgentMessage::Load load;
+  std::function<void(proto::ServerMessage)> send;
+  uint64_t generation = 0;
+};
+
+// The standard input of one job's task 0, as far as it is on its way.
+struct InputProgress {
+  uint64_t sent = 0;
+  uint64_t taken = 0;
+};
+
+class Conductor {
+ public:
+  Conductor(Loop& loop, EventStore& store, Spool& spool, AllocatorLink& allocator,
+            TaskSettings settings, int64_t wall_time_max_s);
+  Conductor(const Conductor&) = delete;
+  Conductor& operator=(const Conductor&) = delete;
+
+  absl::Status Restore();  // once, before anything is served
+  void Run();              // starts the scheduler
+
+  const Queue& queue() const { return queue_; }
+  const Journal& journal() const { return journal_; }
+  Spool& spool() { return spool_; }
+  AllocatorLink& allocator() { return allocator_; }
+  const std::map<std::string, NodeLink>& nodes() const { return nodes_; }
+
+  // ---- For jobmanagers.  A job, durably, or the reason why it can never run.  True: it was one
+  // already.
+  awaitable<absl::StatusOr<bool>> Submit(Admitted admitted);
+  awaitable<absl::Status> CheckOnNode(Admitted admitted);  // a dry run
+  awaitable<absl::StatusOr<proto::JobState>> Command(const proto::RequestBody& body);
+  // Woken when something of the job, or of the account's jobs, has changed (durably, if it is an
+  // event).
+  std::shared_ptr<Signal> JobSignal(const std::string& job_id);
+  std::shared_ptr<Signal> AccountSignal(const std::string& account);
+  // What is known of the job is on disk (its end in particular).
+  bool IsPublished(const std::string& job_id) const { return unpublished_.count(job_id) == 0; }
+  InputProgress& input(const std::string& job_id) { return inputs_[job_id]; }
+  bool Send(const std::string& node, proto::ServerMessage message);
+
+  // ---- For agents.
+  uint64_t Attach(const proto::AgentMessage::Hello& hello,
+                  std::function<void(proto::ServerMessage)> send);
+  void Detach(const std::string& node, uint64_t generation);
+  // False: this stream is to end; a newer one speaks for the node, or the spool failed.
+  bool OnMessage(const std::string& node, uint64_t generation, const proto::AgentMessage& message);
+
+  // Forgets jobs that ended before, with their output.
+  void ForgetEndedBefore(int64_t time_ms);
+
+  static int64_t NowMs();
+
+ private:
+  struct Proposal {
+    Proposal(Loop& loop, Admitted admitted) : admitted(std::move(admitted)), done(loop) {}
+    Admitted admitted;
+    Signal done;
+    bool is_done = false;
+    absl::Status result;
+    std::string node;  // for a dry run
+  };
+  struct Batch {
+    Effects effects;
+    std::vector<std::shared_ptr<Proposal>> proposals;  // answered when it is durable
+  };
+
+  void RequestPass();
+  awaitable<void> Schedule();
+  awaitable<bool> Pass();
+  void Decided(const std::shared_ptr<Proposal>& proposal, const proto::Decision* decision,
+               Batch& batch);
+  bool AreAttached(const proto::Lease& lease) const;
+  void Perform(Effects effects) { Perform(Batch{std::move(effects), {}}); }
+  void Perform(Batch batch);
+  awaitable<void> Commit();
+  void Publish(Batch batch);
+  void WakeJobs();
+  void StorePriorities();
+  bool OnOutput(const std::string& node, const proto::AgentMessage::Output& output);
+  void OnInputTaken(const proto::AgentMessage::InputTaken& taken);
+  bool OnCheckEnded(const std::string& node, const proto::AgentMessage& message);
+
+  Loop& loop_;
+  EventStore& store_;
+  Spool& spool_;
+  AllocatorLink& allocator_;
+  Queue queue_;
+  Journal journal_;
+
+  std::map<std::string, NodeLink> nodes_;
+  uint64_t next_generation_ = 1;
+  std::map<std::string, InputProgress> inputs_;
+  std::map<std::string, int> priorities_;                 // that users have changed
+  std::map<std::string, std::weak_ptr<Signal>> signals_;  // "job ID", "account NAME"
+  struct Check {
+    explicit Check(Loop& loop) : done(loop) {}
+    Signal done;
+    bool is_done = false;
+    proto::AgentMessage::Exited exited;
+  };
+  std::map<std::string, std::shared_ptr<Check>> checks_;  // by the name of the trial task's job
+
+  Signal pass_wanted_;
+  bool is_pass_due_ = false;
+  std::vector<std::shared_ptr<Proposal>> proposals_;
+  Signal commit_wanted_;
+  std::deque<Batch> batches_;               // their events are with the store, in this order
+  std::multiset<std::string> unpublished_;  // jobs of those events
+};
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conductor's half about agents.
+#include <fmt/format.h>
+
+#include "common/log.h"
+#include "common/refusal.h"
+#include "qserver/conductor.h"
+
+namespace sekisho::qserver {
+
+uint64_t Conductor::Attach(const proto::AgentMessage::Hello& hello,
+                           std::function<void(proto::ServerMessage)> send) {
+  const std::string& node = hello.node();
+  NodeLink& link = nodes_[node];
+  link.hello = hello;
+  link.send = std::move(send);
+  link.generation = next_generation_++;
+  queue_.SetAttached(node, true);
+
+  proto::ServerMessage welcome;
+  *welcome.mutable_welcome() = queue_.Welcome(node, hello);
+  link.send(std::move(welcome));
+  spdlog::info("node attached node={} processors={} held={}", node, hello.processors(),
+               hello.held_size());
+  const uint64_t generation = link.generation;
+  Perform(queue_.OnAttached(node, hello, NowMs()));
+  WakeJobs();
+  return generation;
+}
+
+void Conductor::Detach(const std::string& node, uint64_t generation) {
+  const auto at = nodes_.find(node);
+  if (at == nodes_.end() || at->second.generation != generation) {
+    return;
+  }
+  spdlog::warn("node lost node={}: its tasks keep their states until it attaches again", node);
+  nodes_.erase(at);
+  queue_.SetAttached(node, false);
+  for (const auto& [trial, check] : checks_) {
+    check->done.Notify();
+  }
+  WakeJobs();
+  RequestPass();
+}
+
+bool Conductor::OnMessage(const std::string& node, uint64_t generation,
+                          const proto::AgentMessage& message) {
+  const auto at = nodes_.find(node);
+  if (at == nodes_.end() || at->second.generation != generation) {
+    return false;
+  }
+  switch (message.kind_case()) {
+    case proto::AgentMessage::kStarted:
+      if (!OnCheckEnded(node, message)) {
+        Perform(queue_.OnStarted(node, message.started().task(), NowMs()));
+      }
+      return true;
+    case proto::AgentMessage::kExited:
+      if (!OnCheckEnded(node, message)) {
+        Perform(queue_.OnExited(node, message.exited(), NowMs()));
+      }
+      return true;
+    case proto::AgentMessage::kOutput:
+      return OnOutput(node, message.output());
+    case proto::AgentMessage::kLoad:
+      at->second.load = message.load();
+      return true;
+    case proto::AgentMessage::kLaunch:
+      Perform(queue_.OnLaunch(node, message.launch()));
+      return true;
+    case proto::AgentMessage::kLaunchInput:
+      Perform(queue_.OnLaunchInput(node, message.launch_input()));
+      return true;
+    case proto::AgentMessage::kInputTaken:
+      OnInputTaken(message.input_taken());
+      return true;
+    default:
+      return true;
+  }
+}
+
+bool Conductor::OnOutput(const std::string& node, const proto::AgentMessage::Output& output) {
+  const proto::TaskKey& key = output.task();
+  if (key.task() >= kFirstHelper) {
+    Perform(queue_.OnHelperOutput(node, output));
+    return true;
+  }
+  const int stream = output.stream() == proto::OutputChunk::STDERR;
+  uint64_t taken = output.offset() + output.data().size();
+  const Job* job = queue_.Find(key.job_id());
+  const bool is_ours = job != nullptr && job->has_processors &&
+                       size_t(key.task()) < job->tasks.size() &&
+                       job->tasks[key.task()].node == node;
+  if (is_ours) {
+    const absl::StatusOr<uint64_t> size =
+        spool_.Append(key.job_id(), key.task(), stream, output.offset(), output.data());
+    if (!size.ok()) {
+      spdlog::error("cannot spool output job={}: {}", key.job_id(), Message(size.status()));
+      return false;  // the agent keeps it and comes again
+    }
+    taken = *size;
+  }
+  proto::ServerMessage reply;
+  *reply.mutable_output_taken()->mutable_task() = key;
+  reply.mutable_output_taken()->set_stream(output.stream());
+  reply.mutable_output_taken()->set_offset(taken);
+  Send(node, std::move(reply));
+  if (is_ours) {
+    JobSignal(key.job_id())->Notify();
+    Perform(queue_.OnSpooled(key, stream, taken, NowMs()));
+  }
+  return true;
+}
+
+void Conductor::OnInputTaken(const proto::AgentMessage::InputTaken& taken) {
+  const Job* job = queue_.Find(taken.task().job_id());
+  if (job == nullptr || !job->has_processors || taken.task().task() != 0) {
+    return;
+  }
+  InputProgress& progress = inputs_[taken.task().job_id()];
+  progress.taken = taken.offset();
+  progress.sent = std::max(progress.sent, progress.taken);
+  JobSignal(taken.task().job_id())->Notify();
+}
+
+bool Conductor::OnCheckEnded(const std::string& node, const proto::AgentMessage& message) {
+  const proto::TaskKey& key =
+      message.has_exited() ? message.exited().task() : message.started().task();
+  const auto at = checks_.find(key.job_id());
+  if (at == checks_.end()) {
+    return false;
+  }
+  if (message.has_exited()) {
+    spdlog::debug("dry run ended job={} node={}", key.job_id(), node);
+    at->second->exited = message.exited();
+    at->second->is_done = true;
+    at->second->done.Notify();
+  }
+  return true;
+}
+
+}  // namespace sekisho::qserver

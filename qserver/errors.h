@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every error of the queue server that a user or administrator can meet: code, GRAM's number,
+// reason and remedy.
+#pragma once
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "common/refusal.h"
+#include "common/status.h"
+#include "rsl/error.h"
+
+namespace sekisho::qserver::errors {
+
+using absl::StatusCode;
+
+// ---- Who may speak
+
+inline absl::Status NotAJobmanager(const std::string& subject) {
+  return Refuse(StatusCode::kPermissionDenied, 7,
+                fmt::format("{} is not a jobmanager of this site", subject),
+                "add its subject to \"jobmanager\" in the queue server's configuration");
+}
+
+inline absl::Status NotANode(const std::string& subject, const std::string& node) {
+  return Refuse(
+      StatusCode::kPermissionDenied, 7, fmt::format("{} may not speak for node {}", subject, node),
+      "give the node a host certificate of its name, or add the subject to \"node\" in the queue "
+      "server's configuration");
+}
+
+// ---- Signed requests
+
+inline absl::Status BadRequest(const std::string& why) {
+  return Refuse(StatusCode::kInvalidArgument, 10,
+                fmt::format("the request cannot be read: {}", why), "use a client of this version");
+}
+
+inline absl::Status WrongSite(const std::string& wanted, const std::string& here) {
+  return Refuse(StatusCode::kPermissionDenied, 7,
+                fmt::format("the request was signed for site {}, this is {}", wanted, here),
+                "submit to the site that is meant");
+}
+
+inline absl::Status WrongGatekeeper(const std::string& named) {
+  return Refuse(
+      StatusCode::kPermissionDenied, 7,
+      fmt::format("the request was signed for gatekeeper {}, which is not this site's", named),
+      "check the site's contact; its administrator lists gatekeepers in the queue server's "
+      "configuration");
+}
+
+inline absl::Status MappingsDiffer(const std::string& subject, const std::string& outside,
+                                   const std::string& inside) {
+  return Refuse(
+      StatusCode::kPermissionDenied, 7,
+      fmt::format("{} is account {} outside the firewall but {} inside", subject, outside, inside),
+      "ask the site's administrator to make both grid-mapfiles agree");
+}
+
+inline absl::Status NotMapped(const std::string& subject, const std::string& why) {
+  return Refuse(StatusCode::kPermissionDenied, 7,
+                fmt::format("{} has no account inside the site: {}", subject, why),
+                "ask the site's administrator to add it to the inside's grid-mapfile");
+}
+
+inline absl::Status NoSuchAccount(const std::string& account) {
+  return Refuse(StatusCode::kFailedPrecondition, 7,
+                fmt::format("account {} does not exist inside the site", account),
+                "ask the site's administrator");
+}
+
+inline absl::Status NoRoot() {
+  return Refuse(StatusCode::kPermissionDenied, 7, "jobs never run as root",
+                "map the subject to a user's account");
+}
+
+// ---- What is asked for
+
+inline absl::Status BadRsl(const rsl::Error& error) {
+  const std::string at =
+      error.where.line > 0 ? fmt::format("{}:{}: ", error.where.line, error.where.column) : "";
+  const std::string name = error.attribute.empty() ? "" : error.attribute + ": ";
+  const bool names_itself = error.message.rfind(error.attribute, 0) == 0;
+  return Refuse(StatusCode::kInvalidArgument, error.gram_code,
+                at + (names_itself ? "" : name) + error.message, error.remedy);
+}
+
+inline absl::Status MultiRequest() {
+  return Refuse(StatusCode::kInvalidArgument, 27,
+                "a request of several parts (+) cannot be run by one site yet",
+                "submit each part by itself");
+}
+
+inline absl::Status WrongUserName(const std::string& asked, const std::string& account) {
+  return Refuse(StatusCode::kPermissionDenied, 167,
+                fmt::format("username={}, but the job would run as {}", asked, account),
+                "leave username out, or use a credential that is mapped to that account");
+}
+
+inline absl::Status UnknownProject(const std::string& project, const std::string& known) {
+  return Refuse(StatusCode::kInvalidArgument, 38,
+                fmt::format("project={} is not known here; expected {}", project, known), "");
+}
+
+inline absl::Status WallTimeTooLong(int64_t asked_s, int64_t max_s) {
+  return Refuse(StatusCode::kInvalidArgument, 102,
+                fmt::format("asks for {} minutes of wall time, this site gives at most {}",
+                            asked_s / 60, max_s / 60),
+                "ask for less");
+}
+
+inline absl::Status Never(const std::string& reason, bool is_queue) {
+  return Refuse(StatusCode::kResourceExhausted, is_queue ? 37 : 17, "can never run here: " + reason,
+                "`sekisho sites` shows what the site has");
+}
+
+// ---- Jobs
+
+inline absl::Status NoSuchJob(const std::string& job_id) {
+  return Refuse(StatusCode::kNotFound, 156, fmt::format("no such job: {}", job_id),
+                "`sekisho list` shows your jobs");
+}
+
+inline absl::Status NotYourJob(const std::string& job_id) {
+  return Refuse(StatusCode::kPermissionDenied, 164,
+                fmt::format("job {} belongs to another subject", job_id),
+                "use the credential that submitted it");
+}
+
+inline absl::Status CannotSignal(const std::string& job_id, const char* what,
+                                 const std::string& state, const char* wanted) {
+  return Refuse(StatusCode::kFailedPrecondition, 107,
+                fmt::format("cannot {} job {}: it is {}, expected {}", what, job_id, state, wanted),
+                "");
+}
+
+inline absl::Status UnknownSignal(int number) {
+  return Refuse(StatusCode::kInvalidArgument, 108,
+                fmt::format("signal {} is not supported", number),
+                "expected 1 (cancel), 2 (suspend), 3 (resume) or 4 (priority)");
+}
+
+inline absl::Status BadPriority(const std::string& seen) {
+  return Refuse(StatusCode::kInvalidArgument, 107,
+                fmt::format("priority: expected a whole number from -100 to 0, saw \"{}\"", seen),
+                "users may only lower the priority of their jobs");
+}
+
+inline absl::Status NoInput(const std::string& job_id) {
+  return Refuse(StatusCode::kFailedPrecondition, 0,
+                fmt::format("job {} takes no standard input", job_id), "");
+}
+
+inline absl::Status InputGap(uint64_t expected, uint64_t seen) {
+  return Refuse(StatusCode::kOutOfRange, 0,
+                fmt::format("standard input: expected offset {} or less, saw {}", expected, seen),
+                "");
+}
+
+inline absl::Status NoNodeToCheck() {
+  return Refuse(StatusCode::kUnavailable, 17, "no node is up to check the job on",
+                "try again later");
+}
+
+inline absl::Status CheckFailed(int gram_code, const std::string& reason) {
+  return Refuse(StatusCode::kInvalidArgument, gram_code == 0 ? 17 : gram_code, reason, "");
+}
+
+inline absl::Status StoreFailed(const std::string& why) {
+  return Refuse(StatusCode::kUnavailable, 3, fmt::format("the job could not be stored: {}", why),
+                "ask the site's administrator to look at the queue server's disk");
+}
+
+}  // namespace sekisho::qserver::errors

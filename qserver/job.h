@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job as the queue server holds it: the fold of its events, and what its agents have said since.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "proto/allocation.pb.h"
+#include "proto/job.pb.h"
+#include "proto/nodes.pb.h"
+
+namespace sekisho::qserver {
+
+// Tasks from here on are helpers of a site's mpirun: proto/nodes.proto.
+inline constexpr int kFirstHelper = 1'000'000;
+
+struct Task {
+  std::string node;
+  bool is_started = false;
+  bool is_ended = false;
+  bool is_confirmed = false;  // its agent has said, since this daemon started, how it ended
+  proto::Exit exit;
+  int gram_code = 0;
+  std::string reason;
+  std::array<uint64_t, 2> spooled = {0, 0};   // bytes of stdout, stderr in the spool
+  std::array<uint64_t, 2> expected = {0, 0};  // once it has ended
+
+  bool is_complete() const {
+    return is_ended && is_confirmed && spooled[0] >= expected[0] && spooled[1] >= expected[1];
+  }
+};
+
+// A process that a task's mpirun started on another node, by its agent's request `id`.
+struct Helper {
+  std::string node;
+  std::string asking_node;
+  uint64_t id = 0;
+  bool is_ended = false;
+  std::array<uint64_t, 2> passed_on = {0, 0};
+  std::array<uint64_t, 2> expected = {0, 0};
+  uint64_t input_offset = 0;
+  proto::Exit exit;
+  std::string reason;
+};
+
+struct Job {
+  proto::JobStatus status;         // fold of its events
+  std::string gatekeeper_subject;  // as its user's request names it
+  bool has_input = false;
+  uint64_t order = 0;  // of arrival
+  int priority = 0;
+  proto::Demand demand;          // while it waits and runs
+  int64_t ends_ms = 0;           // by its wall-time limit, once it has processors; 0 = not limited
+  bool has_processors = false;   // of the allocator, until it has ended
+  bool are_starts_held = false;  // all but task 0 wait until it has emptied the common output file
+  std::vector<Task> tasks;       // by number, once it has processors
+  std::map<int, Helper> helpers;
+};
+
+// What follows from something that happened: durable first, then sent.
+struct Effects {
+  struct Outgoing {
+    std::string node;
+    proto::ServerMessage message;
+  };
+  std::vector<proto::JobEvent> events;
+  std::vector<Outgoing> messages;
+  bool is_pass_due = false;  // the allocator may decide anew
+};
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho-qserver: the site's queue.  docs/operations/qserver.md, docs/protocol/5-queue.md.
+#include <cstdio>
+#include <filesystem>
+
+#include <grpcpp/grpcpp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "common/daemon.h"
+#include "common/identity/dn.h"
+#include "common/identity/host.h"
+#include "common/log.h"
+#include "common/tls/client_tls.h"
+#include "qserver/config.pb.h"
+#include "qserver/errors.h"
+#include "qserver/nft.h"
+#include "qserver/nodes_service.h"
+#include "qserver/queue_service.h"
+#include "qserver/trust.h"
+
+namespace sekisho::qserver {
+namespace {
+
+std::set<std::string> Subjects(const google::protobuf::RepeatedPtrField<std::string>& subjects) {
+  std::set<std::string> normalized;
+  for (const std::string& subject : subjects) {
+    normalized.insert(identity::NormalizeDn(subject));
+  }
+  return normalized;
+}
+
+AdmissionRules MakeRules(const Config& config) {
+  AdmissionRules rules;
+  rules.site = config.site();
+  rules.gatekeepers = Subjects(config.gatekeeper());
+  rules.accept_limited = config.accept_limited();
+  rules.freshness = std::chrono::seconds(config.freshness_s() > 0 ? config.freshness_s() : 300);
+  rules.projects = {config.project().begin(), config.project().end()};
+  rules.wall_time_max_s = config.max_wall_time_s();
+  utsname host{};
+  uname(&host);
+  rules.host = {{"GLOBUS_HOST_MANUFACTURER", "unknown"},
+                {"GLOBUS_HOST_CPUTYPE", host.machine},
+                {"GLOBUS_HOST_OSNAME", host.sysname},
+                {"GLOBUS_HOST_OSVERSION", host.release}};
+  return rules;
+}
+
+// ../libexec/sekisho/sekisho-rsh of where this program is, or beside it.
+std::string DefaultRemoteShell() {
+  std::error_code error;
+  const std::filesystem::path bin =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::filesystem::path installed = bin.parent_path() / "libexec/sekisho/sekisho-rsh";
+  return std::filesystem::exists(installed, error) ? installed.string()
+                                                   : (bin / "sekisho-rsh").string();
+}
+
+TaskSettings MakeTaskSettings(const Config& config) {
+  TaskSettings settings;
+  settings.site = config.site();
+  settings.ca_directory = OrDefault(config.ca_directory(), "/etc/grid-security/certificates");
+  settings.mpi.mpich = OrDefault(config.mpi().mpich(), "/usr/bin/mpiexec.mpich");
+  settings.mpi.openmpi = OrDefault(config.mpi().openmpi(), "/usr/bin/mpiexec.openmpi");
+  settings.mpi.remote_shell =
+      config.mpi().remote_shell().empty() ? DefaultRemoteShell() : config.mpi().remote_shell();
+  settings.mpi.is_openmpi = config.mpi().default_type() == "openmpi";
+  return settings;
+}
+
+std::optional<Account> FindSystemAccount(const std::string& name) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> buffer(16 * 1024);
+  if (getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr) {
+    return std::nullopt;
+  }
+  return Account{found->pw_dir, found->pw_uid};
+}
+
+absl::Status CheckConfig(const Config& config) {
+  if (config.site().empty()) {
+    return absl::InvalidArgumentError("site: expected the site's name, as users type it");
+  }
+  if (config.jobmanager().empty()) {
+    return absl::InvalidArgumentError(
+        "jobmanager: expected the subjects of the jobmanagers, saw none");
+  }
+  const std::string& type = config.mpi().default_type();
+  if (!type.empty() && type != "mpich" && type != "openmpi") {
+    return absl::InvalidArgumentError(
+        "mpi.default_type: expected \"mpich\" or \"openmpi\", saw \"" + type + "\"");
+  }
+  return absl::OkStatus();
+}
+
+// The peer's certificate must be one that may speak for the node.
+absl::Status JudgeNode(Trust& trust, const std::set<std::string>& subjects,
+                       const grpc::CallbackServerContext& context, const std::string& node) {
+  const auto auth = context.auth_context();
+  trust.Refresh(tls::SystemClock());
+  ASSIGN_OR_RETURN(const identity::Identity peer,
+                   trust.verifier().PeerIdentity(*auth, tls::SystemClock()));
+  if (subjects.count(identity::NormalizeDn(peer.subject)) > 0) {
+    return absl::OkStatus();
+  }
+  const auto text = [&](const char* name) {
+    const auto values = auth->FindPropertyValues(name);
+    return values.empty() ? std::string() : std::string(values[0].data(), values[0].size());
+  };
+  ASSIGN_OR_RETURN(const identity::Chain chain,
+                   tls::PresentedChain(text("x509_pem_cert"), text("x509_pem_cert_chain")));
+  if (identity::CheckHost(chain, peer, node)) {
+    return errors::NotANode(peer.subject, node);
+  }
+  return absl::OkStatus();
+}
+
+// Ended jobs and their output go after their time.
+awaitable<void> KeepTidy(Loop& loop, Conductor& conductor, int keep_days) {
+  for (;;) {
+    conductor.ForgetEndedBefore(Conductor::NowMs() - int64_t{keep_days} * 24 * 3600 * 1000);
+    co_await Sleep(loop, std::chrono::hours(1));
+  }
+}
+
+std::unique_ptr<grpc::Server> Listen(const std::string& address, const identity::Credential& host,
+                                     grpc::Service& service) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(address, tls::ServerCredentials(host), &port);
+  builder.RegisterService(&service);
+  // Half-open connections are found in half a minute.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  auto server = builder.BuildAndStart();
+  return port == 0 ? nullptr : std::move(server);
+}
+
+absl::Status Run(const Config& config) {
+  RaiseDescriptorLimit();
+  const std::string state = OrDefault(config.state_directory(), "/var/lib/sekisho/qserver");
+  ASSIGN_OR_RETURN(const identity::Credential host,
+                   identity::LoadHostCredential(config.host_certificate(), config.host_key()));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Trust> trust,
+      Trust::Load(OrDefault(config.ca_directory(), "/etc/grid-security/certificates"),
+                  OrDefault(config.grid_mapfile(), "/etc/grid-security/grid-mapfile")));
+
+  // What lasts.
+  Loop loop(1);
+  umask(077);
+  Spool spool(state + "/spool");
+  RETURN_IF_ERROR(spool.Prepare());
+  ASSIGN_OR_RETURN(const std::unique_ptr<EventStore> store,
+                   EventStore::Open(loop, state + "/events.db"));
+  const std::unique_ptr<AllocatorLink> allocator = AllocatorLink::Dial(
+      loop, OrDefault(config.allocator(), "unix:/run/sekisho/allocator/socket"));
+  Conductor conductor(loop, *store, spool, *allocator, MakeTaskSettings(config),
+                      config.max_wall_time_s());
+  RETURN_IF_ERROR(conductor.Restore());
+
+  // Who may call.
+  const AdmissionRules rules = MakeRules(config);
+  const std::set<std::string> jobmanagers = Subjects(config.jobmanager());
+  const std::set<std::string> nodes = Subjects(config.node());
+  QueueService::Judges judges;
+  judges.caller = [&](const grpc::CallbackServerContext& context) -> absl::Status {
+    trust->Refresh(tls::SystemClock());
+    ASSIGN_OR_RETURN(const identity::Identity peer,
+                     trust->verifier().PeerIdentity(*context.auth_context(), tls::SystemClock()));
+    return jobmanagers.count(identity::NormalizeDn(peer.subject)) > 0
+               ? absl::OkStatus()
+               : errors::NotAJobmanager(peer.subject);
+  };
+  judges.request = [&](const proto::QueueRequest& request) {
+    return Verify(request, rules, trust->store(), trust->gridmap(), tls::SystemClock());
+  };
+  judges.now = tls::SystemClock;
+  judges.find_account = FindSystemAccount;
+  QueueService queue_service(loop, conductor, rules, std::move(judges));
+  NodesService nodes_service(loop, conductor, [&](const auto& context, const std::string& node) {
+    return JudgeNode(*trust, nodes, context, node);
+  });
+
+  // Serve.
+  const std::string listen = OrDefault(config.listen(), "0.0.0.0:7512");
+  const std::string listen_nodes = OrDefault(config.listen_nodes(), "0.0.0.0:7513");
+  conductor.Run();
+  co_spawn(loop,
+           KeepTidy(loop, conductor, config.keep_ended_days() > 0 ? config.keep_ended_days() : 30),
+           detached);
+  const auto queue_server = Listen(listen, host, queue_service);
+  if (queue_server == nullptr) {
+    return absl::UnavailableError("cannot listen on " + listen);
+  }
+  const auto nodes_server = Listen(listen_nodes, host, nodes_service);
+  if (nodes_server == nullptr) {
+    return absl::UnavailableError("cannot listen on " + listen_nodes);
+  }
+  spdlog::info("serving site={} listen={} listen_nodes={}", config.site(), listen, listen_nodes);
+  NotifyReady();
+
+  co_spawn(loop, WaitForStop(loop, [&] { trust->ReadAgain(); }), [&](std::exception_ptr) {
+    spdlog::info("stopping");
+    std::_Exit(0);  // what was answered is on disk, tasks go on; there is nothing to wind down
+  });
+  loop.run();
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "The queue of a Sekisho site: accepts jobs that their users have signed, has nodes chosen "
+      "for "
+      "them and agents run them.\nManual: docs/operations/qserver.md");
+  DaemonCommand command;
+  AddDaemonOptions(app, "qserver", command);
+  bool print_nft = false;
+  app.add_flag("--print-nft", print_nft, "Print the site's firewall rules for nftables and exit");
+  CLI11_PARSE(app, argc, argv);
+  InitLog("qserver");
+
+  const absl::StatusOr<Config> config = LoadConfig<Config>(command.config_path);
+  if (!config.ok()) {
+    return ReportStart(config.status());
+  }
+  if (const absl::Status status = CheckConfig(*config); !status.ok()) {
+    return ReportStart(absl::Status(
+        status.code(), command.config_path + ": " +
+                           std::string(status.message().data(), status.message().size())));
+  }
+  if (command.check) {
+    return 0;
+  }
+  if (print_nft) {
+    const absl::StatusOr<std::string> rules = FirewallRules(*config);
+    if (rules.ok()) {
+      std::fputs(rules->c_str(), stdout);
+    }
+    return ReportStart(rules.status());
+  }
+  return ReportStart(Run(*config));
+}
+
+}  // namespace
+}  // namespace sekisho::qserver
+
+int main(int argc, char** argv) { return sekisho::qserver::Main(argc, argv); }

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/queue.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/job_state.h"
+#include "qserver/demand.h"
+#include "qserver/errors.h"
+
+namespace sekisho::qserver {
+namespace {
+
+// Of the jobs that wait at one resource the allocator sees so many: what is behind them cannot
+// start before them, and a question stays small however long the queue is.
+constexpr int kWindow = 64;
+// So many at the head of the queue have every change of their reason recorded; those behind, the
+// first.
+constexpr int kReasonsRecorded = 32;
+
+}  // namespace
+
+bool HasNode(const proto::JobStatus& status, const std::string& node) {
+  return std::any_of(status.placement().begin(), status.placement().end(),
+                     [&](const proto::Placement& place) { return place.node() == node; });
+}
+
+const Job* Queue::Find(const std::string& job_id) const {
+  const auto at = jobs_.find(job_id);
+  return at == jobs_.end() ? nullptr : at->second.get();
+}
+
+Job* Queue::FindMutable(const std::string& job_id) { return const_cast<Job*>(Find(job_id)); }
+
+proto::JobStatus Queue::StatusOf(const std::string& job_id) const {
+  if (const Job* job = Find(job_id)) {
+    return job->status;
+  }
+  proto::JobStatus unknown;
+  unknown.set_job_id(job_id);
+  unknown.set_reason("this site's queue server knows no such job");
+  return unknown;
+}
+
+// ---- Events
+
+void Queue::Emit(Job& job, proto::JobEvent event, int64_t now_ms, Effects& effects) {
+  event.set_job_id(job.status.job_id());
+  event.set_time_ms(now_ms);
+  const absl::Status status = Fold(job, event);
+  CHECK(status.ok());
+  effects.events.push_back(std::move(event));
+}
+
+absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
+  RETURN_IF_ERROR(sekisho::Fold(event, job.status));
+  switch (event.kind_case()) {
+    case proto::JobEvent::kAllocated:
+      job.has_processors = true;
+      pending_.erase({-job.priority, job.order});
+      holding_[job.status.job_id()] = &job;
+      job.ends_ms =
+          job.demand.wall_time_s() > 0 ? event.time_ms() + job.demand.wall_time_s() * 1000 : 0;
+      GiveProcessors(job);
+      break;
+    case proto::JobEvent::kTaskStarted:
+      if (event.task_started().task() < int(job.tasks.size())) {
+        job.tasks[event.task_started().task()].is_started = true;
+      }
+      break;
+    case proto::JobEvent::kTaskExited:
+      if (event.task_exited().task() < int(job.tasks.size())) {
+        Task& task = job.tasks[event.task_exited().task()];
+        task.is_ended = true;
+        task.exit = event.task_exited().exit();
+        task.reason = event.task_exited().reason();
+      }
+      break;
+    case proto::JobEvent::kEnded:
+      job.has_processors = false;
+      pending_.erase({-job.priority, job.order});
+      holding_.erase(job.status.job_id());
+      ended_.emplace(event.time_ms(), job.status.job_id());
+      job.demand.Clear();
+      job.tasks.clear();
+      job.tasks.shrink_to_fit();
+      for (const auto& [number, helper] : job.helpers) {
+        launches_.erase({helper.asking_node, helper.id});
+      }
+      job.helpers.clear();
+      break;
+    default:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Queue::Replay(const proto::JobEvent& event) {
+  if (event.kind_case() == proto::JobEvent::kSubmitted) {
+    const proto::JobEvent::Submitted& submitted = event.submitted();
+    Admitted admitted;
+    admitted.job_id = event.job_id();
+    proto::RequestBody body;
+    if (!body.ParseFromString(submitted.request().body())) {
+      return absl::DataLossError(
+          fmt::format("job {}: its stored request cannot be read", event.job_id()));
+    }
+    admitted.gatekeeper_subject = body.gatekeeper_subject();
+    admitted.has_input = body.submit().has_input();
+    auto described = rsl::ParseAndDescribe(submitted.rsl(), {});
+    if (!described.ok()) {
+      return absl::DataLossError(fmt::format("job {}: its stored description cannot be read: {}",
+                                             event.job_id(), described.error().ToString()));
+    }
+    if (described->queue.empty()) {
+      described->queue = submitted.queue();
+    }
+    admitted.demand = MakeDemand(event.job_id(), *described, wall_time_max_s_);
+    auto job = std::make_unique<Job>();
+    RETURN_IF_ERROR(Fold(*job, event));
+    Adopt(*job, std::move(admitted));
+    jobs_[event.job_id()] = std::move(job);
+    return absl::OkStatus();
+  }
+  Job* job = FindMutable(event.job_id());
+  if (job == nullptr) {
+    return absl::DataLossError(
+        fmt::format("event {} is of unknown job {}", event.sequence(), event.job_id()));
+  }
+  return Fold(*job, event);
+}
+
+void Queue::FinishReplay(const SpoolSize& spooled) {
+  for (auto& [id, job] : holding_) {
+    for (size_t number = 0; number < job->tasks.size(); ++number) {
+      for (int stream = 0; stream < 2; ++stream) {
+        job->tasks[number].spooled[stream] = spooled(id, int(number), stream);
+      }
+    }
+  }
+}
+
+void Queue::Adopt(Job& job, Admitted admitted) {
+  job.gatekeeper_subject = std::move(admitted.gatekeeper_subject);
+  job.has_input = admitted.has_input;
+  job.demand = std::move(admitted.demand);
+  job.order = next_order_++;
+  pending_[{-job.priority, job.order}] = &job;
+}
+
+// ---- The allocator
+
+proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& attached,
+                                const std::vector<const proto::Demand*>& proposed) const {
+  proto::DecideRequest request;
+  request.set_now_ms(now_ms);
+  for (const auto& [id, job] : holding_) {
+    proto::Lease& lease = *request.add_running();
+    lease.set_job_id(id);
+    lease.set_resource(job->status.resource());
+    *lease.mutable_placement() = job->status.placement();
+    lease.set_ends_ms(job->ends_ms);
+    lease.set_exclusive(job->demand.exclusive());
+  }
+  for (const NodeView& view : attached) {
+    proto::NodeState& node = *request.add_node();
+    node.set_name(view.name);
+    node.set_is_up(true);
+    node.set_load(view.load);
+    node.set_architecture(view.architecture);
+    node.set_os(view.os);
+    node.set_memory_mb(view.memory_mb);
+  }
+  std::map<std::string, int> seen;  // by resource
+  for (const auto& [order, job] : pending_) {
+    if (++seen[job->demand.resource()] <= kWindow) {
+      *request.add_pending() = job->demand;
+    }
+  }
+  for (const proto::Demand* demand : proposed) {
+    *request.add_pending() = *demand;
+  }
+  return request;
+}
+
+Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision, int64_t now_ms) {
+  CHECK(Find(admitted.job_id) == nullptr);
+  Effects effects;
+  auto owned = std::make_unique<Job>();
+  Job& job = *owned;
+  jobs_[admitted.job_id] = std::move(owned);
+
+  proto::JobEvent submitted;
+  *submitted.mutable_submitted() = admitted.submitted;
+  job.status.clear_job_id();
+  submitted.set_job_id(admitted.job_id);
+  submitted.set_time_ms(now_ms);
+  CHECK(Fold(job, submitted).ok());
+  effects.events.push_back(std::move(submitted));
+  Adopt(job, admitted);
+
+  proto::JobEvent queued;
+  queued.mutable_queued();
+  Emit(job, std::move(queued), now_ms, effects);
+  if (decision != nullptr && decision->has_start()) {
+    Start(job, decision->start(), now_ms, effects);
+    return effects;
+  }
+  proto::JobEvent waiting;
+  waiting.mutable_waiting()->set_reason(decision != nullptr && decision->has_wait()
+                                            ? decision->wait().reason()
+                                            : "waits for the site's allocator to answer");
+  Emit(job, std::move(waiting), now_ms, effects);
+  if (decision != nullptr && decision->has_wait()) {
+    job.demand.set_resource(decision->wait().resource());
+  } else {
+    effects.is_pass_due = true;
+  }
+  return effects;
+}
+
+Effects::Outgoing Queue::Trial(const Admitted& admitted, const std::string& trial_id,
+                               const std::string& node) const {
+  proto::JobStatus status;
+  status.set_job_id(trial_id);
+  status.set_account(admitted.submitted.account());
+  proto::Placement& place = *status.add_placement();
+  place.set_node(node);
+  place.set_processes(1);
+  const auto described = rsl::ParseAndDescribe(admitted.submitted.rsl(), {});
+  CHECK(described.ok());
+  Effects::Outgoing out;
+  out.node = node;
+  *out.message.mutable_start() =
+      MakeStarts(status, *described, false, JobContact(admitted.gatekeeper_subject, trial_id), 0,
+                 settings_)[0];
+  out.message.mutable_start()->set_check_only(true);
+  return out;
+}
+
+Effects Queue::OnDecision(const proto::Decision& decision, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(decision.job_id());
+  if (job == nullptr || IsFinal(job->status.state()) || job->has_processors) {
+    return effects;  // it ended, or was given processors, while the allocator thought
+  }
+  if (decision.has_start()) {
+    Start(*job, decision.start(), now_ms, effects);
+    return effects;
+  }
+  std::string reason;
+  if (decision.has_wait()) {
+    job->demand.set_resource(decision.wait().resource());
+    reason = decision.wait().reason();
+  } else {
+    job->demand.clear_resource();
+    reason = "cannot run on the site as it is now: " + decision.never().reason();
+  }
+  if (reason == job->status.reason() || job->status.cancelling()) {
+    return effects;
+  }
+  const auto rank = std::distance(pending_.begin(), pending_.find({-job->priority, job->order}));
+  if (rank < kReasonsRecorded) {
+    proto::JobEvent waiting;
+    waiting.mutable_waiting()->set_reason(reason);
+    Emit(*job, std::move(waiting), now_ms, effects);
+  } else {
+    job->status.set_reason(reason);
+  }
+  return effects;
+}
+
+void Queue::Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& effects) {
+  proto::JobEvent allocated;
+  allocated.mutable_allocated()->set_resource(lease.resource());
+  *allocated.mutable_allocated()->mutable_placement() = lease.placement();
+  Emit(job, std::move(allocated), now_ms, effects);
+  for (const proto::Placement& place : lease.placement()) {
+    SendStarts(job, place.node(), false, effects);
+  }
+}
+
+void Queue::GiveProcessors(Job& job) {
+  const auto described = rsl::ParseAndDescribe(job.status.rsl(), {});
+  CHECK(described.ok());  // it was, when it was accepted
+  job.tasks.clear();
+  for (std::string& node : TaskNodes(*described, job.status.placement())) {
+    job.tasks.emplace_back().node = std::move(node);
+  }
+  job.are_starts_held = job.tasks.size() > 1 &&
+                        (!described->standard_output.empty() || !described->standard_error.empty());
+}
+
+void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstarted,
+                       Effects& effects) const {
+  const auto described = rsl::ParseAndDescribe(job.status.rsl(), {});
+  CHECK(described.ok());
+  for (proto::ServerMessage::Start& start :
+       MakeStarts(job.status, *described, job.has_input,
+                  JobContact(job.gatekeeper_subject, job.status.job_id()), job.demand.wall_time_s(),
+                  settings_)) {
+    const Task& task = job.tasks[start.task().task()];
+    const bool is_held = job.are_starts_held && start.task().task() > 0 && !job.tasks[0].is_started;
+    if (task.node == node && !is_held && !(only_unstarted && (task.is_started || task.is_ended))) {
+      Effects::Outgoing& out = effects.messages.emplace_back();
+      out.node = node;
+      *out.message.mutable_start() = std::move(start);
+    }
+  }
+}
+
+// ---- Users' commands
+
+absl::StatusOr<Effects> Queue::Cancel(const std::string& job_id, const std::string& reason,
+                                      int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  if (job == nullptr) {
+    return errors::NoSuchJob(job_id);
+  }
+  if (IsFinal(job->status.state()) || job->status.cancelling()) {
+    return effects;
+  }
+  proto::JobEvent cancelling;
+  cancelling.mutable_cancelling()->set_reason(reason);
+  Emit(*job, std::move(cancelling), now_ms, effects);
+  if (job->has_processors) {
+    const bool is_head_started = job->tasks[0].is_started;
+    for (size_t number = 1; job->are_starts_held && !is_head_started && number < job->tasks.size();
+         ++number) {
+      EndTask(*job, int(number), "cancelled before it started", 0, now_ms, effects);
+    }
+    KillAll(*job, 15, 5000, effects);
+  }
+  EndIfComplete(*job, now_ms, effects);
+  return effects;
+}
+
+absl::StatusOr<Effects> Queue::Suspend(const std::string& job_id, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  if (job == nullptr) {
+    return errors::NoSuchJob(job_id);
+  }
+  if (job->status.state() == proto::SUSPENDED) {
+    return effects;
+  }
+  if (job->status.state() != proto::ACTIVE || job->status.cancelling()) {
+    return errors::CannotSignal(job_id, "suspend", StateName(job->status.state()), "ACTIVE");
+  }
+  proto::JobEvent suspended;
+  suspended.mutable_suspended();
+  Emit(*job, std::move(suspended), now_ms, effects);
+  for (const proto::Placement& place : job->status.placement()) {
+    Effects::Outgoing& out = effects.messages.emplace_back();
+    out.node = place.node();
+    out.message.mutable_stop()->set_job_id(job_id);
+  }
+  return effects;
+}
+
+absl::StatusOr<Effects> Queue::Resume(const std::string& job_id, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  if (job == nullptr) {
+    return errors::NoSuchJob(job_id);
+  }
+  if (job->status.state() == proto::ACTIVE) {
+    return effects;
+  }
+  if (job->status.state() != proto::SUSPENDED) {
+    return errors::CannotSignal(job_id, "resume", StateName(job->status.state()), "SUSPENDED");
+  }
+  proto::JobEvent resumed;
+  resumed.mutable_resumed();
+  Emit(*job, std::move(resumed), now_ms, effects);
+  for (const proto::Placement& place : job->status.placement()) {
+    Effects::Outgoing& out = effects.messages.emplace_back();
+    out.node = place.node();
+    out.message.mutable_stop()->set_job_id(job_id);
+    out.message.mutable_stop()->set_resume(true);
+  }
+  return effects;
+}
+
+absl::Status Queue::SetPriority(const std::string& job_id, int priority) {
+  Job* job = FindMutable(job_id);
+  if (job == nullptr) {
+    return errors::NoSuchJob(job_id);
+  }
+  const bool waits = pending_.erase({-job->priority, job->order}) > 0;
+  job->priority = priority;
+  if (waits) {
+    pending_[{-job->priority, job->order}] = job;
+  }
+  return absl::OkStatus();
+}
+
+// ---- Retention
+
+std::vector<std::string> Queue::EndedBefore(int64_t before_ms) const {
+  std::vector<std::string> ids;
+  for (auto at = ended_.begin(); at != ended_.end() && at->first < before_ms; ++at) {
+    ids.push_back(at->second);
+  }
+  return ids;
+}
+
+void Queue::Forget(const std::string& job_id) {
+  std::erase_if(ended_, [&](const auto& entry) { return entry.second == job_id; });
+  jobs_.erase(job_id);
+}
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// All jobs of the site and what happens to them: docs/protocol/5-queue.md.  Pure: time is an
+// argument, what must be stored or sent comes back as Effects, and replaying the stored events
+// makes the same queue.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/status.h"
+#include "qserver/job.h"
+#include "qserver/tasks.h"
+
+namespace sekisho::qserver {
+
+// A request that was verified and understood: it becomes a job unless it can never run.
+struct Admitted {
+  proto::JobEvent::Submitted submitted;  // rsl evaluated: no variables are left in it
+  std::string job_id;
+  std::string gatekeeper_subject;
+  bool has_input = false;
+  bool is_dry_run = false;
+  proto::Demand demand;
+};
+
+class Queue {
+ public:
+  explicit Queue(TaskSettings settings, int64_t wall_time_max_s)
+      : settings_(std::move(settings)), wall_time_max_s_(wall_time_max_s) {}
+
+  // ---- At start: what the store remembers, in its order.
+  absl::Status Replay(const proto::JobEvent& event);
+  // After the last: `spooled` tells the sizes of a task's spooled streams.
+  using SpoolSize = std::function<uint64_t(const std::string& job_id, int task, int stream)>;
+  void FinishReplay(const SpoolSize& spooled);
+
+  const Job* Find(const std::string& job_id) const;
+  proto::JobStatus StatusOf(const std::string& job_id) const;  // UNKNOWN if there is none
+  size_t pending_count() const { return pending_.size(); }
+  size_t running_count() const { return holding_.size(); }
+
+  // ---- The allocator.  What it is to be asked now; `proposed` are not jobs yet.
+  struct NodeView {
+    std::string name;
+    double load = 0;
+    std::string architecture;
+    std::string os;
+    int64_t memory_mb = 0;
+  };
+  proto::DecideRequest Ask(int64_t now_ms, const std::vector<NodeView>& attached,
+                           const std::vector<const proto::Demand*>& proposed) const;
+  // A proposed job's decision (start or wait; none: the allocator did not answer) makes it a job.
+  Effects Accept(const Admitted& admitted, const proto::Decision* decision, int64_t now_ms);
+  // The order to see, without running it, whether a job's first task could start on `node`.
+  Effects::Outgoing Trial(const Admitted& admitted, const std::string& trial_id,
+                          const std::string& node) const;
+  // A waiting job's decision.
+  Effects OnDecision(const proto::Decision& decision, int64_t now_ms);
+
+  // ---- The agents.
+  // `node` is one whose stream stands; Effects' messages to others are for nobody.
+  void SetAttached(const std::string& node, bool is_attached);
+  Effects OnAttached(const std::string& node, const proto::AgentMessage::Hello& hello,
+                     int64_t now_ms);
+  proto::ServerMessage::Welcome Welcome(const std::string& node,
+                                        const proto::AgentMessage::Hello& hello) const;
+  Effects OnStarted(const std::string& node, const proto::TaskKey& key, int64_t now_ms);
+  Effects OnExited(const std::string& node, const proto::AgentMessage::Exited& exited,
+                   int64_t now_ms);
+  // After the spool holds `size` bytes.
+  Effects OnSpooled(const proto::TaskKey& key, int stream, uint64_t size, int64_t now_ms);
+
+  // ---- Helpers of an mpirun: queue_helpers.cc.
+  Effects OnLaunch(const std::string& node, const proto::AgentMessage::Launch& launch);
+  Effects OnLaunchInput(const std::string& node, const proto::AgentMessage::LaunchInput& input);
+  Effects OnHelperOutput(const std::string& node, const proto::AgentMessage::Output& output);
+  Effects OnHelperExited(const std::string& node, const proto::AgentMessage::Exited& exited);
+
+  // ---- The users.  Their right to it was verified.
+  absl::StatusOr<Effects> Cancel(const std::string& job_id, const std::string& reason,
+                                 int64_t now_ms);
+  absl::StatusOr<Effects> Suspend(const std::string& job_id, int64_t now_ms);
+  absl::StatusOr<Effects> Resume(const std::string& job_id, int64_t now_ms);
+  absl::Status SetPriority(const std::string& job_id, int priority);
+
+  // Ended jobs, oldest end first, that ended before `before_ms`.
+  std::vector<std::string> EndedBefore(int64_t before_ms) const;
+  void Forget(const std::string& job_id);
+
+ private:
+  using Order = std::pair<int, uint64_t>;  // -priority, arrival
+
+  Job* FindMutable(const std::string& job_id);
+  void Emit(Job& job, proto::JobEvent event, int64_t now_ms, Effects& effects);
+  absl::Status Fold(Job& job, const proto::JobEvent& event);
+  void Adopt(Job& job, Admitted admitted);
+  void GiveProcessors(Job& job);
+  void Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& effects);
+  void SendStarts(const Job& job, const std::string& node, bool only_unstarted,
+                  Effects& effects) const;
+  void EndTask(Job& job, int number, const std::string& reason, int gram_code, int64_t now_ms,
+               Effects& effects);
+  void KillAll(const Job& job, int signal, int64_t grace_ms, Effects& effects) const;
+  void EndIfComplete(Job& job, int64_t now_ms, Effects& effects);
+  void End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects);
+  void Reconcile(Job& job, const std::string& node, const std::vector<int>& held, int64_t now_ms,
+                 Effects& effects);
+  Helper* FindHelper(const std::string& node, const proto::TaskKey& key);
+  void EndHelperIfComplete(const Helper& helper, Effects& effects) const;
+
+  const TaskSettings settings_;
+  const int64_t wall_time_max_s_;
+  std::unordered_map<std::string, std::unique_ptr<Job>> jobs_;
+  std::map<Order, Job*> pending_;        // waits for processors
+  std::map<std::string, Job*> holding_;  // has processors
+  std::map<std::pair<std::string, uint64_t>, std::pair<std::string, int>>
+      launches_;  // asker -> helper
+  std::multimap<int64_t, std::string> ended_;
+  std::set<std::string> attached_;
+  uint64_t next_order_ = 1;
+};
+
+// Nodes of the placement.
+bool HasNode(const proto::JobStatus& status, const std::string& node);
+
+}  // namespace sekisho::qserver

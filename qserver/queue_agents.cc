@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue's half about agents: tasks start, exit, are found again, and end their job.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/job_state.h"
+#include "qserver/errors.h"
+#include "qserver/queue.h"
+
+namespace sekisho::qserver {
+namespace {
+
+bool IsHelper(const proto::TaskKey& key) { return key.task() >= kFirstHelper; }
+
+Effects::Outgoing& To(const std::string& node, Effects& effects) {
+  Effects::Outgoing& out = effects.messages.emplace_back();
+  out.node = node;
+  return out;
+}
+
+void SendForget(const std::string& node, const std::string& job_id, Effects& effects) {
+  To(node, effects).message.mutable_forget()->set_job_id(job_id);
+}
+
+void SendKill(const std::string& node, const std::string& job_id, int signal, int64_t grace_ms,
+              Effects& effects) {
+  proto::ServerMessage::Kill& kill = *To(node, effects).message.mutable_kill();
+  kill.set_job_id(job_id);
+  kill.set_signal(signal);
+  kill.set_grace_ms(grace_ms);
+}
+
+// How the job ended, as its tasks did.
+proto::JobEvent::Ended EndOf(const Job& job) {
+  proto::JobEvent::Ended ended;
+  if (job.status.cancelling()) {
+    ended.set_state(proto::CANCELLED);
+    ended.set_gram_code(8);
+    ended.set_reason(job.status.reason());
+    *ended.mutable_exit() = JobExit(job.status);
+    return ended;
+  }
+  for (size_t number = 0; number < job.tasks.size(); ++number) {
+    const Task& task = job.tasks[number];
+    if (task.gram_code != 0) {
+      ended.set_state(proto::FAILED);
+      ended.set_gram_code(task.gram_code);
+      ended.set_reason(job.tasks.size() == 1
+                           ? task.reason
+                           : fmt::format("task {} on {}: {}", number, task.node, task.reason));
+      *ended.mutable_exit() = task.exit;
+      return ended;
+    }
+  }
+  *ended.mutable_exit() = JobExit(job.status);
+  ended.set_state(ended.exit().signal() == 0 ? proto::DONE : proto::FAILED);
+  for (size_t number = 0; number < job.tasks.size(); ++number) {
+    const Task& task = job.tasks[number];
+    if (task.exit.code() != 0 || task.exit.signal() != 0) {
+      const std::string who =
+          job.tasks.size() == 1 ? "the program" : fmt::format("task {}", number);
+      ended.set_reason(!task.reason.empty() ? task.reason
+                       : task.exit.signal() != 0
+                           ? fmt::format("{} was killed by signal {}", who, task.exit.signal())
+                           : fmt::format("{} exited with code {}", who, task.exit.code()));
+      break;
+    }
+  }
+  return ended;
+}
+
+}  // namespace
+
+proto::ServerMessage::Welcome Queue::Welcome(const std::string& node,
+                                             const proto::AgentMessage::Hello& hello) const {
+  proto::ServerMessage::Welcome welcome;
+  welcome.set_site(settings_.site);
+  for (const proto::TaskKey& key : hello.held()) {
+    const Job* job = Find(key.job_id());
+    if (job == nullptr || IsHelper(key) || size_t(key.task()) >= job->tasks.size() ||
+        job->tasks[key.task()].node != node) {
+      continue;
+    }
+    proto::ServerMessage::Welcome::Resume& resume = *welcome.add_resume();
+    *resume.mutable_task() = key;
+    resume.set_stdout_offset(job->tasks[key.task()].spooled[0]);
+    resume.set_stderr_offset(job->tasks[key.task()].spooled[1]);
+  }
+  return welcome;
+}
+
+void Queue::SetAttached(const std::string& node, bool is_attached) {
+  if (is_attached) {
+    attached_.insert(node);
+  } else {
+    attached_.erase(node);
+  }
+}
+
+Effects Queue::OnAttached(const std::string& node, const proto::AgentMessage::Hello& hello,
+                          int64_t now_ms) {
+  Effects effects;
+  effects.is_pass_due = true;
+  std::map<std::string, std::vector<int>> held;
+  for (const proto::TaskKey& key : hello.held()) {
+    held[key.job_id()].push_back(key.task());
+  }
+
+  // What it holds of jobs that ended here, or that are not ours to run there, is to go.
+  for (const auto& [job_id, tasks] : held) {
+    const Job* job = Find(job_id);
+    if (job == nullptr || !job->has_processors || !HasNode(job->status, node)) {
+      SendKill(node, job_id, 9, 0, effects);
+      SendForget(node, job_id, effects);
+    }
+  }
+
+  std::vector<Job*> here;
+  for (const auto& [id, job] : holding_) {
+    if (HasNode(job->status, node)) {
+      here.push_back(job);
+    }
+  }
+  for (Job* job : here) {
+    Reconcile(*job, node, held[job->status.job_id()], now_ms, effects);
+  }
+  return effects;
+}
+
+void Queue::Reconcile(Job& job, const std::string& node, const std::vector<int>& held,
+                      int64_t now_ms, Effects& effects) {
+  const std::string job_id = job.status.job_id();
+  const bool is_failing = std::any_of(job.tasks.begin(), job.tasks.end(),
+                                      [](const Task& task) { return task.gram_code != 0; });
+  for (size_t number = 0; number < job.tasks.size(); ++number) {
+    Task& task = job.tasks[number];
+    if (task.node != node || std::count(held.begin(), held.end(), int(number)) > 0) {
+      continue;
+    }
+    if (task.is_ended) {
+      task.is_confirmed = true;  // its agent has nothing more to say; the spool holds what there is
+    } else if (task.is_started) {
+      EndTask(job, int(number), fmt::format("node {} has lost it", node), 17, now_ms, effects);
+    } else if (job.status.cancelling() || is_failing) {
+      EndTask(job, int(number), "not started", 0, now_ms, effects);
+    }
+  }
+  if (job.status.cancelling() || is_failing) {
+    SendKill(node, job_id, 15, 5000, effects);
+  } else {
+    Effects starts;
+    SendStarts(job, node, true, starts);
+    for (Effects::Outgoing& out : starts.messages) {
+      const int number = out.message.start().task().task();
+      if (std::count(held.begin(), held.end(), number) == 0) {
+        effects.messages.push_back(std::move(out));
+      }
+    }
+    if (job.status.state() == proto::SUSPENDED) {
+      To(node, effects).message.mutable_stop()->set_job_id(job_id);
+    }
+  }
+  EndIfComplete(job, now_ms, effects);
+}
+
+Effects Queue::OnStarted(const std::string& node, const proto::TaskKey& key, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(key.job_id());
+  if (IsHelper(key)) {
+    return effects;
+  }
+  if (job == nullptr || !job->has_processors || size_t(key.task()) >= job->tasks.size() ||
+      job->tasks[key.task()].node != node) {
+    SendKill(node, key.job_id(), 9, 0, effects);
+    return effects;
+  }
+  if (job->tasks[key.task()].is_started) {
+    return effects;
+  }
+  const bool were_held = job->are_starts_held && key.task() == 0;
+  proto::JobEvent started;
+  started.mutable_task_started()->set_task(key.task());
+  started.mutable_task_started()->set_node(node);
+  Emit(*job, std::move(started), now_ms, effects);
+  if (were_held && !job->status.cancelling()) {
+    for (const proto::Placement& place : job->status.placement()) {
+      SendStarts(*job, place.node(), true, effects);
+    }
+  }
+  return effects;
+}
+
+Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exited& exited,
+                        int64_t now_ms) {
+  if (IsHelper(exited.task())) {
+    return OnHelperExited(node, exited);
+  }
+  Effects effects;
+  const std::string& job_id = exited.task().job_id();
+  const int number = exited.task().task();
+  Job* job = FindMutable(job_id);
+  if (job == nullptr || !job->has_processors) {
+    SendForget(node, job_id, effects);
+    return effects;
+  }
+  if (size_t(number) >= job->tasks.size() || job->tasks[number].node != node) {
+    return effects;
+  }
+  Task& task = job->tasks[number];
+  task.is_confirmed = true;
+  task.expected = {exited.stdout_size(), exited.stderr_size()};
+  task.gram_code = exited.gram_code();
+  if (!task.is_ended) {
+    proto::JobEvent ended;
+    ended.mutable_task_exited()->set_task(number);
+    *ended.mutable_task_exited()->mutable_exit() = exited.exit();
+    ended.mutable_task_exited()->set_reason(exited.reason());
+    Emit(*job, std::move(ended), now_ms, effects);
+  }
+  if (exited.gram_code() != 0 && !job->status.cancelling()) {
+    // A job that is not whole is of no use: what has started of it goes, what has not does not
+    // come.
+    for (size_t other = 1;
+         job->are_starts_held && !job->tasks[0].is_started && other < job->tasks.size(); ++other) {
+      EndTask(*job, int(other), "not started", 0, now_ms, effects);
+    }
+    if (std::any_of(job->tasks.begin(), job->tasks.end(),
+                    [](const Task& t) { return !t.is_ended; })) {
+      KillAll(*job, 15, 5000, effects);
+    }
+  } else if (number == 0 && job->are_starts_held && !task.is_started) {
+    for (size_t other = 1; other < job->tasks.size(); ++other) {
+      EndTask(*job, int(other), "not started", 0, now_ms, effects);
+    }
+  }
+  EndIfComplete(*job, now_ms, effects);
+  return effects;
+}
+
+Effects Queue::OnSpooled(const proto::TaskKey& key, int stream, uint64_t size, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(key.job_id());
+  if (job != nullptr && job->has_processors && size_t(key.task()) < job->tasks.size()) {
+    job->tasks[key.task()].spooled[stream] = size;
+    if (job->tasks[key.task()].is_ended) {
+      EndIfComplete(*job, now_ms, effects);
+    }
+  }
+  return effects;
+}
+
+void Queue::EndTask(Job& job, int number, const std::string& reason, int gram_code, int64_t now_ms,
+                    Effects& effects) {
+  Task& task = job.tasks[number];
+  if (task.is_ended) {
+    return;
+  }
+  proto::JobEvent exited;
+  exited.mutable_task_exited()->set_task(number);
+  exited.mutable_task_exited()->mutable_exit();
+  exited.mutable_task_exited()->set_reason(reason);
+  Emit(job, std::move(exited), now_ms, effects);
+  task.is_confirmed = true;
+  task.gram_code = gram_code;
+  task.expected = {0, 0};
+}
+
+void Queue::KillAll(const Job& job, int signal, int64_t grace_ms, Effects& effects) const {
+  for (const proto::Placement& place : job.status.placement()) {
+    SendKill(place.node(), job.status.job_id(), signal, grace_ms, effects);
+  }
+}
+
+void Queue::EndIfComplete(Job& job, int64_t now_ms, Effects& effects) {
+  if (IsFinal(job.status.state())) {
+    return;
+  }
+  if (!job.has_processors) {
+    if (job.status.cancelling()) {
+      End(job, EndOf(job), now_ms, effects);
+    }
+    return;
+  }
+  if (std::all_of(job.tasks.begin(), job.tasks.end(),
+                  [](const Task& task) { return task.is_complete(); })) {
+    End(job, EndOf(job), now_ms, effects);
+  }
+}
+
+void Queue::End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects) {
+  const bool had_helpers = !job.helpers.empty();
+  const bool had_processors = job.has_processors;
+  proto::JobEvent event;
+  *event.mutable_ended() = std::move(ended);
+  Emit(job, std::move(event), now_ms, effects);
+  if (!had_processors) {
+    return;
+  }
+  if (had_helpers) {
+    KillAll(job, 9, 0, effects);
+  }
+  for (const proto::Placement& place : job.status.placement()) {
+    SendForget(place.node(), job.status.job_id(), effects);
+  }
+  effects.is_pass_due = true;
+}
+
+}  // namespace sekisho::qserver

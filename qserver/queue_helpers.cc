@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue's half about helpers: what a site's mpirun starts on the job's other nodes by
+// sekisho-rsh, in place of ssh.  They live in memory only: a launcher that loses its helpers'
+// output has lost its job.
+#include <fmt/format.h>
+
+#include "qserver/errors.h"
+#include "qserver/queue.h"
+
+namespace sekisho::qserver {
+namespace {
+
+constexpr int kMaxHelpers = 10'000;  // of one job
+
+Effects::Outgoing& To(const std::string& node, Effects& effects) {
+  Effects::Outgoing& out = effects.messages.emplace_back();
+  out.node = node;
+  return out;
+}
+
+void Refuse(const std::string& node, uint64_t id, const std::string& reason, Effects& effects) {
+  proto::ServerMessage::LaunchEnded& ended = *To(node, effects).message.mutable_launch_ended();
+  ended.set_id(id);
+  ended.mutable_exit()->set_code(255);  // as ssh says it
+  ended.set_reason(reason);
+}
+
+}  // namespace
+
+Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Launch& launch) {
+  Effects effects;
+  Job* job = FindMutable(launch.job_id());
+  if (launches_.count({node, launch.id()}) > 0) {
+    return effects;
+  }
+  if (job == nullptr || !job->has_processors || !HasNode(job->status, node)) {
+    Refuse(node, launch.id(), fmt::format("job {} does not run on node {}", launch.job_id(), node),
+           effects);
+    return effects;
+  }
+  if (!HasNode(job->status, launch.node())) {
+    Refuse(node, launch.id(),
+           fmt::format("node {} is not one of job {}'s nodes", launch.node(), launch.job_id()),
+           effects);
+    return effects;
+  }
+  if (job->status.cancelling() || int(job->helpers.size()) >= kMaxHelpers) {
+    Refuse(node, launch.id(), "the job is being cancelled, or has too many helpers", effects);
+    return effects;
+  }
+  if (attached_.count(launch.node()) == 0) {
+    Refuse(node, launch.id(), fmt::format("node {} cannot be reached now", launch.node()), effects);
+    return effects;
+  }
+
+  const int number = kFirstHelper + int(job->helpers.size());
+  Helper& helper = job->helpers[number];
+  helper.node = launch.node();
+  helper.asking_node = node;
+  helper.id = launch.id();
+  launches_[{node, launch.id()}] = {launch.job_id(), number};
+
+  proto::ServerMessage::Start& start = *To(launch.node(), effects).message.mutable_start();
+  start.mutable_task()->set_job_id(launch.job_id());
+  start.mutable_task()->set_task(number);
+  start.set_account(job->status.account());
+  *start.mutable_argument() = launch.argument();
+  *start.mutable_environment() = launch.environment();
+  (*start.mutable_environment())["SEKISHO_JOB_ID"] = launch.job_id();
+  start.set_directory(launch.directory());
+  start.set_umask(022);
+  start.set_has_input(true);
+  start.set_is_helper(true);
+  return effects;
+}
+
+Effects Queue::OnLaunchInput(const std::string& node,
+                             const proto::AgentMessage::LaunchInput& input) {
+  Effects effects;
+  const auto at = launches_.find({node, input.id()});
+  if (at == launches_.end()) {
+    return effects;
+  }
+  const auto& [job_id, number] = at->second;
+  Helper& helper = FindMutable(job_id)->helpers[number];
+  proto::ServerMessage::Input& out = *To(helper.node, effects).message.mutable_input();
+  out.mutable_task()->set_job_id(job_id);
+  out.mutable_task()->set_task(number);
+  out.set_offset(helper.input_offset);
+  out.set_data(input.data());
+  out.set_end(input.end() || input.cancel());
+  helper.input_offset += input.data().size();
+  return effects;
+}
+
+Helper* Queue::FindHelper(const std::string& node, const proto::TaskKey& key) {
+  Job* job = FindMutable(key.job_id());
+  if (job == nullptr) {
+    return nullptr;
+  }
+  const auto at = job->helpers.find(key.task());
+  return at == job->helpers.end() || at->second.node != node ? nullptr : &at->second;
+}
+
+Effects Queue::OnHelperOutput(const std::string& node, const proto::AgentMessage::Output& output) {
+  Effects effects;
+  const uint64_t end = output.offset() + output.data().size();
+  proto::ServerMessage::OutputTaken& taken = *To(node, effects).message.mutable_output_taken();
+  *taken.mutable_task() = output.task();
+  taken.set_stream(output.stream());
+  taken.set_offset(end);
+  Helper* helper = FindHelper(node, output.task());
+  const int stream = output.stream() == proto::OutputChunk::STDERR;
+  if (helper == nullptr || output.offset() > helper->passed_on[stream] ||
+      end <= helper->passed_on[stream]) {
+    return effects;
+  }
+  proto::ServerMessage::LaunchOutput& out =
+      *To(helper->asking_node, effects).message.mutable_launch_output();
+  out.set_id(helper->id);
+  out.set_stream(output.stream());
+  out.set_data(output.data().substr(helper->passed_on[stream] - output.offset()));
+  helper->passed_on[stream] = end;
+  EndHelperIfComplete(*helper, effects);
+  return effects;
+}
+
+Effects Queue::OnHelperExited(const std::string& node, const proto::AgentMessage::Exited& exited) {
+  Effects effects;
+  Helper* helper = FindHelper(node, exited.task());
+  if (helper == nullptr || helper->is_ended) {
+    return effects;
+  }
+  helper->is_ended = true;
+  helper->expected = {exited.stdout_size(), exited.stderr_size()};
+  helper->exit = exited.exit();
+  helper->reason = exited.reason();
+  EndHelperIfComplete(*helper, effects);
+  return effects;
+}
+
+void Queue::EndHelperIfComplete(const Helper& helper, Effects& effects) const {
+  if (helper.is_ended && helper.passed_on[0] >= helper.expected[0] &&
+      helper.passed_on[1] >= helper.expected[1]) {
+    proto::ServerMessage::LaunchEnded& ended =
+        *To(helper.asking_node, effects).message.mutable_launch_ended();
+    ended.set_id(helper.id);
+    *ended.mutable_exit() = helper.exit;
+    ended.set_reason(helper.reason);
+  }
+}
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/queue_service.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "common/daemon.h"
+#include "common/job_state.h"
+#include "common/log.h"
+#include "qserver/errors.h"
+
+namespace sekisho::qserver {
+namespace {
+
+constexpr size_t kEventsAtOnce = 256;
+
+std::string SizeText(int count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* QueueService::Submit(grpc::CallbackServerContext* context,
+                                               const proto::QueueRequest* request,
+                                               proto::SubmitReply* reply) {
+  return rpc::Unary(loop_, context, [=, this] { return HandleSubmit(*context, *request, *reply); });
+}
+
+awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& context,
+                                                   const proto::QueueRequest& request,
+                                                   proto::SubmitReply& reply) {
+  // Validate.
+  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_ASSIGN_OR_RETURN(const Verified verified, judges_.request(request));
+  if (!verified.body.has_submit()) {
+    co_return errors::BadRequest("expected a submission");
+  }
+  reply.set_site(rules_.site);
+  reply.set_account(verified.account);
+  reply.set_job_id(verified.job_id);
+  if (conductor_.queue().Find(verified.job_id) == nullptr) {
+    CO_RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
+  }
+  CO_ASSIGN_OR_RETURN(Admitted admitted,
+                      Describe(verified, request.request(), rules_, judges_.find_account));
+
+  // Act.
+  if (admitted.is_dry_run) {
+    CO_RETURN_IF_ERROR(co_await conductor_.CheckOnNode(std::move(admitted)));
+    reply.set_dry_run(true);
+    reply.clear_job_id();
+    co_return absl::OkStatus();
+  }
+  CO_ASSIGN_OR_RETURN(const bool is_repeat, co_await conductor_.Submit(std::move(admitted)));
+
+  // Answer.
+  reply.set_is_repeat(is_repeat);
+  co_return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* QueueService::Command(grpc::CallbackServerContext* context,
+                                                const proto::QueueRequest* request,
+                                                proto::CommandReply* reply) {
+  return rpc::Unary(loop_, context,
+                    [=, this] { return HandleCommand(*context, *request, *reply); });
+}
+
+awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext& context,
+                                                    const proto::QueueRequest& request,
+                                                    proto::CommandReply& reply) {
+  // Validate.
+  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_ASSIGN_OR_RETURN(const Verified verified, judges_.request(request));
+  CO_RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
+  if (!verified.body.has_cancel() && !verified.body.has_signal()) {
+    co_return errors::BadRequest("expected a cancellation or a signal");
+  }
+
+  // Look up.
+  const std::string job_id = verified.body.has_cancel() ? verified.body.cancel().job_id()
+                                                        : verified.body.signal().job_id();
+  const Job* job = conductor_.queue().Find(job_id);
+  if (job == nullptr) {
+    co_return errors::NoSuchJob(Printable(job_id));
+  }
+  if (job->status.subject() != verified.identity.subject) {
+    co_return errors::NotYourJob(job_id);
+  }
+
+  // Act and answer.
+  CO_ASSIGN_OR_RETURN(const proto::JobState state, co_await conductor_.Command(verified.body));
+  reply.set_state(state);
+  co_return absl::OkStatus();
+}
+
+grpc::ServerWriteReactor<proto::JobEvent>* QueueService::Events(
+    grpc::CallbackServerContext* context, const proto::EventsRequest* request) {
+  return rpc::Stream<proto::JobEvent>(loop_, [this, context, request = *request](auto& writer) {
+    return HandleEvents(*context, writer, request);
+  });
+}
+
+awaitable<absl::Status> QueueService::HandleEvents(grpc::CallbackServerContext& context,
+                                                   rpc::Writer<proto::JobEvent>& writer,
+                                                   proto::EventsRequest request) {
+  CO_RETURN_IF_ERROR(judges_.caller(context));
+  const auto changed = conductor_.AccountSignal(request.account());
+  uint64_t at = request.after_sequence();
+  for (;;) {
+    const std::vector<proto::JobEvent> events =
+        conductor_.journal().After(request.account(), at, kEventsAtOnce);
+    for (const proto::JobEvent& event : events) {
+      if (!co_await writer.Write(event)) {
+        co_return absl::CancelledError("the jobmanager has gone");
+      }
+      at = event.sequence();
+    }
+    if (events.empty()) {
+      co_await changed->Wait();
+    }
+  }
+}
+
+grpc::ServerUnaryReactor* QueueService::Status(grpc::CallbackServerContext* context,
+                                               const proto::StatusRequest* request,
+                                               proto::StatusReply* reply) {
+  return rpc::Unary(loop_, context, [=, this] { return HandleStatus(*context, *request, *reply); });
+}
+
+awaitable<absl::Status> QueueService::HandleStatus(grpc::CallbackServerContext& context,
+                                                   const proto::StatusRequest& request,
+                                                   proto::StatusReply& reply) {
+  CO_RETURN_IF_ERROR(judges_.caller(context));
+  for (const std::string& job_id : request.job_id()) {
+    *reply.add_job() = conductor_.queue().StatusOf(job_id);
+  }
+  co_return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* QueueService::Site(grpc::CallbackServerContext* context,
+                                             const proto::SiteRequest*, proto::SiteInfo* reply) {
+  return rpc::Unary(loop_, context, [=, this] { return HandleSite(*context, *reply); });
+}
+
+awaitable<absl::Status> QueueService::HandleSite(grpc::CallbackServerContext& context,
+                                                 proto::SiteInfo& reply) {
+  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_ASSIGN_OR_RETURN(const proto::InventoryReply inventory,
+                      co_await conductor_.allocator().Inventory());
+
+  std::map<std::string, int> busy;
+  for (const proto::Lease& lease : conductor_.queue().Ask(0, {}, {}).running()) {
+    for (const proto::Placement& place : lease.placement()) {
+      busy[place.node()] += place.processes();
+    }
+  }
+  reply.set_site(rules_.site);
+  reply.set_version(kVersion);
+  for (const proto::NodeInfo& known : inventory.node()) {
+    proto::NodeInfo& node = *reply.add_node();
+    node = known;
+    node.set_busy(busy[known.name()]);
+    if (const auto at = conductor_.nodes().find(known.name()); at != conductor_.nodes().end()) {
+      const auto& [name, link] = *at;
+      node.set_is_up(true);
+      node.set_load(link.load.load());
+      if (node.memory_mb() == 0) node.set_memory_mb(link.hello.memory_mb());
+      if (node.architecture().empty()) node.set_architecture(link.hello.architecture());
+      if (node.os().empty()) node.set_os(link.hello.os());
+    }
+  }
+  reply.set_queued_jobs(int(conductor_.queue().pending_count()));
+  reply.set_running_jobs(int(conductor_.queue().running_count()));
+  reply.add_service("jobmanager-agent");
+  *reply.mutable_queue() = inventory.queue();
+  co_return absl::OkStatus();
+}
+
+grpc::ServerWriteReactor<proto::Hop>* QueueService::Diagnose(grpc::CallbackServerContext* context,
+                                                             const proto::DiagnoseRequest*) {
+  return rpc::Stream<proto::Hop>(
+      loop_, [this, context](auto& writer) { return HandleDiagnose(*context, writer); });
+}
+
+awaitable<absl::Status> QueueService::HandleDiagnose(grpc::CallbackServerContext& context,
+                                                     rpc::Writer<proto::Hop>& writer) {
+  CO_RETURN_IF_ERROR(judges_.caller(context));
+  proto::Hop hop;
+  hop.set_name("qserver");
+  hop.set_is_ok(true);
+  hop.set_detail(fmt::format("{} running, {} queued",
+                             SizeText(int(conductor_.queue().running_count()), "job"),
+                             conductor_.queue().pending_count()));
+  co_await writer.Write(hop);
+
+  const auto asked = std::chrono::steady_clock::now();
+  const absl::StatusOr<proto::InventoryReply> inventory =
+      co_await conductor_.allocator().Inventory();
+  hop.Clear();
+  hop.set_name("allocator");
+  hop.set_is_ok(inventory.ok());
+  hop.set_milliseconds(
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - asked).count());
+  if (!inventory.ok()) {
+    hop.set_detail(Message(inventory.status()));
+    hop.set_remedy("start sekisho-allocator on the queue server's host, and see its log");
+    co_await writer.Write(hop);
+    co_return absl::OkStatus();
+  }
+  hop.set_detail(
+      fmt::format("{}, policy {}", SizeText(inventory->node_size(), "node"), inventory->policy()));
+  co_await writer.Write(hop);
+
+  for (const proto::NodeInfo& node : inventory->node()) {
+    const auto at = conductor_.nodes().find(node.name());
+    hop.Clear();
+    hop.set_name("agent " + node.name());
+    hop.set_is_ok(at != conductor_.nodes().end());
+    if (hop.is_ok()) {
+      hop.set_detail(fmt::format("attached, version {}", at->second.hello.version()));
+    } else {
+      hop.set_detail("not attached");
+      hop.set_remedy("start sekisho-agent on the node; see its log and the queue server's");
+    }
+    co_await writer.Write(hop);
+  }
+  co_return absl::OkStatus();
+}
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What jobmanagers ask: docs/protocol/5-queue.md.  Every method sees first who calls.
+#pragma once
+
+#include <functional>
+
+#include "common/loop.h"
+#include "common/rpc_server.h"
+#include "proto/queue.grpc.pb.h"
+#include "qserver/admission.h"
+#include "qserver/conductor.h"
+
+namespace sekisho::qserver {
+
+class QueueService final : public proto::Queue::CallbackService {
+ public:
+  struct Judges {
+    // Is the peer one of this site's jobmanagers?
+    std::function<absl::Status(const grpc::CallbackServerContext&)> caller;
+    // Signature, site and mapping of a request.
+    std::function<absl::StatusOr<Verified>(const proto::QueueRequest&)> request;
+    std::function<identity::Time()> now;
+    FindAccount find_account;
+  };
+
+  QueueService(Loop& loop, Conductor& conductor, const AdmissionRules& rules, Judges judges)
+      : loop_(loop), conductor_(conductor), rules_(rules), judges_(std::move(judges)) {}
+
+  grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
+                                   const proto::QueueRequest* request,
+                                   proto::SubmitReply* reply) override;
+  grpc::ServerUnaryReactor* Command(grpc::CallbackServerContext* context,
+                                    const proto::QueueRequest* request,
+                                    proto::CommandReply* reply) override;
+  grpc::ServerWriteReactor<proto::JobEvent>* Events(grpc::CallbackServerContext* context,
+                                                    const proto::EventsRequest* request) override;
+  grpc::ServerWriteReactor<proto::OutputChunk>* Output(
+      grpc::CallbackServerContext* context, const proto::OutputRequest* request) override;
+  grpc::ServerReadReactor<proto::InputChunk>* Input(grpc::CallbackServerContext* context,
+                                                    proto::InputReply* reply) override;
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
+                                   const proto::StatusRequest* request,
+                                   proto::StatusReply* reply) override;
+  grpc::ServerUnaryReactor* Site(grpc::CallbackServerContext* context,
+                                 const proto::SiteRequest* request,
+                                 proto::SiteInfo* reply) override;
+  grpc::ServerWriteReactor<proto::Hop>* Diagnose(grpc::CallbackServerContext* context,
+                                                 const proto::DiagnoseRequest* request) override;
+
+ private:
+  awaitable<absl::Status> HandleSubmit(grpc::CallbackServerContext& context,
+                                       const proto::QueueRequest& request,
+                                       proto::SubmitReply& reply);
+  awaitable<absl::Status> HandleCommand(grpc::CallbackServerContext& context,
+                                        const proto::QueueRequest& request,
+                                        proto::CommandReply& reply);
+  awaitable<absl::Status> HandleEvents(grpc::CallbackServerContext& context,
+                                       rpc::Writer<proto::JobEvent>& writer,
+                                       proto::EventsRequest request);
+  awaitable<absl::Status> HandleOutput(grpc::CallbackServerContext& context,
+                                       rpc::Writer<proto::OutputChunk>& writer,
+                                       proto::OutputRequest request);
+  awaitable<absl::Status> HandleInput(grpc::CallbackServerContext& context,
+                                      rpc::Reader<proto::InputChunk>& reader,
+                                      proto::InputReply& reply);
+  awaitable<absl::Status> HandleStatus(grpc::CallbackServerContext& context,
+                                       const proto::StatusRequest& request,
+                                       proto::StatusReply& reply);
+  awaitable<absl::Status> HandleSite(grpc::CallbackServerContext& context, proto::SiteInfo& reply);
+  awaitable<absl::Status> HandleDiagnose(grpc::CallbackServerContext& context,
+                                         rpc::Writer<proto::Hop>& writer);
+
+  Loop& loop_;
+  Conductor& conductor_;
+  const AdmissionRules& rules_;
+  const Judges judges_;
+};
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "qserver/demand.h"
+
+namespace sekisho::qserver {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int64_t kNow = 1'000'000;
+
+// What the effects are, a word each: events by kind, messages as KIND@NODE.
+std::vector<std::string> Words(const Effects& effects) {
+  std::vector<std::string> words;
+  for (const proto::JobEvent& event : effects.events) {
+    words.push_back(event.GetDescriptor()
+                        ->FindFieldByNumber(int(event.kind_case()))
+                        ->name());
+  }
+  for (const Effects::Outgoing& out : effects.messages) {
+    words.push_back(out.message.GetDescriptor()->FindFieldByNumber(int(out.message.kind_case()))->name() +
+                    "@" + out.node);
+  }
+  return words;
+}
+
+class QueueTest : public ::testing::Test {
+ protected:
+  QueueTest() : queue_(MakeQueue()) {
+    queue_->SetAttached("n1", true);
+    queue_->SetAttached("n2", true);
+  }
+
+  static std::unique_ptr<Queue> MakeQueue() {
+    TaskSettings settings;
+    settings.site = "siteA";
+    return std::make_unique<Queue>(settings, 0);
+  }
+
+  static Admitted Ask(const std::string& id, const std::string& rsl) {
+    Admitted admitted;
+    admitted.job_id = id;
+    admitted.gatekeeper_subject = "/CN=host/gate.example.org";
+    admitted.submitted.set_rsl(rsl);
+    admitted.submitted.set_account("alice");
+    admitted.submitted.set_subject("/CN=Alice");
+    proto::RequestBody body;
+    body.set_gatekeeper_subject(admitted.gatekeeper_subject);
+    body.mutable_submit();
+    admitted.submitted.mutable_request()->set_body(body.SerializeAsString());
+    admitted.demand = MakeDemand(id, *rsl::ParseAndDescribe(rsl, {}), 0);
+    return admitted;
+  }
+  static proto::Decision On(const std::string& id, const std::vector<std::pair<std::string, int>>& places) {
+    proto::Decision decision;
+    decision.set_job_id(id);
+    decision.mutable_start()->set_resource("R");
+    for (const auto& [node, processes] : places) {
+      proto::Placement& place = *decision.mutable_start()->add_placement();
+      place.set_node(node);
+      place.set_processes(processes);
+    }
+    return decision;
+  }
+  static proto::Decision Waits(const std::string& id) {
+    proto::Decision decision;
+    decision.set_job_id(id);
+    decision.mutable_wait()->set_resource("R");
+    decision.mutable_wait()->set_reason("waits for 1 more processor on R");
+    return decision;
+  }
+  static proto::TaskKey Key(const std::string& id, int task) {
+    proto::TaskKey key;
+    key.set_job_id(id);
+    key.set_task(task);
+    return key;
+  }
+  static proto::AgentMessage::Exited Exited(const std::string& id, int task, int code, uint64_t out = 0) {
+    proto::AgentMessage::Exited exited;
+    *exited.mutable_task() = Key(id, task);
+    exited.mutable_exit()->set_code(code);
+    exited.set_stdout_size(out);
+    return exited;
+  }
+  static proto::AgentMessage::Hello Hello(const std::vector<proto::TaskKey>& held) {
+    proto::AgentMessage::Hello hello;
+    for (const proto::TaskKey& key : held) {
+      *hello.add_held() = key;
+    }
+    return hello;
+  }
+
+  Effects Keep(Effects effects) {
+    events_.insert(events_.end(), effects.events.begin(), effects.events.end());
+    return effects;
+  }
+  Effects Start(const std::string& id, const std::string& rsl,
+                const std::vector<std::pair<std::string, int>>& places) {
+    const proto::Decision decision = On(id, places);
+    return Keep(queue_->Accept(Ask(id, rsl), &decision, kNow));
+  }
+  // As after a kill -9: only the events are left.
+  void Restart() {
+    queue_ = MakeQueue();
+    for (const proto::JobEvent& event : events_) {
+      ASSERT_TRUE(queue_->Replay(event).ok());
+    }
+    queue_->FinishReplay([](const std::string&, int, int) { return 0; });
+    queue_->SetAttached("n1", true);
+    queue_->SetAttached("n2", true);
+  }
+  const proto::JobStatus Status(const std::string& id) { return queue_->StatusOf(id); }
+
+  std::unique_ptr<Queue> queue_;
+  std::vector<proto::JobEvent> events_;
+};
+
+TEST_F(QueueTest, AJobThatFitsStartsAtOnce) {
+  const Effects effects = Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+
+  EXPECT_THAT(Words(effects), ElementsAre("submitted", "queued", "allocated", "start@n1"));
+  EXPECT_EQ(Status("j").state(), proto::PENDING);
+}
+
+TEST_F(QueueTest, AJobIsActiveFromItsFirstTaskAndDoneWithItsLast) {
+  Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  EXPECT_EQ(Status("j").state(), proto::ACTIVE);
+  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 0, 0), kNow)), ElementsAre("task_exited"));
+  const Effects last = queue_->OnExited("n2", Exited("j", 1, 3), kNow);
+
+  EXPECT_THAT(Words(last), ElementsAre("task_exited", "ended", "forget@n1", "forget@n2"));
+  EXPECT_TRUE(last.is_pass_due);
+  EXPECT_EQ(Status("j").state(), proto::DONE);
+  EXPECT_EQ(Status("j").exit().code(), 3);
+}
+
+TEST_F(QueueTest, AJobHasNotEndedBeforeItsOutputHasCome) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+
+  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 0, 0, 10), kNow)), ElementsAre("task_exited"));
+  EXPECT_THAT(Words(queue_->OnSpooled(Key("j", 0), 0, 9, kNow)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnSpooled(Key("j", 0), 0, 10, kNow)), ElementsAre("ended", "forget@n1"));
+}
+
+TEST_F(QueueTest, ARepeatedExitChangesNothing) {
+  Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 2}});
+  queue_->OnExited("n1", Exited("j", 0, 5), kNow);
+
+  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 0, 5), kNow)), IsEmpty());
+  queue_->OnExited("n1", Exited("j", 1, 0), kNow);
+  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 1, 0), kNow)), ElementsAre("forget@n1"));
+}
+
+TEST_F(QueueTest, AJobThatCannotStartFailsWithItsNumberAndTakesTheRestAlong) {
+  Start("j", "&(executable=/no)(count=2)", {{"n1", 1}, {"n2", 1}});
+  queue_->OnStarted("n2", Key("j", 1), kNow);
+  proto::AgentMessage::Exited failed = Exited("j", 0, 0);
+  failed.set_gram_code(5);
+  failed.set_reason("/no: no such file");
+
+  EXPECT_THAT(Words(queue_->OnExited("n1", failed, kNow)), ElementsAre("task_exited", "kill@n1", "kill@n2"));
+  queue_->OnExited("n2", Exited("j", 1, 0), kNow);
+
+  EXPECT_EQ(Status("j").state(), proto::FAILED);
+  EXPECT_EQ(Status("j").gram_code(), 5);
+  EXPECT_THAT(Status("j").reason(), HasSubstr("/no: no such file"));
+}
+
+TEST_F(QueueTest, AWaitingJobStartsWhenTheAllocatorSaysSo) {
+  const proto::Decision waits = Waits("j");
+  EXPECT_THAT(Words(queue_->Accept(Ask("j", "&(executable=/bin/true)"), &waits, kNow)),
+              ElementsAre("submitted", "queued", "waiting"));
+  EXPECT_EQ(Status("j").reason(), "waits for 1 more processor on R");
+  EXPECT_EQ(queue_->Ask(kNow, {}, {}).pending(0).resource(), "R");
+
+  EXPECT_THAT(Words(queue_->OnDecision(On("j", {{"n2", 1}}), kNow)), ElementsAre("allocated", "start@n2"));
+  EXPECT_THAT(Words(queue_->OnDecision(On("j", {{"n1", 1}}), kNow)), IsEmpty());
+}
+
+TEST_F(QueueTest, CancelsAWaitingJobAtOnce) {
+  const proto::Decision waits = Waits("j");
+  queue_->Accept(Ask("j", "&(executable=/bin/true)"), &waits, kNow);
+
+  EXPECT_THAT(Words(*queue_->Cancel("j", "by its user", kNow)), ElementsAre("cancelling", "ended"));
+  EXPECT_EQ(Status("j").state(), proto::CANCELLED);
+  EXPECT_EQ(Status("j").gram_code(), 8);
+  EXPECT_EQ(queue_->pending_count(), 0u);
+}
+
+TEST_F(QueueTest, CancelsARunningJobOnAllItsNodesAndWaitsForItsTasks) {
+  Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+  queue_->OnStarted("n1", Key("j", 0), kNow);
+
+  EXPECT_THAT(Words(*queue_->Cancel("j", "by its user", kNow)), ElementsAre("cancelling", "kill@n1", "kill@n2"));
+  EXPECT_THAT(Words(*queue_->Cancel("j", "by its user", kNow)), IsEmpty());
+  EXPECT_EQ(Status("j").state(), proto::ACTIVE);
+  queue_->OnExited("n1", Exited("j", 0, 0), kNow);
+  queue_->OnExited("n2", Exited("j", 1, 0), kNow);
+
+  EXPECT_EQ(Status("j").state(), proto::CANCELLED);
+}
+
+TEST_F(QueueTest, SuspendsAndResumesOnlyWhatRuns) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  EXPECT_FALSE(queue_->Suspend("j", kNow).ok());
+  queue_->OnStarted("n1", Key("j", 0), kNow);
+
+  EXPECT_THAT(Words(*queue_->Suspend("j", kNow)), ElementsAre("suspended", "stop@n1"));
+  EXPECT_EQ(Status("j").state(), proto::SUSPENDED);
+  EXPECT_THAT(Words(*queue_->Resume("j", kNow)), ElementsAre("resumed", "stop@n1"));
+  EXPECT_FALSE(queue_->Resume("unknown", kNow).ok());
+}
+
+TEST_F(QueueTest, LowersPriorityOfWaitingJobs) {
+  for (const char* id : {"a", "b"}) {
+    const proto::Decision waits = Waits(id);
+    queue_->Accept(Ask(id, "&(executable=/bin/true)"), &waits, kNow);
+  }
+  ASSERT_TRUE(queue_->SetPriority("a", -1).ok());
+
+  EXPECT_EQ(queue_->Ask(kNow, {}, {}).pending(0).job_id(), "b");
+}
+
+TEST_F(QueueTest, HoldsTasksBackThatShareAFileUntilTheFirstHasEmptiedIt) {
+  EXPECT_THAT(Words(Start("j", "&(executable=/bin/true)(count=2)(stdout=out)", {{"n1", 1}, {"n2", 1}})),
+              ElementsAre("submitted", "queued", "allocated", "start@n1"));
+
+  EXPECT_THAT(Words(queue_->OnStarted("n1", Key("j", 0), kNow)), ElementsAre("task_started", "start@n2"));
+}
+
+// ---- Restart of the queue server
+
+TEST_F(QueueTest, KnowsAfterARestartWhatItKnewBefore) {
+  Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  const proto::Decision waits = Waits("w");
+  Keep(queue_->Accept(Ask("w", "&(executable=/bin/true)"), &waits, kNow));
+  const std::string before = Status("j").DebugString() + Status("w").DebugString();
+
+  Restart();
+
+  EXPECT_EQ(Status("j").DebugString() + Status("w").DebugString(), before);
+  EXPECT_EQ(queue_->running_count(), 1u);
+  EXPECT_EQ(queue_->pending_count(), 1u);
+}
+
+TEST_F(QueueTest, StartsAfterARestartWhatItsAgentNeverGot) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  Restart();
+
+  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({}), kNow)), ElementsAre("start@n1"));
+}
+
+TEST_F(QueueTest, DoesNotStartTwiceWhatItsAgentHolds) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  Restart();
+
+  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow)), IsEmpty());
+  EXPECT_EQ(queue_->Welcome("n1", Hello({Key("j", 0)})).resume_size(), 1);
+}
+
+TEST_F(QueueTest, FailsAJobWhoseRunningTaskItsAgentHasLost) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  Restart();
+
+  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({}), kNow)), ElementsAre("task_exited", "ended", "forget@n1"));
+  EXPECT_EQ(Status("j").state(), proto::FAILED);
+  EXPECT_THAT(Status("j").reason(), HasSubstr("node n1 has lost it"));
+}
+
+TEST_F(QueueTest, WaitsAfterARestartForTheAgentsWordOnHowATaskEnded) {
+  Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+  Keep(queue_->OnExited("n1", Exited("j", 0, 7), kNow));
+  Restart();
+
+  EXPECT_THAT(Words(queue_->OnExited("n2", Exited("j", 1, 0), kNow)), ElementsAre("task_exited"));
+  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 0, 7), kNow)),
+              ElementsAre("ended", "forget@n1", "forget@n2"));
+  EXPECT_EQ(Status("j").exit().code(), 7);
+}
+
+TEST_F(QueueTest, GoesOnCancellingAfterARestart) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  Keep(*queue_->Cancel("j", "by its user", kNow));
+  Restart();
+
+  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow)), ElementsAre("kill@n1"));
+}
+
+TEST_F(QueueTest, ClearsANodeOfJobsThatItDoesNotKnow) {
+  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({Key("zz", 0)}), kNow)), ElementsAre("kill@n1", "forget@n1"));
+}
+
+TEST_F(QueueTest, ForgetsEndedJobsAfterTheirTime) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  queue_->OnExited("n1", Exited("j", 0, 0), kNow);
+
+  EXPECT_THAT(queue_->EndedBefore(kNow), IsEmpty());
+  EXPECT_THAT(queue_->EndedBefore(kNow + 1), ElementsAre("j"));
+  queue_->Forget("j");
+  EXPECT_EQ(Status("j").state(), proto::UNKNOWN);
+}
+
+// ---- Helpers
+
+class HelperTest : public QueueTest {
+ protected:
+  HelperTest() {
+    Start("j", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
+    queue_->OnStarted("n1", Key("j", 0), kNow);
+  }
+  Effects Launch(const std::string& from, const std::string& to) {
+    proto::AgentMessage::Launch launch;
+    launch.set_id(42);
+    launch.set_job_id("j");
+    launch.set_node(to);
+    launch.add_argument("hydra_pmi_proxy");
+    return queue_->OnLaunch(from, launch);
+  }
+};
+
+TEST_F(HelperTest, StartsAHelperOnANodeOfTheJob) {
+  const Effects effects = Launch("n1", "n2");
+
+  ASSERT_THAT(Words(effects), ElementsAre("start@n2"));
+  EXPECT_TRUE(effects.messages[0].message.start().is_helper());
+  EXPECT_EQ(effects.messages[0].message.start().account(), "alice");
+}
+
+TEST_F(HelperTest, RefusesAHelperElsewhereOrFromElsewhere) {
+  EXPECT_THAT(Words(Launch("n1", "n3")), ElementsAre("launch_ended@n1"));
+  EXPECT_THAT(Words(Launch("n3", "n1")), ElementsAre("launch_ended@n3"));
+}
+
+TEST_F(HelperTest, PassesOutputOnceAndTheEndAfterIt) {
+  Launch("n1", "n2");
+  proto::AgentMessage::Output output;
+  *output.mutable_task() = Key("j", kFirstHelper);
+  output.set_data("hello");
+
+  EXPECT_THAT(Words(queue_->OnExited("n2", Exited("j", kFirstHelper, 3, 5), kNow)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", output)),
+              ElementsAre("output_taken@n2", "launch_output@n1", "launch_ended@n1"));
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", output)), ElementsAre("output_taken@n2"));
+}
+
+TEST_F(HelperTest, EndsHelpersWithTheirJob) {
+  Launch("n1", "n2");
+
+  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 0, 0), kNow)),
+              ElementsAre("task_exited", "ended", "kill@n1", "kill@n2", "forget@n1", "forget@n2"));
+}
+
+}  // namespace
+}  // namespace sekisho::qserver

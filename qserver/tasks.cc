@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/tasks.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace sekisho::qserver {
+namespace {
+
+using Placements = google::protobuf::RepeatedPtrField<proto::Placement>;
+using Start = proto::ServerMessage::Start;
+
+std::string NodeList(const Placements& placement) {
+  std::string list;
+  for (const proto::Placement& place : placement) {
+    list += (list.empty() ? "" : ",") + place.node();
+  }
+  return list;
+}
+
+std::string MachineFile(const Placements& placement, bool is_openmpi) {
+  std::string text;
+  for (const proto::Placement& place : placement) {
+    text += fmt::format(fmt::runtime(is_openmpi ? "{} slots={}\n" : "{}:{}\n"), place.node(),
+                        place.processes());
+  }
+  return text;
+}
+
+bool IsOpenmpi(const rsl::JobDescription& job, const MpiSettings& mpi) {
+  return job.mpi_type.empty() ? mpi.is_openmpi : job.mpi_type == "openmpi";
+}
+
+// GRAM: a relative path is relative to the job's directory, also where a launcher would search
+// PATH.
+std::string InDirectory(const std::string& executable) {
+  return executable.find('/') == std::string::npos ? "./" + executable : executable;
+}
+
+void SetEnvironment(const proto::JobStatus& status, const rsl::JobDescription& job,
+                    const std::string& job_contact, const TaskSettings& settings, Start& start) {
+  auto& environment = *start.mutable_environment();
+  environment["X509_CERT_DIR"] = settings.ca_directory;
+  environment["GLOBUS_GRAM_JOB_CONTACT"] = job_contact;
+  environment["GLOBUS_LOCATION"] = "/usr";
+  for (const rsl::EnvironmentVariable& variable : job.environment) {
+    environment[variable.name] = variable.value;
+  }
+  // Ours are the truth: a job's description cannot change them.
+  environment["SEKISHO_JOB_ID"] = status.job_id();
+  environment["SEKISHO_TASK"] = std::to_string(start.task().task());
+  environment["SEKISHO_TASKS"] =
+      std::to_string(job.job_type == rsl::JobType::kSingle ? 1 : job.count);
+  environment["SEKISHO_NODES"] = NodeList(status.placement());
+  environment["SEKISHO_SITE"] = settings.site;
+  environment["SEKISHO_RESOURCE"] = status.resource();
+  if (!status.queue().empty()) environment["SEKISHO_QUEUE"] = status.queue();
+  if (!job.project.empty()) environment["SEKISHO_PROJECT"] = job.project;
+}
+
+void SetArguments(const rsl::JobDescription& job, const TaskSettings& settings, Start& start) {
+  const auto add = [&start](auto&&... words) { (start.add_argument(words), ...); };
+  if (job.job_type != rsl::JobType::kMpi) {
+    add(job.executable);
+  } else if (IsOpenmpi(job, settings.mpi)) {
+    add(settings.mpi.openmpi, "--mca", "plm_rsh_agent", settings.mpi.remote_shell, "--mca",
+        "plm_rsh_no_tree_spawn", "1", "--hostfile", "@FILES@/machines");
+    for (const auto& [name, value] : start.environment()) {
+      add("-x", name);  // it passes on only what it is told to
+    }
+    add("-np", std::to_string(job.count), InDirectory(job.executable));
+  } else {
+    add(settings.mpi.mpich, "-launcher", "rsh", "-launcher-exec", settings.mpi.remote_shell, "-f",
+        "@FILES@/machines", "-n", std::to_string(job.count), InDirectory(job.executable));
+  }
+  for (const std::string& argument : job.arguments) {
+    add(argument);
+  }
+}
+
+}  // namespace
+
+int TaskCount(const rsl::JobDescription& job) {
+  return job.job_type == rsl::JobType::kMultiple ? int(job.count) : 1;
+}
+
+std::vector<std::string> TaskNodes(const rsl::JobDescription& job, const Placements& placement) {
+  std::vector<std::string> nodes;
+  for (const proto::Placement& place : placement) {
+    for (int i = 0; i < place.processes() && int(nodes.size()) < TaskCount(job); ++i) {
+      nodes.push_back(place.node());
+    }
+  }
+  return nodes;
+}
+
+std::vector<Start> MakeStarts(const proto::JobStatus& status, const rsl::JobDescription& job,
+                              bool has_input, const std::string& job_contact, int64_t wall_limit_s,
+                              const TaskSettings& settings) {
+  const auto path = [](const std::vector<rsl::Destination>& destinations) {
+    return destinations.empty() ? std::string() : destinations[0].target;
+  };
+  std::vector<Start> starts(TaskNodes(job, status.placement()).size());
+  for (size_t number = 0; number < starts.size(); ++number) {
+    Start& start = starts[number];
+    start.mutable_task()->set_job_id(status.job_id());
+    start.mutable_task()->set_task(int(number));
+    start.set_account(status.account());
+    SetEnvironment(status, job, job_contact, settings, start);
+    if (job.job_type != rsl::JobType::kMultiple) {
+      (*start.mutable_file())["machines"] =
+          MachineFile(status.placement(), IsOpenmpi(job, settings.mpi));
+      (*start.mutable_environment())["SEKISHO_NODE_FILE"] = "@FILES@/machines";
+    }
+    SetArguments(job, settings, start);
+    start.set_directory(job.directory);
+    start.set_umask(job.umask.value_or(022));
+    start.set_stdin_path(job.standard_input);
+    start.set_has_input(number == 0 && has_input && job.standard_input.empty());
+    start.set_stdout_path(path(job.standard_output));
+    start.set_stderr_path(path(job.standard_error));
+    start.set_append_output(number > 0);
+    start.set_wall_limit_s(wall_limit_s);
+    start.set_cpu_limit_s(job.max_cpu_time_minutes.value_or(0) * 60);
+    start.set_memory_limit_mb(job.max_memory_mb.value_or(0));
+  }
+  return starts;
+}
+
+std::string HostOfSubject(const std::string& subject) {
+  const size_t at = subject.rfind("/CN=");
+  if (at == std::string::npos) {
+    return "";
+  }
+  const std::string name = subject.substr(at + 4);
+  return name.starts_with("host/") ? name.substr(5) : name;
+}
+
+std::string JobContact(const std::string& gatekeeper_subject, const std::string& job_id) {
+  return fmt::format("https://{}:2119/{}/", HostOfSubject(gatekeeper_subject), job_id);
+}
+
+}  // namespace sekisho::qserver

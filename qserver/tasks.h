@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a job and its processors to the processes that agents start: docs/protocol/5-queue.md,
+// "Tasks". Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proto/job.pb.h"
+#include "proto/nodes.pb.h"
+#include "rsl/job_description.h"
+
+namespace sekisho::qserver {
+
+struct MpiSettings {
+  std::string mpich;
+  std::string openmpi;
+  std::string remote_shell;
+  bool is_openmpi = false;
+};
+
+struct TaskSettings {
+  std::string site;
+  std::string ca_directory;
+  MpiSettings mpi;
+};
+
+// How many processes the queue server starts itself: `count` for multiple, else one.
+int TaskCount(const rsl::JobDescription& job);
+
+// The node of each task: the placement's nodes in order, each filled before the next.
+std::vector<std::string> TaskNodes(
+    const rsl::JobDescription& job,
+    const google::protobuf::RepeatedPtrField<proto::Placement>& placement);
+
+// One Start a task, by number; `status` has a placement.
+std::vector<proto::ServerMessage::Start> MakeStarts(const proto::JobStatus& status,
+                                                    const rsl::JobDescription& job, bool has_input,
+                                                    const std::string& job_contact,
+                                                    int64_t wall_limit_s,
+                                                    const TaskSettings& settings);
+
+// https://HOST:2119/JOB/, with the host that the gatekeeper's subject names.
+std::string JobContact(const std::string& gatekeeper_subject, const std::string& job_id);
+std::string HostOfSubject(const std::string& subject);
+
+}  // namespace sekisho::qserver

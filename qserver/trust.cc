@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/trust.h"
+
+#include <chrono>
+
+#include "common/log.h"
+#include "common/refusal.h"
+
+namespace sekisho::qserver {
+namespace {
+
+// A revocation list counts at the latest after this; SIGHUP makes it count at once.
+constexpr std::chrono::minutes kAuthoritiesLife(2);
+
+identity::Time Now() {
+  return std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Trust>> Trust::Load(const std::string& ca_directory,
+                                                   const std::string& grid_mapfile) {
+  std::unique_ptr<Trust> trust(new Trust(ca_directory, grid_mapfile));
+  RETURN_IF_ERROR(trust->ReadAuthorities());
+  RETURN_IF_ERROR(trust->ReadGridmap());
+  return trust;
+}
+
+absl::Status Trust::ReadAuthorities() {
+  authorities_read_ = Now();
+  ASSIGN_OR_RETURN(store_, identity::TrustStore::Load(ca_directory_));
+  for (const std::string& warning : store_->warnings()) {
+    spdlog::warn("{}", warning);
+  }
+  if (verifier_) {
+    verifier_->SetTrust(store_);
+  } else {
+    verifier_ = std::make_unique<tls::PeerVerifier>(store_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trust::ReadGridmap() {
+  std::error_code error;
+  gridmap_changed_ = std::filesystem::last_write_time(grid_mapfile_, error);
+  ASSIGN_OR_RETURN(identity::Gridmap gridmap, identity::Gridmap::Load(grid_mapfile_));
+  gridmap_ = std::make_unique<identity::Gridmap>(std::move(gridmap));
+  return absl::OkStatus();
+}
+
+void Trust::Refresh(identity::Time now) {
+  if (now >= authorities_read_ + kAuthoritiesLife || now < authorities_read_) {
+    if (const absl::Status status = ReadAuthorities(); !status.ok()) {
+      spdlog::error("cannot read authorities again: {}", Message(status));
+    }
+  }
+  std::error_code error;
+  if (std::filesystem::last_write_time(grid_mapfile_, error) != gridmap_changed_ && !error) {
+    if (const absl::Status status = ReadGridmap(); !status.ok()) {
+      spdlog::error("cannot read the grid-mapfile again: {}", Message(status));
+    }
+  }
+}
+
+void Trust::ReadAgain() {
+  for (const absl::Status& status : {ReadAuthorities(), ReadGridmap()}) {
+    if (!status.ok()) {
+      spdlog::error("cannot read again, the old stays in force: {}", Message(status));
+    }
+  }
+}
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the queue server believes: authorities, revocation lists and the inside's grid-mapfile, read
+// anew when their files change.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "common/identity/gridmap.h"
+#include "common/identity/trust_store.h"
+#include "common/tls/peer_verifier.h"
+
+namespace sekisho::qserver {
+
+class Trust {
+ public:
+  static absl::StatusOr<std::unique_ptr<Trust>> Load(const std::string& ca_directory,
+                                                     const std::string& grid_mapfile);
+
+  // Reads again what has changed; what cannot be read leaves the old in force, and is logged.
+  void Refresh(identity::Time now);
+  void ReadAgain();  // on SIGHUP
+
+  const identity::TrustStore& store() const { return *store_; }
+  const identity::Gridmap& gridmap() const { return *gridmap_; }
+  tls::PeerVerifier& verifier() { return *verifier_; }
+
+ private:
+  Trust(std::string ca_directory, std::string grid_mapfile)
+      : ca_directory_(std::move(ca_directory)), grid_mapfile_(std::move(grid_mapfile)) {}
+  absl::Status ReadAuthorities();
+  absl::Status ReadGridmap();
+
+  const std::string ca_directory_;
+  const std::string grid_mapfile_;
+  std::shared_ptr<const identity::TrustStore> store_;
+  std::unique_ptr<identity::Gridmap> gridmap_;
+  std::unique_ptr<tls::PeerVerifier> verifier_;
+  std::filesystem::file_time_type gridmap_changed_{};
+  identity::Time authorities_read_{};
+};
+
+}  // namespace sekisho::qserver
