@@ -19,13 +19,12 @@ constexpr int64_t kNow = 1'000'000;
 std::vector<std::string> Words(const Effects& effects) {
   std::vector<std::string> words;
   for (const proto::JobEvent& event : effects.events) {
-    words.push_back(event.GetDescriptor()
-                        ->FindFieldByNumber(int(event.kind_case()))
-                        ->name());
+    words.push_back(event.GetDescriptor()->FindFieldByNumber(int(event.kind_case()))->name());
   }
   for (const Effects::Outgoing& out : effects.messages) {
-    words.push_back(out.message.GetDescriptor()->FindFieldByNumber(int(out.message.kind_case()))->name() +
-                    "@" + out.node);
+    words.push_back(
+        out.message.GetDescriptor()->FindFieldByNumber(int(out.message.kind_case()))->name() + "@" +
+        out.node);
   }
   return words;
 }
@@ -57,7 +56,8 @@ class QueueTest : public ::testing::Test {
     admitted.demand = MakeDemand(id, *rsl::ParseAndDescribe(rsl, {}), 0);
     return admitted;
   }
-  static proto::Decision On(const std::string& id, const std::vector<std::pair<std::string, int>>& places) {
+  static proto::Decision On(const std::string& id,
+                            const std::vector<std::pair<std::string, int>>& places) {
     proto::Decision decision;
     decision.set_job_id(id);
     decision.mutable_start()->set_resource("R");
@@ -81,7 +81,8 @@ class QueueTest : public ::testing::Test {
     key.set_task(task);
     return key;
   }
-  static proto::AgentMessage::Exited Exited(const std::string& id, int task, int code, uint64_t out = 0) {
+  static proto::AgentMessage::Exited Exited(const std::string& id, int task, int code,
+                                            uint64_t out = 0) {
     proto::AgentMessage::Exited exited;
     *exited.mutable_task() = Key(id, task);
     exited.mutable_exit()->set_code(code);
@@ -145,9 +146,11 @@ TEST_F(QueueTest, AJobIsActiveFromItsFirstTaskAndDoneWithItsLast) {
 TEST_F(QueueTest, AJobHasNotEndedBeforeItsOutputHasCome) {
   Start("j", "&(executable=/bin/true)", {{"n1", 1}});
 
-  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 0, 0, 10), kNow)), ElementsAre("task_exited"));
+  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 0, 0, 10), kNow)),
+              ElementsAre("task_exited"));
   EXPECT_THAT(Words(queue_->OnSpooled(Key("j", 0), 0, 9, kNow)), IsEmpty());
-  EXPECT_THAT(Words(queue_->OnSpooled(Key("j", 0), 0, 10, kNow)), ElementsAre("ended", "forget@n1"));
+  EXPECT_THAT(Words(queue_->OnSpooled(Key("j", 0), 0, 10, kNow)),
+              ElementsAre("ended", "forget@n1"));
 }
 
 TEST_F(QueueTest, ARepeatedExitChangesNothing) {
@@ -166,7 +169,8 @@ TEST_F(QueueTest, AJobThatCannotStartFailsWithItsNumberAndTakesTheRestAlong) {
   failed.set_gram_code(5);
   failed.set_reason("/no: no such file");
 
-  EXPECT_THAT(Words(queue_->OnExited("n1", failed, kNow)), ElementsAre("task_exited", "kill@n1", "kill@n2"));
+  EXPECT_THAT(Words(queue_->OnExited("n1", failed, kNow)),
+              ElementsAre("task_exited", "kill@n1", "kill@n2"));
   queue_->OnExited("n2", Exited("j", 1, 0), kNow);
 
   EXPECT_EQ(Status("j").state(), proto::FAILED);
@@ -181,7 +185,8 @@ TEST_F(QueueTest, AWaitingJobStartsWhenTheAllocatorSaysSo) {
   EXPECT_EQ(Status("j").reason(), "waits for 1 more processor on R");
   EXPECT_EQ(queue_->Ask(kNow, {}, {}).pending(0).resource(), "R");
 
-  EXPECT_THAT(Words(queue_->OnDecision(On("j", {{"n2", 1}}), kNow)), ElementsAre("allocated", "start@n2"));
+  EXPECT_THAT(Words(queue_->OnDecision(On("j", {{"n2", 1}}), kNow)),
+              ElementsAre("allocated", "start@n2"));
   EXPECT_THAT(Words(queue_->OnDecision(On("j", {{"n1", 1}}), kNow)), IsEmpty());
 }
 
@@ -199,7 +204,8 @@ TEST_F(QueueTest, CancelsARunningJobOnAllItsNodesAndWaitsForItsTasks) {
   Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
   queue_->OnStarted("n1", Key("j", 0), kNow);
 
-  EXPECT_THAT(Words(*queue_->Cancel("j", "by its user", kNow)), ElementsAre("cancelling", "kill@n1", "kill@n2"));
+  EXPECT_THAT(Words(*queue_->Cancel("j", "by its user", kNow)),
+              ElementsAre("cancelling", "kill@n1", "kill@n2"));
   EXPECT_THAT(Words(*queue_->Cancel("j", "by its user", kNow)), IsEmpty());
   EXPECT_EQ(Status("j").state(), proto::ACTIVE);
   queue_->OnExited("n1", Exited("j", 0, 0), kNow);
@@ -230,10 +236,12 @@ TEST_F(QueueTest, LowersPriorityOfWaitingJobs) {
 }
 
 TEST_F(QueueTest, HoldsTasksBackThatShareAFileUntilTheFirstHasEmptiedIt) {
-  EXPECT_THAT(Words(Start("j", "&(executable=/bin/true)(count=2)(stdout=out)", {{"n1", 1}, {"n2", 1}})),
-              ElementsAre("submitted", "queued", "allocated", "start@n1"));
+  EXPECT_THAT(
+      Words(Start("j", "&(executable=/bin/true)(count=2)(stdout=out)", {{"n1", 1}, {"n2", 1}})),
+      ElementsAre("submitted", "queued", "allocated", "start@n1"));
 
-  EXPECT_THAT(Words(queue_->OnStarted("n1", Key("j", 0), kNow)), ElementsAre("task_started", "start@n2"));
+  EXPECT_THAT(Words(queue_->OnStarted("n1", Key("j", 0), kNow)),
+              ElementsAre("task_started", "start@n2"));
 }
 
 // ---- Restart of the queue server
@@ -272,7 +280,8 @@ TEST_F(QueueTest, FailsAJobWhoseRunningTaskItsAgentHasLost) {
   Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
   Restart();
 
-  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({}), kNow)), ElementsAre("task_exited", "ended", "forget@n1"));
+  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({}), kNow)),
+              ElementsAre("task_exited", "ended", "forget@n1"));
   EXPECT_EQ(Status("j").state(), proto::FAILED);
   EXPECT_THAT(Status("j").reason(), HasSubstr("node n1 has lost it"));
 }
@@ -298,7 +307,8 @@ TEST_F(QueueTest, GoesOnCancellingAfterARestart) {
 }
 
 TEST_F(QueueTest, ClearsANodeOfJobsThatItDoesNotKnow) {
-  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({Key("zz", 0)}), kNow)), ElementsAre("kill@n1", "forget@n1"));
+  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({Key("zz", 0)}), kNow)),
+              ElementsAre("kill@n1", "forget@n1"));
 }
 
 TEST_F(QueueTest, ForgetsEndedJobsAfterTheirTime) {

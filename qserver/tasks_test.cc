@@ -16,7 +16,8 @@ using ::testing::Pair;
 
 using Start = proto::ServerMessage::Start;
 
-std::vector<Start> Starts(const std::string& rsl, const std::vector<std::pair<std::string, int>>& places) {
+std::vector<Start> Starts(const std::string& rsl,
+                          const std::vector<std::pair<std::string, int>>& places) {
   proto::JobStatus status;
   status.set_job_id("abcdefghijklm");
   status.set_account("alice");
@@ -48,19 +49,21 @@ TEST(Tasks, MultipleStartsCountProcessesNodeByNode) {
   EXPECT_THAT(Environment(starts[2]), Contains(Pair("SEKISHO_TASK", "2")));
   EXPECT_THAT(Environment(starts[2]), Contains(Pair("SEKISHO_TASKS", "3")));
   EXPECT_THAT(Environment(starts[2]), Contains(Pair("SEKISHO_NODES", "n1,n2")));
-  EXPECT_THAT(TaskNodes(*rsl::ParseAndDescribe("&(executable=/bin/x)(count=3)", {}), [] {
-                google::protobuf::RepeatedPtrField<proto::Placement> places;
-                places.Add()->set_node("n1");
-                places[0].set_processes(2);
-                places.Add()->set_node("n2");
-                places[1].set_processes(1);
-                return places;
-              }()),
+  EXPECT_THAT(TaskNodes(*rsl::ParseAndDescribe("&(executable=/bin/x)(count=3)", {}),
+                        [] {
+                          google::protobuf::RepeatedPtrField<proto::Placement> places;
+                          places.Add()->set_node("n1");
+                          places[0].set_processes(2);
+                          places.Add()->set_node("n2");
+                          places[1].set_processes(1);
+                          return places;
+                        }()),
               ElementsAre("n1", "n1", "n2"));
 }
 
 TEST(Tasks, SingleStartsOneProcessWhateverTheCount) {
-  EXPECT_EQ(Starts("&(executable=/bin/x)(count=3)(job_type=single)", {{"n1", 2}, {"n2", 1}}).size(), 1u);
+  EXPECT_EQ(Starts("&(executable=/bin/x)(count=3)(job_type=single)", {{"n1", 2}, {"n2", 1}}).size(),
+            1u);
 }
 
 TEST(Tasks, MpiStartsTheSitesLauncherWithTheMachineFile) {
@@ -68,9 +71,10 @@ TEST(Tasks, MpiStartsTheSitesLauncherWithTheMachineFile) {
       Starts("&(executable=a.out)(arguments=1 2)(count=3)(job_type=mpi)", {{"n1", 2}, {"n2", 1}});
 
   ASSERT_EQ(starts.size(), 1u);
-  EXPECT_THAT(starts[0].argument(),
-              ElementsAre("/usr/bin/mpiexec.mpich", "-launcher", "rsh", "-launcher-exec", "/opt/sekisho-rsh",
-                          "-f", "@FILES@/machines", "-n", "3", "./a.out", "1", "2"));
+  EXPECT_THAT(
+      starts[0].argument(),
+      ElementsAre("/usr/bin/mpiexec.mpich", "-launcher", "rsh", "-launcher-exec",
+                  "/opt/sekisho-rsh", "-f", "@FILES@/machines", "-n", "3", "./a.out", "1", "2"));
   EXPECT_EQ(starts[0].file().at("machines"), "n1:2\nn2:1\n");
 }
 
