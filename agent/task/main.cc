@@ -25,6 +25,9 @@ void Detach() {
   for (int signal = 1; signal < NSIG; ++signal) {
     std::signal(signal, SIG_DFL);
   }
+  sigset_t all;  // orders wait until we can read them
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
   umask(077);
 }
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent_harness.h"
+
+#include <asio/experimental/awaitable_operators.hpp>
+#include <cstdlib>
+
+namespace sekisho::agent {
+namespace {
+
+using asio::experimental::awaitable_operators::operator||;
+
+awaitable<void> Keep(std::shared_ptr<Session> session) { co_await session->Run(); }
+awaitable<void> KeepLoad(std::shared_ptr<Session> session) { co_await session->ReportLoad(); }
+
+}  // namespace
+
+awaitable<absl::Status> FakeServer::Serve(Call& call) {
+  proto::AgentMessage message;
+  if (!co_await call.Read(message) || !message.has_hello()) {
+    co_return absl::InvalidArgumentError("no Hello");
+  }
+  hello = message.hello();
+  proto::ServerMessage welcome;
+  welcome.mutable_welcome()->set_site("test");
+  for (const proto::TaskKey& held : hello->held()) {
+    auto& resume = *welcome.mutable_welcome()->add_resume();
+    *resume.mutable_task() = held;
+    resume.set_stdout_offset(seen[{held.job_id(), held.task()}].output[0].size());
+    resume.set_stderr_offset(seen[{held.job_id(), held.task()}].output[1].size());
+  }
+  struct Detach {  // however the handler ends
+    Call*& call;
+    ~Detach() { call = nullptr; }
+  } detach{call_};
+  call_ = &call;
+  is_dropping_ = false;
+  call.Push(std::move(welcome));
+  while (!is_dropping_) {
+    const auto result = co_await (call.Read(message) || dropped_.Wait());
+    if (result.index() == 1 || !std::get<0>(result)) {
+      break;
+    }
+    OnMessage(message);
+  }
+  co_return absl::UnavailableError("the fake server drops the connection");
+}
+
+void FakeServer::OnMessage(const proto::AgentMessage& message) {
+  if (message.has_started()) {
+    ++seen[{message.started().task().job_id(), message.started().task().task()}].started;
+  } else if (message.has_exited()) {
+    Seen& task = seen[{message.exited().task().job_id(), message.exited().task().task()}];
+    task.exited = message.exited();
+    ++task.exits;
+  } else if (message.has_output()) {
+    OnOutput(message.output());
+  } else if (message.has_input_taken()) {
+    const proto::TaskKey& key = message.input_taken().task();
+    seen[{key.job_id(), key.task()}].input_taken = message.input_taken().offset();
+  } else if (message.has_load()) {
+    load = message.load();
+  } else {
+    launches.push_back(message);
+  }
+}
+
+void FakeServer::OnOutput(const proto::AgentMessage::Output& output) {
+  std::string& spool = seen[{output.task().job_id(), output.task().task()}].output[output.stream()];
+  if (output.offset() != spool.size()) {
+    spool = "offset " + std::to_string(output.offset()) + " is not the spool's end, " +
+            std::to_string(spool.size());
+    return;
+  }
+  spool += output.data();
+  if (spool.size() > drop_after) {
+    drop_after = SIZE_MAX;
+    DropConnection();
+  } else if (is_acknowledging) {
+    proto::ServerMessage taken;
+    *taken.mutable_output_taken()->mutable_task() = output.task();
+    taken.mutable_output_taken()->set_stream(output.stream());
+    taken.mutable_output_taken()->set_offset(spool.size());
+    Send(taken);
+  }
+}
+
+Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
+             const CgroupPlace& place, const std::string& boot_id, uint64_t output_limit)
+    : launches(outbox, 1) {
+  const NodeSettings node{.boot_id = boot_id,
+                          .launch_socket = root + "/launch",
+                          .grouping = place.grouping,
+                          .cgroup_parent = place.parent,
+                          .process_limit = 1000};
+  tasks = std::make_unique<Tasks>(
+      loop, outbox,
+      Tasks::Settings{.state_directory = root + "/state",
+                      .task_program = std::string(std::getenv("SEKISHO_BIN")) + "/sekisho-task",
+                      .node = node,
+                      .output_limit = output_limit,
+                      .on_change = [this] {
+                        if (session) {
+                          session->LoadChanged();
+                        }
+                      }});
+  CHECK(tasks->Recover().ok());
+  launcher = std::make_unique<LauncherService>(
+      loop, outbox, launches, [this](const std::string& job_id, const std::string& token) {
+        return tasks->FindByToken(job_id, token);
+      });
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + node.launch_socket, grpc::InsecureServerCredentials());
+  builder.RegisterService(launcher.get());
+  door = builder.BuildAndStart();
+  CHECK(door != nullptr);
+  session = std::make_shared<Session>(
+      loop, grpc::CreateChannel(server, grpc::InsecureChannelCredentials()), outbox, *tasks,
+      launches,
+      Session::Settings{.node = "n1",
+                        .facts = {.boot_id = boot_id, .processors = 2},
+                        .why = {},
+                        .first_delay = std::chrono::milliseconds(5),
+                        .longest_delay = std::chrono::milliseconds(20)});
+  co_spawn(loop, Keep(session), detached);
+  co_spawn(loop, KeepLoad(session), detached);
+}
+
+Agent::~Agent() {
+  session->Stop();
+  door->Shutdown(std::chrono::system_clock::now());
+}
+
+}  // namespace sekisho::agent

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/errors.h"
+
+#include <fmt/format.h>
+
+namespace sekisho::agent::errors {
+
+absl::Status NoSuchAccount(const std::string& account) {
+  return absl::NotFoundError(fmt::format("this node has no account \"{}\"", account));
+}
+absl::Status RootAccount(const std::string& account) {
+  return absl::PermissionDeniedError(fmt::format("tasks never run as root: account {}", account));
+}
+absl::Status BadVariable(const std::string& name) {
+  return absl::InvalidArgumentError(fmt::format("\"{}\" cannot be the name of a variable", name));
+}
+absl::Status BadFileName(const std::string& name) {
+  return absl::InvalidArgumentError(
+      fmt::format("\"{}\" cannot be the name of a task's file", name));
+}
+absl::Status HoldsNul(const std::string& what) {
+  return absl::InvalidArgumentError(fmt::format("{} holds a NUL character", what));
+}
+absl::Status BadDirectory(const std::string& path, const std::string& why) {
+  return absl::FailedPreconditionError(fmt::format("cannot use directory {}: {}", path, why));
+}
+absl::Status NoSupervisor(const std::string& program, const std::string& why) {
+  return absl::InternalError(fmt::format("cannot start {}: {}", program, why));
+}
+absl::Status NotOwnTask(const std::string& job_id) {
+  return absl::PermissionDeniedError(
+      fmt::format("no task of job \"{}\" with this token runs on this node", job_id));
+}
+absl::Status NotConnected() {
+  return absl::UnavailableError("this node's agent has no connection to its queue server");
+}
+absl::Status NodeLost(const std::string& node) {
+  return absl::UnavailableError(fmt::format("the connection to node {} was lost", node));
+}
+
+}  // namespace sekisho::agent::errors

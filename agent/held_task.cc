@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/held_task.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+
+#include "agent/task/group.h"
+#include "agent/task/record.h"
+#include "common/log.h"
+#include "common/refusal.h"
+
+namespace sekisho::agent {
+namespace {
+
+using task::Command;
+
+constexpr std::array kStreams = {proto::OutputChunk::STDOUT, proto::OutputChunk::STDERR};
+constexpr uint64_t kFreeStep = 4 << 20;
+
+const char* SpoolName(proto::OutputChunk::Stream stream) {
+  return stream == proto::OutputChunk::STDOUT ? task::kStdoutFile : task::kStderrFile;
+}
+
+int64_t NowMs() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return static_cast<int64_t>(time.tv_sec) * 1000 + time.tv_nsec / 1000000;
+}
+
+// Whatever a supervisor that was killed has left.
+void KillOrphans(const task::Spec& spec, const std::optional<task::Running>& running) {
+  task::Group group(spec.grouping, spec.cgroup, 0);
+  for (int pass = 0; pass < 50; ++pass) {
+    if (group.grouping() == task::Grouping::kNone) {
+      for (const pid_t pid : task::SessionMembers(running ? running->main : -1)) {
+        kill(pid, SIGKILL);
+      }
+      return;
+    }
+    group.KillOnce(false);
+    if (group.Remove()) {
+      return;
+    }
+    poll(nullptr, 0, 5);
+  }
+}
+
+}  // namespace
+
+HeldTask::HeldTask(const Parts& parts, const std::string& path, task::Spec spec)
+    : parts_(parts), directory_(path), spec_(std::move(spec)), supervisor_(parts.loop) {
+  spools_[0].is_ours = spec_.stdout_path.empty();
+  spools_[1].is_ours = spec_.stderr_path.empty();
+  watch_ = parts_.watcher.Add(path, [this](std::string_view name) { OnFile(name); });
+  if (watch_ < 0) {
+    spdlog::error("cannot watch a task's files: raise fs.inotify.max_user_watches job={}",
+                  spec_.job_id);
+  }
+}
+
+HeldTask::~HeldTask() { parts_.watcher.Remove(watch_); }
+
+void HeldTask::Refuse(int gram_code, const std::string& reason) {
+  EndWith({.gram_code = gram_code, .reason = reason});
+}
+
+void HeldTask::Begin(const std::string& task_program) {
+  if (const absl::Status status = directory_.SpawnSupervisor(task_program); !status.ok()) {
+    Refuse(task::kForking, Message(status));
+  }
+}
+
+void HeldTask::Adopt(const std::string& task_program, const std::string& boot_id) {
+  struct stat info {};
+  if (fstatat(directory_.fd(), task::kInputFile, &info, 0) == 0) {
+    input_size_ = static_cast<uint64_t>(info.st_size);
+  }
+  running_ = directory_.ReadRunning();
+  const pid_t supervisor = directory_.Supervisor();
+  ReadEnded();
+  if (ended_) {
+    return;
+  }
+  if (spec_.boot_id != boot_id) {
+    EndWith({.signal = SIGKILL,
+             .gram_code = task::kExecutionFailed,
+             .reason = "the node was restarted while the task ran"});
+  } else if (supervisor != 0) {
+    WatchSupervisor(supervisor);
+  } else if (!directory_.Has(task::kPidFile)) {
+    Begin(task_program);  // it never had one
+  } else {
+    OnSupervisorGone();
+  }
+}
+
+void HeldTask::CheckSupervisor() {
+  if (!ended_ && !supervisor_.is_open()) {
+    const pid_t pid = directory_.Supervisor();
+    pid != 0 ? WatchSupervisor(pid) : OnSupervisorGone();
+  }
+}
+
+void HeldTask::OnFile(std::string_view name) {
+  if (name.empty() || name == task::kPidFile) {
+    ReadRunning();
+  }
+  if (name.empty() || name == task::kStdoutFile || name == task::kStderrFile) {
+    PumpOutput();
+  }
+  if (name.empty() || name == task::kInputTaken) {
+    SendInputTaken();
+  }
+  if (name.empty() || name == task::kExitFile) {
+    ReadEnded();
+  }
+}
+
+void HeldTask::ReadRunning() {
+  const auto running = directory_.ReadRunning();
+  if (!running || running == running_) {
+    return;
+  }
+  running_ = running;
+  if (!ended_) {
+    WatchSupervisor(running_->supervisor);
+  }
+  if (running_->main != 0) {
+    spdlog::info("task started job={} task={} pid={}", spec_.job_id, spec_.task, running_->main);
+    AnnounceStart();
+  }
+}
+
+void HeldTask::WatchSupervisor(pid_t pid) {
+  if (supervisor_.is_open()) {
+    return;
+  }
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (fd < 0 || directory_.Supervisor() != pid) {  // gone; the number may be another's already
+    if (fd >= 0) {
+      close(fd);
+    }
+    return OnSupervisorGone();
+  }
+  supervisor_.assign(fd);
+  supervisor_.async_wait(asio::posix::stream_descriptor::wait_read,
+                         [this](const std::error_code& error) {
+                           if (!error) {
+                             OnSupervisorGone();
+                           }
+                         });
+  for (const task::Order& order : std::exchange(pending_, {})) {
+    Tell(order);
+  }
+}
+
+void HeldTask::OnSupervisorGone() {
+  ReadEnded();
+  if (ended_) {
+    return;
+  }
+  spdlog::warn("a task's supervisor was killed job={} task={}", spec_.job_id, spec_.task);
+  KillOrphans(spec_, running_);
+  EndWith({.signal = SIGKILL,
+           .gram_code = task::kExecutionFailed,
+           .reason = "the task's supervisor was killed"});
+}
+
+void HeldTask::EndWith(const task::Ended& ended) {
+  task::Ended stamped = ended;
+  stamped.time_ms = NowMs();
+  if (const absl::Status status = directory_.WriteEnded(stamped); !status.ok()) {
+    spdlog::error("{} job={}", Message(status), spec_.job_id);
+    ended_ = stamped;
+    AnnounceEnd();
+    parts_.on_change(*this);
+    return;
+  }
+  ReadEnded();
+}
+
+void HeldTask::ReadEnded() {
+  if (ended_ || !(ended_ = directory_.ReadEnded())) {
+    return;
+  }
+  std::error_code ignored;
+  supervisor_.close(ignored);
+  spdlog::info("task ended job={} task={} code={} signal={} reason={}", spec_.job_id, spec_.task,
+               ended_->code, ended_->signal, Printable(ended_->reason));
+  PumpOutput();
+  AnnounceEnd();
+  parts_.on_change(*this);
+}
+
+void HeldTask::Resume(uint64_t stdout_offset, uint64_t stderr_offset) {
+  for (const Stream stream : kStreams) {
+    SetSize(spools_[stream], stream);
+  }
+  spools_[0].window.Resume(stdout_offset);
+  spools_[1].window.Resume(stderr_offset);
+  AnnounceStart();
+  if (spec_.has_input && !ended_) {
+    SendInputTaken();
+  }
+  PumpOutput();
+  AnnounceEnd();
+}
+
+void HeldTask::Announce() {
+  AnnounceStart();
+  AnnounceEnd();
+}
+
+void HeldTask::AnnounceStart() {
+  if (running_ && running_->main != 0) {
+    proto::AgentMessage message;
+    *message.mutable_started()->mutable_task() = key();
+    message.mutable_started()->set_time_ms(running_->time_ms);
+    parts_.outbox.Push(std::move(message));
+  }
+}
+
+void HeldTask::AnnounceEnd() {
+  if (!ended_) {
+    return;
+  }
+  proto::AgentMessage message;
+  proto::AgentMessage::Exited& exited = *message.mutable_exited();
+  *exited.mutable_task() = key();
+  exited.mutable_exit()->set_code(ended_->code);
+  exited.mutable_exit()->set_signal(ended_->signal);
+  exited.set_time_ms(ended_->time_ms);
+  exited.set_gram_code(ended_->gram_code);
+  exited.set_reason(ended_->reason);
+  exited.set_stdout_size(spools_[0].window.size());
+  exited.set_stderr_size(spools_[1].window.size());
+  exited.set_cpu_ms(ended_->cpu_ms);
+  exited.set_max_rss_kb(ended_->max_rss_kb);
+  parts_.outbox.Push(std::move(message));
+}
+
+void HeldTask::Tell(const task::Order& order) {
+  if (ended_) {
+    return;
+  }
+  if (!supervisor_.is_open()) {
+    pending_.push_back(order);
+    return;
+  }
+  siginfo_t info{};
+  info.si_signo = task::OrderSignal();
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_uid = getuid();
+  info.si_value.sival_int = task::PackOrder(order);
+  syscall(SYS_pidfd_send_signal, supervisor_.native_handle(), info.si_signo, &info, 0);
+}
+
+void HeldTask::TakeInput(uint64_t offset, std::string_view data, bool is_end) {
+  if (!spec_.has_input || ended_ || offset > input_size_) {
+    return SendInputTaken();
+  }
+  data.remove_prefix(std::min<size_t>(data.size(), input_size_ - offset));
+  const int fd = openat(directory_.fd(), task::kInputFile,
+                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  while (fd >= 0 && !data.empty()) {
+    const ssize_t n = write(fd, data.data(), data.size());
+    if (n <= 0) {
+      spdlog::error("cannot keep a task's input: disk full? job={}", spec_.job_id);
+      is_end = false;
+      break;
+    }
+    data.remove_prefix(static_cast<size_t>(n));
+    input_size_ += static_cast<uint64_t>(n);
+  }
+  if (fd >= 0) {
+    close(fd);
+  }
+  Tell({is_end ? Command::kInputEnd : Command::kInput});
+}
+
+void HeldTask::SendInputTaken() {
+  std::string text;
+  task::ReadFile(directory_.fd(), task::kInputTaken, text);
+  const uint64_t taken = std::strtoull(text.c_str(), nullptr, 10);
+  proto::AgentMessage message;
+  *message.mutable_input_taken()->mutable_task() = key();
+  message.mutable_input_taken()->set_offset(std::min(taken, input_size_));
+  parts_.outbox.Push(std::move(message));
+}
+
+void HeldTask::OutputTaken(Stream stream, uint64_t offset) {
+  Spool& spool = spools_[stream];
+  const uint64_t before = spool.window.in_flight();
+  spool.window.Taken(offset);
+  parts_.outbox.Taken(before - spool.window.in_flight());
+  const uint64_t free_to = spool.window.taken_position() & ~uint64_t{4095};
+  if (free_to >= spool.freed + kFreeStep) {
+    const int fd = openat(directory_.fd(), SpoolName(stream), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) {
+      fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(spool.freed),
+                static_cast<off_t>(free_to - spool.freed));
+      close(fd);
+    }
+    spool.freed = free_to;
+  }
+  PumpOutput();
+}
+
+void HeldTask::SetSize(Spool& spool, Stream stream) {
+  struct stat info {};
+  if (spool.is_ours &&
+      fstatat(directory_.fd(), SpoolName(stream), &info, AT_SYMLINK_NOFOLLOW) == 0) {
+    spool.window.SetSize(static_cast<uint64_t>(info.st_size));
+    if (parts_.output_limit != 0 && spool.window.size() > parts_.output_limit && !is_over_limit_) {
+      is_over_limit_ = true;
+      Tell({Command::kLimit, 0, spec_.grace_ms});
+    }
+  }
+}
+
+void HeldTask::PumpOutput() {
+  for (const Stream stream : kStreams) {
+    SetSize(spools_[stream], stream);
+    SendOutput(stream);
+  }
+}
+
+void HeldTask::SendOutput(Stream stream) {
+  OutputWindow& window = spools_[stream].window;
+  if (!parts_.outbox.is_connected() || !window.Next()) {
+    return;
+  }
+  const int fd = openat(directory_.fd(), SpoolName(stream), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  while (const auto chunk = parts_.outbox.HasRoom() ? window.Next() : std::nullopt) {
+    std::string data(chunk->size, '\0');
+    const ssize_t n = pread(fd, data.data(), data.size(), static_cast<off_t>(chunk->position));
+    if (n <= 0) {
+      break;
+    }
+    data.resize(static_cast<size_t>(n));
+    window.Sent(data.size());
+    parts_.outbox.Sent(data.size());
+    proto::AgentMessage message;
+    proto::AgentMessage::Output& output = *message.mutable_output();
+    *output.mutable_task() = key();
+    output.set_stream(stream);
+    output.set_offset(chunk->offset);
+    output.set_data(std::move(data));
+    parts_.outbox.Push(std::move(message));
+  }
+  if (fd >= 0) {
+    close(fd);
+  }
+}
+
+proto::TaskKey HeldTask::key() const {
+  proto::TaskKey key;
+  key.set_job_id(spec_.job_id);
+  key.set_task(spec_.task);
+  return key;
+}
+
+}  // namespace sekisho::agent

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// One task that this node holds, from Start to Forget: docs/protocol/7-nodes.md, "A task on its
+// node". What is true of it is in its directory; this follows the files and speaks to its
+// supervisor.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <asio/posix/stream_descriptor.hpp>
+
+#include "agent/outbox.h"
+#include "agent/output_window.h"
+#include "agent/task_directory.h"
+#include "agent/watcher.h"
+
+namespace sekisho::agent {
+
+class HeldTask {
+ public:
+  using Stream = proto::OutputChunk::Stream;
+  struct Parts {  // all outlive the task
+    Loop& loop;
+    Watcher& watcher;
+    Outbox& outbox;
+    uint64_t output_limit = 0;                 // of one spooled stream, in bytes; 0 = none
+    std::function<void(HeldTask&)> on_change;  // it runs now, or has ended
+  };
+
+  // The directory holds a spec.
+  HeldTask(const Parts& parts, const std::string& path, task::Spec spec);
+  ~HeldTask();
+  HeldTask(const HeldTask&) = delete;
+  HeldTask& operator=(const HeldTask&) = delete;
+
+  // Starts it, or finds out what became of it while no agent was there.
+  void Begin(const std::string& task_program);
+  void Adopt(const std::string& task_program, const std::string& boot_id);
+
+  // It was never started, and this is why.
+  void Refuse(int gram_code, const std::string& reason);
+
+  const task::Spec& spec() const { return spec_; }
+  const TaskDirectory& directory() const { return directory_; }
+  bool is_running() const { return !ended_; }
+  const std::optional<task::Ended>& ended() const { return ended_; }
+  bool is_forgotten() const { return is_forgotten_; }
+  void Forget() { is_forgotten_ = true; }
+
+  // After a Welcome: says all again, output from where the server's spool ends.
+  void Resume(uint64_t stdout_offset, uint64_t stderr_offset);
+  void Announce();
+
+  void Tell(const task::Order& order);
+  void TakeInput(uint64_t offset, std::string_view data, bool is_end);
+  void OutputTaken(Stream stream, uint64_t offset);
+  void PumpOutput();
+
+  // For a supervisor that vanished without a word before we could watch it.
+  void CheckSupervisor();
+
+ private:
+  struct Spool {
+    OutputWindow window;
+    uint64_t freed = 0;  // of the file, given back to the disk
+    bool is_ours = false;
+  };
+
+  void OnFile(std::string_view name);
+  void ReadRunning();
+  void ReadEnded();
+  void WatchSupervisor(pid_t pid);
+  void OnSupervisorGone();
+  void AnnounceStart();
+  void AnnounceEnd();
+  void EndWith(const task::Ended& ended);
+  void SendOutput(Stream stream);
+  void SendInputTaken();
+  void SetSize(Spool& spool, Stream stream);
+  proto::TaskKey key() const;
+
+  const Parts& parts_;
+  TaskDirectory directory_;
+  task::Spec spec_;
+  int watch_ = -1;
+  asio::posix::stream_descriptor supervisor_;  // pidfd
+  std::vector<task::Order> pending_;           // for a supervisor that is not there yet
+  std::optional<task::Running> running_;
+  std::optional<task::Ended> ended_;
+  std::array<Spool, 2> spools_;
+  uint64_t input_size_ = 0;
+  bool is_forgotten_ = false;
+  bool is_over_limit_ = false;
+};
+
+}  // namespace sekisho::agent

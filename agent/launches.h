@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers that tasks of this node have asked for on other nodes: who waits for which.  No I/O.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "agent/outbox.h"
+#include "proto/nodes.pb.h"
+
+namespace sekisho::agent {
+
+class Launches {
+ public:
+  using Answer = std::function<void(proto::LaunchOut)>;
+
+  // Ids begin at `first_id`, so that an agent's next life does not repeat them.
+  Launches(Outbox& outbox, uint64_t first_id) : outbox_(outbox), next_id_(first_id) {}
+  Launches(const Launches&) = delete;
+  Launches& operator=(const Launches&) = delete;
+
+  // Sends the request, and again after each Welcome until it has ended; `answer` gets what comes
+  // back.
+  uint64_t Open(proto::AgentMessage::Launch launch, Answer answer);
+  void Input(uint64_t id, std::string data, bool is_end);
+  // Nobody waits any more.  Cancels the helper unless it has ended.
+  void Close(uint64_t id);
+
+  void OnWelcome();
+  // False if the message is about something else.
+  bool Handle(const proto::ServerMessage& message);
+
+  size_t size() const { return open_.size(); }
+
+ private:
+  struct Entry {
+    proto::AgentMessage::Launch request;
+    Answer answer;
+    bool has_ended = false;
+  };
+  Outbox& outbox_;
+  uint64_t next_id_;
+  std::map<uint64_t, Entry> open_;
+};
+
+}  // namespace sekisho::agent

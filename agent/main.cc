@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho-agent: starts and watches tasks on one compute node, for the queue server that it dials.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+
+#include "agent/config.pb.h"
+#include "agent/errors.h"
+#include "agent/grouping.h"
+#include "agent/host_facts.h"
+#include "agent/launcher_service.h"
+#include "agent/launches.h"
+#include "agent/outbox.h"
+#include "agent/session.h"
+#include "agent/task/record.h"
+#include "agent/tasks.h"
+#include "common/daemon.h"
+#include "common/log.h"
+#include "common/refusal.h"
+#include "common/tls/client_tls.h"
+
+namespace sekisho::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+void SetDefaults(Config& config) {
+  const auto set = [](std::string* value, const std::string& fallback) {
+    *value = value->empty() ? fallback : *value;
+  };
+  set(config.mutable_node(), HostName());
+  set(config.mutable_host_certificate(), "/etc/grid-security/hostcert.pem");
+  set(config.mutable_host_key(), "/etc/grid-security/hostkey.pem");
+  set(config.mutable_ca_directory(), "/etc/grid-security/certificates");
+  set(config.mutable_state_directory(), "/var/lib/sekisho/agent");
+  set(config.mutable_launch_socket(), "/run/sekisho/agent/launch");
+  set(config.mutable_cgroup(), "auto");
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path installed = here / "../libexec/sekisho/sekisho-task";
+  set(config.mutable_task_program(), fs::exists(installed, error)
+                                         ? installed.lexically_normal().string()
+                                         : (here / "sekisho-task").string());
+  config.set_output_limit_mb(config.output_limit_mb() == 0 ? 10240 : config.output_limit_mb());
+  config.set_process_limit(config.process_limit() == 0 ? 4096 : config.process_limit());
+}
+
+absl::Status CheckConfig(const Config& config) {
+  const std::string& kind = config.cgroup();
+  if (config.qserver().empty()) {
+    return absl::InvalidArgumentError("qserver: the queue server's host:port is missing");
+  }
+  if (kind != "auto" && !task::ParseGrouping(kind)) {
+    return absl::InvalidArgumentError(
+        fmt::format("cgroup: expected auto, v2, v1 or none, not \"{}\"", kind));
+  }
+  if (access(config.task_program().c_str(), X_OK) != 0) {
+    return absl::NotFoundError(fmt::format("task_program: cannot run {}", config.task_program()));
+  }
+  return absl::OkStatus();
+}
+
+// One agent per state directory, which gets a name of its own for the cgroups.
+absl::StatusOr<std::string> ClaimState(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  const int lock = open((directory + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) {
+    return errors::BadDirectory(directory, std::strerror(errno));
+  }
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {  // held until we end
+    return errors::BadDirectory(directory, "another agent uses it");
+  }
+  const int dir = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  std::string id;
+  if (!task::ReadFile(dir, ".id", id) || !task::IsJobId(id)) {
+    std::random_device random;
+    id = fmt::format("{:08x}{:08x}", random(), random());
+    if (!task::WriteFile(dir, ".id", id, task::Durability::kMachine)) {
+      close(dir);
+      return errors::BadDirectory(directory, std::strerror(errno));
+    }
+  }
+  close(dir);
+  return id;
+}
+
+absl::StatusOr<tls::ClientTls> HostTls(const Config& config) {
+  ASSIGN_OR_RETURN(identity::Credential credential,
+                   identity::LoadHostCredential(config.host_certificate(), config.host_key()));
+  return tls::MakeClientTls(credential, config.ca_directory(),
+                            {.host = "", .subject = config.qserver_subject()});
+}
+
+std::shared_ptr<grpc::Channel> Dial(const Config& config, const tls::ClientTls& tls) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  return grpc::CreateCustomChannel(config.qserver(), tls.credentials, arguments);
+}
+
+absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& socket,
+                                                     LauncherService& service) {
+  std::error_code error;
+  fs::create_directories(fs::path(socket).parent_path(), error);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+  builder.RegisterService(&service);
+  auto server = builder.BuildAndStart();
+  if (server == nullptr ||
+      chmod(socket.c_str(), 0666) != 0) {  // the token decides, not the account
+    return errors::BadDirectory(socket, "cannot listen on it");
+  }
+  return server;
+}
+
+awaitable<void> StopAtSignal(Loop& loop, Session& session) {
+  co_await WaitForStop(loop);
+  session.Stop();
+  loop.stop();
+}
+
+absl::Status Run(const Config& config, bool is_check) {
+  RETURN_IF_ERROR(CheckConfig(config));
+  ASSIGN_OR_RETURN(const tls::ClientTls tls, HostTls(config));
+  if (is_check) {
+    return absl::OkStatus();
+  }
+  std::signal(SIGCHLD, SIG_IGN);  // supervisors leave us at once, and nobody else is a child
+  umask(022);
+
+  ASSIGN_OR_RETURN(const std::string id, ClaimState(config.state_directory()));
+  ASSIGN_OR_RETURN(const CgroupPlace place, PrepareCgroup(config.cgroup(), id));
+  const HostFacts facts = ReadHostFacts();
+  const NodeSettings node{.boot_id = facts.boot_id,
+                          .launch_socket = config.launch_socket(),
+                          .grouping = place.grouping,
+                          .cgroup_parent = place.parent,
+                          .process_limit = config.process_limit()};
+  Loop loop(1);
+  Outbox outbox;
+  Session* session_pointer = nullptr;
+  Tasks tasks(loop, outbox,
+              {.state_directory = config.state_directory(),
+               .task_program = config.task_program(),
+               .node = node,
+               .output_limit = static_cast<uint64_t>(config.output_limit_mb()) << 20,
+               .on_change = [&session_pointer] {
+                 if (session_pointer != nullptr) {
+                   session_pointer->LoadChanged();
+                 }
+               }});
+  RETURN_IF_ERROR(tasks.Recover());
+  Launches launches(outbox, (uint64_t{std::random_device{}()} << 20) + 1);
+  LauncherService launcher(loop, outbox, launches,
+                           [&tasks](const std::string& job_id, const std::string& token) {
+                             return tasks.FindByToken(job_id, token);
+                           });
+  ASSIGN_OR_RETURN(const auto server, Listen(config.launch_socket(), launcher));
+  Session session(loop, Dial(config, tls), outbox, tasks, launches,
+                  {.node = config.node(), .facts = facts, .why = [&tls] {
+                     const auto found = tls.server->Get();
+                     return found.ok() ? std::string() : Message(found.status());
+                   }});
+  session_pointer = &session;
+
+  co_spawn(loop, session.Run(), detached);
+  co_spawn(loop, session.ReportLoad(), detached);
+  co_spawn(loop, StopAtSignal(loop, session), detached);
+  spdlog::info("agent of node {} ready: tasks kept together by cgroup {}", config.node(),
+               task::Name(place.grouping));
+  NotifyReady();
+  loop.run();
+  server->Shutdown(std::chrono::system_clock::now());
+  return absl::OkStatus();
+}
+
+absl::Status LoadAndRun(const DaemonCommand& command) {
+  ASSIGN_OR_RETURN(Config config, LoadConfig<Config>(command.config_path));
+  SetDefaults(config);
+  return Run(config, command.check);
+}
+
+}  // namespace
+}  // namespace sekisho::agent
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "The agent of one compute node: starts, watches and ends tasks for its queue server.");
+  sekisho::DaemonCommand command;
+  sekisho::AddDaemonOptions(app, "agent", command);
+  CLI11_PARSE(app, argc, argv);
+  sekisho::InitLog("agent");
+  return sekisho::ReportStart(sekisho::agent::LoadAndRun(command));
+}

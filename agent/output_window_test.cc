@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/output_window.h"
+
+#include <gtest/gtest.h>
+
+namespace sekisho::agent {
+namespace {
+
+using Chunk = OutputWindow::Chunk;
+
+// Sends all that the window allows and says how much that was.
+uint64_t SendAll(OutputWindow& window) {
+  uint64_t sent = 0;
+  while (const auto chunk = window.Next()) {
+    window.Sent(chunk->size);
+    sent += chunk->size;
+  }
+  return sent;
+}
+
+TEST(OutputWindow, SendsWhatIsThereOnce) {
+  OutputWindow window;
+  EXPECT_FALSE(window.Next());
+  window.SetSize(5);
+
+  EXPECT_EQ(window.Next(), (Chunk{0, 0, 5}));
+  window.Sent(5);
+  EXPECT_FALSE(window.Next());
+  window.SetSize(8);
+  EXPECT_EQ(window.Next(), (Chunk{5, 5, 3}));
+}
+
+TEST(OutputWindow, StopsAtTheWindowUntilTheServerTakes) {
+  OutputWindow window;
+  window.SetSize(3 * kUnacknowledgedMost);
+
+  EXPECT_EQ(window.Next()->size, kChunkMost);
+  EXPECT_EQ(SendAll(window), kUnacknowledgedMost);
+  window.Taken(10);
+  EXPECT_EQ(SendAll(window), 10U);
+  window.Taken(kUnacknowledgedMost);
+  EXPECT_EQ(SendAll(window), kUnacknowledgedMost - 10);
+}
+
+TEST(OutputWindow, ResumesWhereTheServerSays) {
+  OutputWindow window;
+  window.SetSize(100);
+  SendAll(window);
+
+  window.Resume(40);
+
+  EXPECT_EQ(window.in_flight(), 0U);
+  EXPECT_EQ(window.Next(), (Chunk{40, 40, 60}));
+}
+
+TEST(OutputWindow, IgnoresImpossibleAcknowledgements) {
+  OutputWindow window;
+  window.SetSize(10);
+  SendAll(window);
+
+  window.Taken(1000);
+  EXPECT_EQ(window.in_flight(), 0U);
+  window.Taken(3);
+  EXPECT_EQ(window.in_flight(), 0U);
+}
+
+TEST(OutputWindow, EmptiedFileContinuesTheStream) {
+  OutputWindow window;
+  window.SetSize(10);
+  SendAll(window);
+
+  window.SetSize(0);
+  window.SetSize(4);
+
+  EXPECT_EQ(window.Next(), (Chunk{10, 0, 4}));
+  EXPECT_EQ(window.size(), 14U);
+  SendAll(window);
+  window.Taken(12);
+  EXPECT_EQ(window.taken_position(), 2U);
+}
+
+TEST(OutputWindow, SurvivesAServerThatHasMoreThanTheFile) {
+  OutputWindow window;
+  window.SetSize(4);
+
+  window.Resume(50);
+
+  EXPECT_FALSE(window.Next());
+  window.SetSize(6);
+  EXPECT_EQ(window.Next(), (Chunk{50, 4, 2}));
+}
+
+}  // namespace
+}  // namespace sekisho::agent

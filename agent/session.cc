@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/session.h"
+
+#include <algorithm>
+#include <random>
+
+#include "common/daemon.h"
+#include "common/log.h"
+#include "common/refusal.h"
+#include "proto/nodes.grpc.pb.h"
+
+namespace sekisho::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kLoadInterval = 10s;
+
+proto::AgentMessage LoadMessage() {
+  const HostLoad load = ReadHostLoad();
+  proto::AgentMessage message;
+  message.mutable_load()->set_load(load.load);
+  message.mutable_load()->set_free_memory_mb(load.free_memory_mb);
+  return message;
+}
+
+}  // namespace
+
+Session::Session(Loop& loop, std::shared_ptr<grpc::Channel> channel, Outbox& outbox, Tasks& tasks,
+                 Launches& launches, Settings settings)
+    : loop_(loop),
+      channel_(std::move(channel)),
+      stub_(proto::Nodes::NewStub(channel_)),
+      outbox_(outbox),
+      tasks_(tasks),
+      launches_(launches),
+      settings_(std::move(settings)),
+      load_changed_(loop),
+      stopping_(loop) {}
+
+Session::~Session() = default;
+
+proto::AgentMessage Session::Hello() const {
+  proto::AgentMessage message;
+  proto::AgentMessage::Hello& hello = *message.mutable_hello();
+  hello.set_node(settings_.node);
+  hello.set_version(kVersion);
+  hello.set_boot_id(settings_.facts.boot_id);
+  hello.set_processors(settings_.facts.processors);
+  hello.set_memory_mb(settings_.facts.memory_mb);
+  hello.set_architecture(settings_.facts.architecture);
+  hello.set_os(settings_.facts.os);
+  tasks_.FillHello(hello);
+  return message;
+}
+
+awaitable<void> Session::Run() {
+  std::minstd_rand random(std::random_device{}());
+  std::chrono::milliseconds delay = settings_.first_delay;
+  while (!is_stopped_) {
+    const absl::Status status = co_await Attend();
+    if (is_stopped_) {
+      break;
+    }
+    if (was_attached_ || delay == settings_.first_delay) {  // one line per outage
+      const std::string why = settings_.why ? settings_.why() : "";
+      spdlog::warn("no connection to the queue server: {}{}{}", Printable(Message(status)),
+                   why.empty() ? "" : "; ", why);
+    }
+    delay = was_attached_ ? settings_.first_delay : std::min(delay * 2, settings_.longest_delay);
+    const auto half = delay.count() / 2;
+    co_await stopping_.WaitFor(std::chrono::milliseconds(
+        half + static_cast<int64_t>(random() % static_cast<uint64_t>(half + 1))));
+  }
+}
+
+awaitable<absl::Status> Session::Attend() {
+  was_attached_ = false;
+  auto call = rpc::Start<Call>(loop_, {}, [this](Call& starting) {
+    stub_->async()->Attach(&starting.context(), &starting);
+  });
+  call_ = call;
+  call->Push(Hello());
+  proto::ServerMessage message;
+  if (!co_await call->Read(message)) {
+    co_return co_await call->Finish();
+  }
+  if (!message.has_welcome()) {
+    call->Cancel();
+    co_return absl::InternalError("the queue server's first message is no Welcome");
+  }
+  was_attached_ = true;
+  spdlog::info("attached to the queue server of site {}", Printable(message.welcome().site()));
+  outbox_.Connect([call](proto::AgentMessage sent) { call->Push(std::move(sent)); });
+  tasks_.OnWelcome(message.welcome());
+  launches_.OnWelcome();
+  load_changed_.Notify();
+  while (co_await call->Read(message)) {
+    if (!launches_.Handle(message)) {
+      tasks_.Handle(message);
+    }
+  }
+  outbox_.Disconnect();
+  co_return co_await call->Finish();
+}
+
+void Session::Stop() {
+  is_stopped_ = true;
+  stopping_.Notify();
+  load_changed_.Notify();
+  if (call_) {
+    call_->Cancel();
+  }
+}
+
+awaitable<void> Session::ReportLoad() {
+  while (!is_stopped_) {
+    outbox_.Push(LoadMessage());
+    const bool is_told = co_await load_changed_.WaitFor(kLoadInterval);
+    if (!is_told) {
+      tasks_.CheckSupervisors();
+    }
+  }
+}
+
+}  // namespace sekisho::agent

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's one connection: dialled, kept, dialled again.  docs/protocol/7-nodes.md.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include <grpcpp/channel.h>
+
+#include "agent/host_facts.h"
+#include "agent/launches.h"
+#include "agent/outbox.h"
+#include "agent/tasks.h"
+#include "common/loop.h"
+#include "common/rpc_client.h"
+#include "proto/nodes.grpc.pb.h"
+
+namespace sekisho::agent {
+
+class Session {
+ public:
+  struct Settings {
+    std::string node;
+    HostFacts facts;
+    std::function<std::string()> why;  // what the last handshake says of a failed connection
+    std::chrono::milliseconds first_delay{100};
+    std::chrono::milliseconds longest_delay{5000};
+  };
+
+  Session(Loop& loop, std::shared_ptr<grpc::Channel> channel, Outbox& outbox, Tasks& tasks,
+          Launches& launches, Settings settings);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Until Stop().
+  awaitable<void> Run();
+  void Stop();
+
+  // Sends the load every ten seconds, and soon after `changed`.
+  awaitable<void> ReportLoad();
+  void LoadChanged() { load_changed_.Notify(); }
+
+ private:
+  using Call = rpc::ClientDuplex<proto::AgentMessage, proto::ServerMessage>;
+
+  awaitable<absl::Status> Attend();
+  proto::AgentMessage Hello() const;
+
+  Loop& loop_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<proto::Nodes::Stub> stub_;
+  Outbox& outbox_;
+  Tasks& tasks_;
+  Launches& launches_;
+  Settings settings_;
+  Signal load_changed_;
+  Signal stopping_;
+  std::shared_ptr<Call> call_;
+  bool is_stopped_ = false;
+  bool was_attached_ = false;  // during the last Attend()
+};
+
+}  // namespace sekisho::agent

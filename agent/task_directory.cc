@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/task_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include "agent/errors.h"
+#include "agent/task/record.h"
+
+namespace sekisho::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status Check(bool ok, const std::string& path) {
+  return ok ? absl::OkStatus() : errors::BadDirectory(path, std::strerror(errno));
+}
+
+}  // namespace
+
+std::optional<std::string> TaskPath(const std::string& state, const std::string& job_id, int task) {
+  if (!task::IsJobId(job_id) || task < 0) {
+    return std::nullopt;
+  }
+  return fmt::format("{}/{}/{}", state, job_id, task);
+}
+
+absl::Status MakeTaskDirectory(const std::string& state, const std::string& job_id, int task) {
+  const std::string job = state + "/" + job_id;
+  const std::string path = fmt::format("{}/{}", job, task);
+  RETURN_IF_ERROR(Check(mkdir(job.c_str(), 0711) == 0 || errno == EEXIST, job));
+  return Check(mkdir(path.c_str(), 0711) == 0, path);
+}
+
+std::vector<std::string> ListTaskDirectories(const std::string& state) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& job : fs::directory_iterator(state, error)) {
+    if (!task::IsJobId(job.path().filename().string()) || !job.is_directory(error)) {
+      continue;
+    }
+    for (const auto& task : fs::directory_iterator(job.path(), error)) {
+      if (task.is_directory(error)) {
+        found.push_back(task.path().string());
+      }
+    }
+  }
+  return found;
+}
+
+void RemoveTaskDirectory(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  rmdir(fs::path(path).parent_path().c_str());
+}
+
+TaskDirectory::TaskDirectory(std::string path)
+    : path_(std::move(path)), fd_(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+
+TaskDirectory::~TaskDirectory() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+absl::Status TaskDirectory::WriteSpec(const task::Spec& spec) const {
+  return Check(WriteFile(fd_, task::kSpecFile, task::EncodeSpec(spec), task::Durability::kProcess),
+               path_);
+}
+
+absl::Status TaskDirectory::WriteEnded(const task::Ended& ended) const {
+  return Check(
+      WriteFile(fd_, task::kExitFile, task::EncodeEnded(ended), task::Durability::kMachine), path_);
+}
+
+absl::Status TaskDirectory::WriteSmallFile(const task::Spec& spec, const std::string& name,
+                                           const std::string& content) const {
+  const bool is_root = geteuid() == 0;
+  RETURN_IF_ERROR(Check(mkdirat(fd_, task::kSmallFiles, 0700) == 0 || errno == EEXIST, path_));
+  const int folder =
+      openat(fd_, task::kSmallFiles, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  bool ok =
+      folder >= 0 && WriteFile(folder, name.c_str(), content, task::Durability::kProcess) &&
+      (!is_root || (fchownat(folder, name.c_str(), spec.uid, spec.gid, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    fchown(folder, spec.uid, spec.gid) == 0));
+  const absl::Status status = Check(ok, path_ + "/" + task::kSmallFiles);
+  if (folder >= 0) {
+    close(folder);
+  }
+  return status;
+}
+
+std::optional<task::Spec> TaskDirectory::ReadSpec() const {
+  std::string text;
+  return task::ReadFile(fd_, task::kSpecFile, text) ? task::DecodeSpec(text) : std::nullopt;
+}
+
+std::optional<task::Running> TaskDirectory::ReadRunning() const {
+  std::string text;
+  return task::ReadFile(fd_, task::kPidFile, text) ? task::DecodeRunning(text) : std::nullopt;
+}
+
+std::optional<task::Ended> TaskDirectory::ReadEnded() const {
+  std::string text;
+  return task::ReadFile(fd_, task::kExitFile, text) ? task::DecodeEnded(text) : std::nullopt;
+}
+
+bool TaskDirectory::Has(const char* name) const { return faccessat(fd_, name, F_OK, 0) == 0; }
+
+pid_t TaskDirectory::Supervisor() const {
+  const int spec = openat(fd_, task::kSpecFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (spec < 0) {
+    return 0;
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  const bool is_held = fcntl(spec, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  close(spec);
+  return is_held ? lock.l_pid : 0;
+}
+
+absl::Status TaskDirectory::SpawnSupervisor(const std::string& program) const {
+  const char* argv[] = {"sekisho-task", path_.c_str(), nullptr};
+  char* environment[] = {nullptr};
+  pid_t pid = 0;
+  const int error =
+      posix_spawn(&pid, program.c_str(), nullptr, nullptr, const_cast<char**>(argv), environment);
+  return error == 0 ? absl::OkStatus() : errors::NoSupervisor(program, std::strerror(error));
+}
+
+}  // namespace sekisho::agent

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// One task's record directory, STATE/JOB/TASK: made, read back and removed by the agent.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/task/spec.h"
+#include "common/status.h"
+
+namespace sekisho::agent {
+
+class TaskDirectory {
+ public:
+  // `path` exists.
+  explicit TaskDirectory(std::string path);
+  ~TaskDirectory();
+  TaskDirectory(const TaskDirectory&) = delete;
+  TaskDirectory& operator=(const TaskDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  int fd() const { return fd_; }
+
+  absl::Status WriteSpec(const task::Spec& spec) const;
+  absl::Status WriteEnded(const task::Ended& ended) const;
+  // A file in `files`, which is the account's.
+  absl::Status WriteSmallFile(const task::Spec& spec, const std::string& name,
+                              const std::string& content) const;
+
+  std::optional<task::Spec> ReadSpec() const;
+  std::optional<task::Running> ReadRunning() const;
+  std::optional<task::Ended> ReadEnded() const;
+  bool Has(const char* name) const;
+
+  // The process that holds the spec's lock, 0 if none does: the task has no supervisor.
+  pid_t Supervisor() const;
+
+  // Starts one.  It leaves us at once; what we spawned ends within a millisecond.
+  absl::Status SpawnSupervisor(const std::string& program) const;
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+// STATE/JOB/TASK; both names are checked, so the path cannot leave STATE.
+std::optional<std::string> TaskPath(const std::string& state, const std::string& job_id, int task);
+absl::Status MakeTaskDirectory(const std::string& state, const std::string& job_id, int task);
+// All that look like one.
+std::vector<std::string> ListTaskDirectories(const std::string& state);
+// Also the job's directory if that was its last task.
+void RemoveTaskDirectory(const std::string& path);
+
+}  // namespace sekisho::agent

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// All tasks that this node holds, and what the queue server asks of them. docs/protocol/7-nodes.md.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "agent/accounts.h"
+#include "agent/build_spec.h"
+#include "agent/held_task.h"
+#include "agent/outbox.h"
+#include "agent/watcher.h"
+
+namespace sekisho::agent {
+
+class Tasks {
+ public:
+  struct Settings {
+    std::string state_directory;
+    std::string task_program;  // sekisho-task
+    NodeSettings node;
+    uint64_t output_limit = 0;
+    std::function<void()> on_change;  // another task runs, or one less
+  };
+
+  Tasks(Loop& loop, Outbox& outbox, Settings settings);
+  Tasks(const Tasks&) = delete;
+  Tasks& operator=(const Tasks&) = delete;
+
+  // Takes up what an earlier agent has left.
+  absl::Status Recover();
+
+  void FillHello(proto::AgentMessage::Hello& hello) const;
+  void OnWelcome(const proto::ServerMessage::Welcome& welcome);
+  // Start, Kill, Stop, Input, OutputTaken, Forget.
+  void Handle(const proto::ServerMessage& message);
+
+  // Now and then: no task may hang because its supervisor died at a bad moment.
+  void CheckSupervisors();
+
+  size_t running() const;
+  // The running task that was given this token, or null.
+  const task::Spec* FindByToken(const std::string& job_id, const std::string& token) const;
+
+ private:
+  using Key = std::pair<std::string, int>;
+
+  void Start(const proto::ServerMessage::Start& start);
+  absl::StatusOr<task::Spec> SpecOf(const proto::ServerMessage::Start& start,
+                                    const std::string& path);
+  HeldTask& Hold(const std::string& path, task::Spec spec);
+  void TellJob(const std::string& job_id, const task::Order& order);
+  void OutputTaken(const proto::ServerMessage::OutputTaken& taken);
+  void Forget(const std::string& job_id);
+  void Drop(const Key& key);
+  void OnChange(HeldTask& task);
+  HeldTask* Find(const proto::TaskKey& key);
+
+  Loop& loop_;
+  Outbox& outbox_;
+  Settings settings_;
+  Watcher watcher_;
+  Accounts accounts_;
+  HeldTask::Parts parts_;
+  std::map<Key, std::unique_ptr<HeldTask>> tasks_;
+};
+
+}  // namespace sekisho::agent
