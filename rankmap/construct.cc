@@ -5,9 +5,14 @@
 #include <bit>
 
 #include "rankmap/area.h"
+#include "rankmap/hop_cost.h"
+#include "rankmap/lattice.h"
+#include "rankmap/lift.h"
 
 namespace sekisho::rankmap {
 namespace {
+
+constexpr double kFirstLiftEffort = 0.25;
 
 // Slots along recursive bisection of the network: a Z curve on grids of powers of two.
 std::vector<uint32_t> BisectionOrder(const Network& network) {
@@ -53,20 +58,46 @@ Placement BitReversed(int ranks, const Network& network) {
   return Placement(std::move(slot_of));
 }
 
+// The fold of least cost, if the pattern is a grid.
+std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& network,
+                                  const Stop& stop) {
+  const auto lattice = RecogniseLattice(graph, ranks);
+  if (!lattice) {
+    return std::nullopt;
+  }
+  std::optional<Placement> best;
+  int64_t least = 0;
+  for (Placement& placement : FoldLattice(*lattice, ranks, network, stop)) {
+    const int64_t cost = HopCost(graph, network, placement).cost();
+    if (!best || cost < least) {
+      least = cost;
+      best = std::move(placement);
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
-std::optional<Placement> FixedConstruction(int index, const Graph&, int ranks,
-                                           const Network& network, Random&, const Stop&,
+std::optional<Placement> FixedConstruction(int index, const Graph& graph, int ranks,
+                                           const Network& network, Random& random, const Stop& stop,
                                            bool& was_stopped) {
+  std::optional<Placement> placement;
   was_stopped = false;
   switch (index) {
     case 0:
       return Placement(BisectionOrder(network));
     case 1:
       return BitReversed(ranks, network);
+    case kFoldConstruction:
+      placement = BestFold(graph, ranks, network, stop);
+      break;
     default:
-      return std::nullopt;
+      placement = Lift(graph, ranks, network, {.effort = kFirstLiftEffort}, random, stop);
+      break;
   }
+  was_stopped = stop();
+  return placement;
 }
 
 }  // namespace sekisho::rankmap

@@ -10,6 +10,8 @@
 namespace sekisho::rankmap {
 
 constexpr int kFixedConstructions = 4;
+constexpr int kFoldConstruction = 2;
+constexpr int kLiftConstruction = 3;
 
 // Construction `index`, from 0 to kFixedConstructions - 1; nullopt if it does not suit the problem.
 std::optional<Placement> FixedConstruction(int index, const Graph& graph, int ranks,

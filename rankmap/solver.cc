@@ -6,6 +6,7 @@
 #include "rankmap/archive.h"
 #include "rankmap/construct.h"
 #include "rankmap/errors.h"
+#include "rankmap/lift.h"
 
 namespace sekisho::rankmap {
 namespace {
@@ -167,6 +168,17 @@ bool Solver::Construct(double, const Stop& stop) {
     if (was_stopped) {
       return false;
     }
+    has_levels_ = has_levels_ || (construction_ == kLiftConstruction && placement);
+  } else if (has_levels_ && (construction_ - fixed) % 2 == 1) {
+    const int again = (construction_ - fixed) / 2;
+    LiftOptions options;
+    options.effort = std::min(0.5 * (1 << std::min(again, 4)), 4.0);
+    options.base = again % 2 == 0 ? 64 : 128;
+    placement =
+        Lift(problem_.graph, problem_.pattern.ranks(), problem_.network, options, random, stop);
+    if (stop()) {
+      return false;
+    }
   } else {
     BisemOptions options;
     options.max_itrs = problem_.options.max_itrs;
@@ -318,6 +330,7 @@ std::string Solver::Save() const {
   out.Put(phase_);
   out.Put(moves_);
   out.Put(construction_);
+  out.Put(has_levels_);
   out.Put(random_.state());
   out.PutList(best_.slots());
   out.Put(best_value_);
@@ -364,6 +377,7 @@ absl::Status Solver::Restore(std::string_view bytes) {
   const Phase phase = in.Get<Phase>();
   const auto moves = in.Get<int64_t>();
   const auto construction = in.Get<int32_t>();
+  const auto has_levels = in.Get<bool>();
   const auto state = in.Get<std::array<uint64_t, 4>>();
   std::vector<std::vector<uint32_t>> placements = {in.GetList<uint32_t>()};
   const auto best_value = in.Get<double>();
@@ -400,6 +414,7 @@ absl::Status Solver::Restore(std::string_view bytes) {
   phase_ = phase;
   moves_ = moves;
   construction_ = construction;
+  has_levels_ = has_levels;
   random_.set_state(state);
   run_ = run;
   best_hot_ = best_hot;

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rankmap/lift.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "rankmap/anneal.h"
+#include "rankmap/box_anneal.h"
+#include "rankmap/isomorphism.h"
+#include "rankmap/levels.h"
+
+namespace sekisho::rankmap {
+namespace {
+
+constexpr int kRoots = 64;               // correspondences tried for each part
+constexpr uint32_t kSmall = 512;         // boxes where whole boxes are moved
+constexpr int64_t kBaseMoves = 1000000;  // shorter coolings of 64 cells rarely end in the best
+constexpr int64_t kMergeMoves = 300000;
+
+using Cells = std::vector<uint32_t>;  // by vertex of a part: where in its box
+
+class Lifter {
+ public:
+  Lifter(const Graph& graph, int ranks, const Network& network, const LiftOptions& options,
+         Random& random, const Stop& stop)
+      : graph_(graph),
+        ranks_(ranks),
+        network_(network),
+        options_(options),
+        random_(random),
+        stop_(stop),
+        dims_(network.grid().dims) {}
+
+  std::optional<Placement> Run() {
+    std::vector<Level> levels = FindLevels(graph_, ranks_);
+    if (levels.empty() || (levels.size() == 1 && levels[0].size == ranks_)) {
+      return std::nullopt;
+    }
+    std::vector<int> inner(dims_.size(), 1);
+    size_t base = levels.size();
+    for (size_t l = 0; l < levels.size(); ++l) {
+      const bool fits = levels[l].size < ranks_ && !FindBox(dims_, inner, levels[l].size).empty();
+      if (fits &&
+          (levels[l].size <= options_.base || (base == levels.size() && levels[l].size <= 512))) {
+        base = l;
+      }
+    }
+    if (base == levels.size()) {
+      return std::nullopt;
+    }
+    box_ = FindBox(dims_, inner, levels[base].size);
+    parts_ = std::move(levels[base].parts);
+    SolveBase();
+    for (size_t l = base + 1; l <= levels.size(); ++l) {
+      if (stop_() || !Copy()) {
+        return std::nullopt;
+      }
+      // Last, all parts together on the whole network, though no weight joins them.
+      const bool is_whole = l == levels.size();
+      if (is_whole && parts_.size() == 1) {
+        break;
+      }
+      std::vector<int> next = is_whole ? dims_ : FindBox(dims_, box_, levels[l].size);
+      if (next.empty() || (!is_whole && levels[l].size == ranks_)) {
+        next = dims_;
+      }
+      Vertices all(ranks_);
+      std::iota(all.begin(), all.end(), 0u);
+      Merge(next == dims_ ? std::vector<Vertices>{all} : std::move(levels[l].parts), next);
+      if (next == dims_) {
+        break;
+      }
+    }
+    return stop_() ? std::nullopt : std::optional(Finish());
+  }
+
+ private:
+  Network BoxNetwork(const std::vector<int>& box) const {
+    GridShape shape;
+    shape.dims = box;
+    for (size_t d = 0; d < box.size(); ++d) {
+      shape.wrap.push_back(box[d] == dims_[d] && network_.grid().wrap[d]);
+    }
+    return *Network::MakeGrid(std::move(shape));
+  }
+
+  // Anneals one part in its box from `start`; empties fill the box.
+  Cells Anneal(const Graph& part, const std::vector<int>& box, Placement start, double hot,
+               double cold, int64_t moves, int64_t& cost) {
+    const Network network = BoxNetwork(box);
+    const NearNodes near(network);
+    HopAnnealer annealer(part, network, near, std::move(start));
+    constexpr int kChunk = 4096;
+    const int64_t chunks = std::max<int64_t>(moves / kChunk, 1);
+    for (int64_t i = 0; i < chunks && !stop_(); ++i) {
+      const double t =
+          hot * Exp(Ln(cold / hot) * static_cast<double>(i) / static_cast<double>(chunks));
+      annealer.Chunk(kChunk, t, t, random_);
+    }
+    cost = annealer.best_cost();
+    return annealer.best().slots();
+  }
+
+  static Graph Padded(Graph graph, int size) {
+    graph.offsets.resize(size + 1, graph.offsets.back());
+    return graph;
+  }
+
+  // The best of some coolings with moves of whole boxes, which heavy edges need.
+  Cells SolveSmall(const Graph& part, const std::vector<int>& box, const Cells* start, int runs,
+                   int64_t moves, double hot, double cold) {
+    const Network network = BoxNetwork(box);
+    const auto volume = static_cast<uint32_t>(network.nodes());
+    Cells best;
+    int64_t least = INT64_MAX;
+    for (int run = 0; run < runs && !stop_(); ++run) {
+      Cells cells(volume);
+      std::iota(cells.begin(), cells.end(), 0u);
+      random_.Shuffle(cells);
+      BoxAnnealer annealer(part, network, start != nullptr ? *start : cells);
+      annealer.Run(moves, hot, cold, random_, stop_);
+      if (annealer.best_cost() < least) {
+        least = annealer.best_cost();
+        best = annealer.best();
+      }
+    }
+    return best;
+  }
+
+  void SolveBase() {
+    const int volume = std::accumulate(box_.begin(), box_.end(), 1, std::multiplies<>());
+    const Graph part = Padded(Induced(graph_, parts_[0]), volume);
+    int64_t heaviest = 1;
+    int64_t lightest = INT64_MAX;
+    for (const Graph::Arc& arc : part.arcs) {
+      heaviest = std::max(heaviest, arc.both());
+      lightest = std::min(lightest, arc.both());
+    }
+    const int runs = std::clamp(static_cast<int>(4 * options_.effort), 2, 16);
+    cells_ = SolveSmall(part, box_, nullptr, runs, kBaseMoves * std::max(volume / 64, 1),
+                        static_cast<double>(heaviest), 0.5 * static_cast<double>(lightest));
+    cells_.resize(parts_[0].size());
+  }
+
+  // Every other part corresponds to the first one.
+  bool Copy() {
+    const Graph first = Induced(graph_, parts_[0]);
+    maps_.assign(parts_.size(), {});
+    for (size_t p = 0; p < parts_.size(); ++p) {
+      if (stop_()) {
+        return false;
+      }
+      const Graph other = p == 0 ? first : Induced(graph_, parts_[p]);
+      for (uint32_t image = 0; image < parts_[p].size() && maps_[p].size() < kRoots; ++image) {
+        if (auto map = FindIsomorphism(first, other, 0, image); map) {
+          maps_[p].push_back(*std::move(map));
+        } else if (image > 256) {
+          break;
+        }
+        if (static_cast<int64_t>(maps_[p].size()) * first.size() > 65536) {
+          break;  // large parts: a few are enough
+        }
+      }
+      if (maps_[p].empty()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // One way to lay a part into its place in the larger box.
+  struct Lay {
+    uint32_t block = 0;
+    uint32_t flip = 0;  // dimensions mirrored
+    uint32_t map = 0;
+  };
+
+  uint32_t CellIn(const std::vector<int>& box, uint32_t block, uint32_t flip, uint32_t cell) const {
+    uint32_t result = 0;
+    uint32_t stride = 1;
+    for (size_t d = 0; d < box.size(); ++d) {
+      const uint32_t side = box_[d];
+      const uint32_t blocks = box[d] / box_[d];
+      uint32_t c = cell % side;
+      c = (flip >> d & 1) != 0 ? side - 1 - c : c;
+      result += (block % blocks * side + c) * stride;
+      stride *= box[d];
+      cell /= side;
+      block /= blocks;
+    }
+    return result;
+  }
+
+  // parts_ become `merged`, in boxes `box`; only the first one is laid out, the others follow by
+  // Copy.
+  void Merge(std::vector<Vertices> merged, const std::vector<int>& box) {
+    std::vector<uint32_t> part_of(ranks_);
+    for (uint32_t p = 0; p < parts_.size(); ++p) {
+      for (const uint32_t v : parts_[p]) {
+        part_of[v] = p;
+      }
+    }
+    const Vertices& whole = merged[0];
+    std::map<uint32_t, uint32_t> index;  // old part -> number inside
+    std::vector<uint32_t> inside;
+    for (const uint32_t v : whole) {
+      if (index.emplace(part_of[v], inside.size()).second) {
+        inside.push_back(part_of[v]);
+      }
+    }
+    const Graph graph = Induced(graph_, whole);
+    const std::vector<Lay> lays = Arrange(graph, whole, inside, index, part_of, box);
+    Cells cells(whole.size());
+    for (uint32_t i = 0; i < inside.size(); ++i) {
+      LayOut(inside[i], lays[i], box, whole, cells);
+    }
+    const int volume = std::accumulate(box.begin(), box.end(), 1, std::multiplies<>());
+    cells_ = Improve(Padded(graph, volume), box, std::move(cells), volume);
+    cells_.resize(whole.size());
+    parts_ = std::move(merged);
+    box_ = box;
+  }
+
+  void LayOut(uint32_t part, const Lay& lay, const std::vector<int>& box, const Vertices& whole,
+              Cells& cells) const {
+    const std::vector<uint32_t>& map = maps_[part][lay.map];
+    for (uint32_t i = 0; i < map.size(); ++i) {
+      const uint32_t rank = parts_[part][map[i]];
+      const size_t at = std::lower_bound(whole.begin(), whole.end(), rank) - whole.begin();
+      cells[at] = CellIn(box, lay.block, lay.flip, cells_[i]);
+    }
+  }
+
+  // Blocks by annealing the graph of the parts; then mirrors and correspondences part by part.
+  std::vector<Lay> Arrange(const Graph& graph, const Vertices& whole,
+                           const std::vector<uint32_t>& inside,
+                           const std::map<uint32_t, uint32_t>& index,
+                           const std::vector<uint32_t>& part_of, const std::vector<int>& box) {
+    std::vector<int> blocks;
+    for (size_t d = 0; d < box.size(); ++d) {
+      blocks.push_back(box[d] / box_[d]);
+    }
+    const int count = std::accumulate(blocks.begin(), blocks.end(), 1, std::multiplies<>());
+    std::vector<Message> messages;
+    for (uint32_t u = 0; u < whole.size(); ++u) {
+      for (const Graph::Arc& arc : graph.Of(u)) {
+        const uint32_t a = index.at(part_of[whole[u]]);
+        const uint32_t b = index.at(part_of[whole[arc.peer]]);
+        if (a != b && arc.out > 0) {
+          messages.push_back({a, b, arc.out, 0, 1});
+        }
+      }
+    }
+    std::vector<Lay> lays(inside.size());
+    const auto contracted = Pattern::Create(count, std::move(messages));
+    if (contracted.ok() && count > 1) {
+      const Graph parts = MakeGraph(*contracted, Weight::kBytes, count);
+      int64_t heaviest = 1;
+      for (const Graph::Arc& arc : parts.arcs) {
+        heaviest = std::max(heaviest, arc.both());
+      }
+      // The blocks' network wraps where the box does.
+      GridShape shape;
+      shape.dims = blocks;
+      for (size_t d = 0; d < box.size(); ++d) {
+        shape.wrap.push_back(box[d] == dims_[d] && network_.grid().wrap[d]);
+      }
+      const Network network = *Network::MakeGrid(std::move(shape));
+      const NearNodes near(network);
+      HopAnnealer annealer(parts, network, near, Placement(count));
+      const int chunks = std::max(count * 4, 8);
+      for (int i = 0; i < chunks && !stop_(); ++i) {
+        const double t = static_cast<double>(heaviest) * Exp(-6.0 * i / chunks);
+        annealer.Chunk(1024, t, t, random_);
+      }
+      for (uint32_t i = 0; i < inside.size(); ++i) {
+        lays[i].block = annealer.best().slot_of(i);
+      }
+    }
+    ChooseLays(graph, whole, inside, index, part_of, box, lays);
+    return lays;
+  }
+
+  void ChooseLays(const Graph& graph, const Vertices& whole, const std::vector<uint32_t>& inside,
+                  const std::map<uint32_t, uint32_t>& index, const std::vector<uint32_t>& part_of,
+                  const std::vector<int>& box, std::vector<Lay>& lays) {
+    const Network network = BoxNetwork(box);
+    const SlotDistances distances(network);
+    Cells cells(whole.size());
+    for (uint32_t i = 0; i < inside.size(); ++i) {
+      LayOut(inside[i], lays[i], box, whole, cells);
+    }
+    std::vector<uint32_t> number(whole.size());
+    std::vector<Vertices> members(inside.size());
+    for (uint32_t u = 0; u < whole.size(); ++u) {
+      number[u] = index.at(part_of[whole[u]]);
+      members[number[u]].push_back(u);
+    }
+    const auto outside = [&](uint32_t i) {
+      int64_t cost = 0;
+      for (const uint32_t u : members[i]) {
+        for (const Graph::Arc& arc : graph.Of(u)) {
+          if (number[arc.peer] != i) {
+            cost += arc.both() * distances.Get(cells[u], cells[arc.peer]);
+          }
+        }
+      }
+      return cost;
+    };
+    for (int pass = 0; pass < 2; ++pass) {
+      for (uint32_t i = 0; i < inside.size(); ++i) {
+        Lay best = lays[i];
+        int64_t least = outside(i);
+        if (least == 0) {
+          continue;
+        }
+        for (uint32_t flip = 0; flip < (1u << box.size()) && !stop_(); ++flip) {
+          for (uint32_t map = 0; map < maps_[inside[i]].size(); ++map) {
+            lays[i].flip = flip;
+            lays[i].map = map;
+            LayOut(inside[i], lays[i], box, whole, cells);
+            if (const int64_t cost = outside(i); cost < least) {
+              least = cost;
+              best = lays[i];
+            }
+          }
+        }
+        lays[i] = best;
+        LayOut(inside[i], best, box, whole, cells);
+      }
+    }
+  }
+
+  // Swaps, from as warm as the lightest weights up to somewhat warmer; the best of a few.
+  Cells Improve(const Graph& part, const std::vector<int>& box, Cells cells, int volume) {
+    std::vector<char> used(volume);
+    for (const uint32_t cell : cells) {
+      used[cell] = 1;
+    }
+    for (int cell = 0; cell < volume; ++cell) {
+      if (used[cell] == 0) {
+        cells.push_back(cell);
+      }
+    }
+    int64_t lightest = INT64_MAX;
+    for (const Graph::Arc& arc : part.arcs) {
+      lightest = std::min(lightest, arc.both());
+    }
+    const double unit = static_cast<double>(part.arcs.empty() ? 1 : lightest);
+    if (volume <= static_cast<int>(kSmall)) {
+      const int runs = std::clamp(static_cast<int>(2 * options_.effort), 1, 8);
+      return SolveSmall(part, box, &cells, runs, kMergeMoves, 1.3 * unit, 0.2 * unit);
+    }
+    const auto moves =
+        static_cast<int64_t>(std::min(options_.effort, 1.0) * (300000.0 + 60.0 * volume));
+    int64_t least = INT64_MAX;
+    Cells best = cells;
+    for (const double hot : {4.0, 16.0}) {
+      if (hot > 4 && options_.effort < 1) {
+        break;
+      }
+      int64_t cost = 0;
+      Cells found = Anneal(part, box, Placement(cells), hot * unit, 0.2 * unit, moves, cost);
+      if (cost < least) {
+        least = cost;
+        best = std::move(found);
+      }
+    }
+    return best;
+  }
+
+  Placement Finish() const {
+    std::vector<uint32_t> slot_of(network_.slots(), UINT32_MAX);
+    std::vector<char> taken(network_.slots());
+    for (size_t i = 0; i < parts_[0].size(); ++i) {
+      slot_of[parts_[0][i]] = cells_[i];
+      taken[cells_[i]] = 1;
+    }
+    uint32_t next = 0;
+    for (uint32_t& slot : slot_of) {
+      if (slot == UINT32_MAX) {
+        while (taken[next] != 0) {
+          ++next;
+        }
+        slot = next++;
+      }
+    }
+    return Placement(std::move(slot_of));
+  }
+
+  const Graph& graph_;
+  const int ranks_;
+  const Network& network_;
+  const LiftOptions options_;
+  Random& random_;
+  const Stop& stop_;
+  const std::vector<int>& dims_;
+  std::vector<int> box_;
+  std::vector<Vertices> parts_;
+  Cells cells_;                                           // of the first part
+  std::vector<std::vector<std::vector<uint32_t>>> maps_;  // by part: correspondences from the first
+};
+
+}  // namespace
+
+std::optional<Placement> Lift(const Graph& graph, int ranks, const Network& network,
+                              const LiftOptions& options, Random& random, const Stop& stop) {
+  if (network.kind() != Network::Kind::kGrid || network.capacity() != 1 ||
+      network.grid().dims.size() > 3 || ranks < 4) {
+    return std::nullopt;
+  }
+  return Lifter(graph, ranks, network, options, random, stop).Run();
+}
+
+}  // namespace sekisho::rankmap
