@@ -72,6 +72,10 @@ const Table& ProxyWords() {
       {"-quiet", "--quiet"},
       {"-debug", "--debug"},
       {"-dryrun", "--dry-run"},
+      {"-default", "--default"},
+      {"-rfc", "--rfc"},
+      {"-verify", "--verify"},
+      {"-certdir", "--certdir"},
   };
   return words;
 }

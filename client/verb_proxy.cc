@@ -189,6 +189,7 @@ void AddInit(CLI::App& proxy, int& exit_code) {
   init->add_flag("--pwstdin", *from_input, "Read the passphrase from standard input");
   init->add_flag("-q,--quiet", options->is_quiet, "Print nothing but errors");
   AcceptWord(*init, "--rfc", "Accepted for scripts: proxies are always of RFC 3820");
+  AcceptWord(*init, "--debug", "Accepted for scripts: messages are complete as they are");
   init->callback([options, from_input, &exit_code] {
     exit_code = InitProxy(*options, *from_input ? AskOnInput : AskOnTerminal, Now(),
                           {std::cout, std::cerr});
@@ -214,6 +215,7 @@ void AddInfo(CLI::App& proxy, int& exit_code) {
   info->add_option("--valid", options->valid, "HOURS:MINUTES that must be left")
       ->default_str("0:0");
   info->add_option("--bits", options->bits, "Bits that the key must have");
+  AcceptWord(*info, "--debug", "Accepted for scripts: messages are complete as they are");
   info->callback([options, &exit_code] {
     exit_code = InfoProxy(*options, Now(), {std::cout, std::cerr});
   });
@@ -223,9 +225,10 @@ void AddDestroy(CLI::App& proxy, int& exit_code) {
   const auto options = std::make_shared<ProxyDestroy>();
   CLI::App* destroy = proxy.add_subcommand("destroy", "Overwrite and remove proxy files");
   destroy->add_option("FILE", options->files, "Files (default as for init)");
-  destroy->add_flag("--dryrun", options->is_dry_run, "Print what would be removed");
+  destroy->add_flag("--dry-run,--dryrun", options->is_dry_run, "Print what would be removed");
   AcceptWord(*destroy, "--default",
              "Accepted for scripts: without files the default proxy is removed");
+  AcceptWord(*destroy, "--debug", "Accepted for scripts: messages are complete as they are");
   destroy->callback([options, &exit_code] {
     exit_code = DestroyProxy(*options, {std::cout, std::cerr});
   });
@@ -278,7 +281,9 @@ int InfoProxy(const ProxyInfo& options, Time now, ProxyStreams streams) {
   const absl::StatusOr<Credential> credential = identity::LoadProxyFile(path);
   if (!credential.ok()) {
     if (!options.exists) {
-      streams.err << "sekisho proxy: " << Text(credential.status()) << '\n';
+      const bool is_missing = absl::IsNotFound(credential.status());
+      streams.err << "sekisho proxy: " << Text(credential.status())
+                  << (is_missing ? " (make a proxy: sekisho proxy init)\n" : "\n");
     }
     return kNo;
   }

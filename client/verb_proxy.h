@@ -20,14 +20,6 @@ namespace sekisho::client {
 // Exit codes: 0; 1 no (valid) proxy, or it could not be made; 64 usage.
 void AddProxyVerb(CLI::App& app, int& exit_code);
 
-// Words that grid-proxy-* spell with one dash: `-valid 12:00` is rewritten to `--valid 12:00` by
-// the client's table before parsing, behind `sekisho proxy`.
-inline constexpr const char* kLegacyProxyWords[] = {
-    "all",         "bits",     "cert",     "certdir",     "dryrun",  "exists",
-    "file",        "hours",    "issuer",   "key",         "limited", "out",
-    "path-length", "pwstdin",  "identity", "independent", "path",    "strength",
-    "subject",     "timeleft", "type",     "valid",       "verify"};
-
 struct ProxyStreams {
   std::ostream& out;
   std::ostream& err;
