@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "rankmap/evaluate.h"
+#include "rankmap/importers.h"
 #include "rankmap/network_format.h"
 #include "rankmap/pattern_format.h"
 
@@ -21,6 +23,26 @@ constexpr off_t kMaxFileBytes = off_t{2} << 30;
 
 absl::Status SystemError(const std::string& path, std::string_view doing) {
   return absl::InvalidArgumentError(fmt::format("{}: {}: {}", path, doing, std::strerror(errno)));
+}
+
+// PREFIX.<rank>.prof, or all of a directory.
+absl::StatusOr<std::vector<rankmap::NamedText>> MonitoringFiles(
+    const std::filesystem::path& source) {
+  std::error_code error;
+  const bool is_directory = std::filesystem::is_directory(source, error);
+  const std::filesystem::path directory = is_directory               ? source
+                                          : source.has_parent_path() ? source.parent_path()
+                                                                     : ".";
+  const std::string prefix = is_directory ? "" : source.filename().string() + ".";
+  std::vector<rankmap::NamedText> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(".prof")) {
+      ASSIGN_OR_RETURN(std::string text, ReadFile(entry.path().string()));
+      files.push_back({entry.path().string(), std::move(text)});
+    }
+  }
+  return files;
 }
 
 }  // namespace
@@ -83,7 +105,24 @@ absl::StatusOr<rankmap::Network> ReadNetwork(const std::string& source) {
 }
 
 absl::StatusOr<rankmap::Pattern> ReadPattern(const std::string& path) {
+  const std::filesystem::path name(path);
+  std::error_code error;
+  if (!std::filesystem::exists(name, error) || std::filesystem::is_directory(name, error)) {
+    if (auto files = MonitoringFiles(name); files.ok() && !files->empty()) {
+      return rankmap::ParseMonitoring(*files);
+    }
+  }
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  if (name.extension() == ".grf") {
+    return rankmap::ParseScotchGraph(text, path);
+  }
+  if (name.extension() == ".graph") {
+    return rankmap::ParseMetisGraph(text, path);
+  }
+  if (name.extension() == ".dat") {
+    ASSIGN_OR_RETURN(const rankmap::QapInstance instance, rankmap::ParseQap(text, path));
+    return rankmap::PatternOfQap(instance);
+  }
   return rankmap::ParsePattern(text, path);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/verb_rankmap.h"
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -12,6 +13,8 @@
 #include "client/rankmap_solve.h"
 #include "rankmap/bound.h"
 #include "rankmap/generate.h"
+#include "rankmap/importers.h"
+#include "rankmap/outputs.h"
 #include "rankmap/pattern_format.h"
 
 namespace sekisho::client {
@@ -124,6 +127,79 @@ absl::Status Gen(GenOptions options) {
   return WriteFile(options.output, text);
 }
 
+struct ConvertOptions {
+  std::string network;
+  std::string pattern;
+  std::string placement;
+  std::string to;
+  std::string hosts;
+  std::string output;
+};
+
+absl::StatusOr<std::string> ConvertPattern(const ConvertOptions& options) {
+  ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
+  if (options.to == "scotch") {
+    return rankmap::PrintScotchGraph(pattern);
+  }
+  if (options.to == "metis") {
+    return rankmap::PrintMetisGraph(pattern);
+  }
+  if (options.to == "pattern") {
+    return rankmap::PrintPattern(pattern);
+  }
+  return absl::InvalidArgumentError("--to with a pattern: expected pattern, scotch or metis");
+}
+
+absl::StatusOr<std::string> ConvertPlacement(const ConvertOptions& options) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.placement));
+  ASSIGN_OR_RETURN(const std::vector<int> nodes, rankmap::ParsePlacement(text, options.placement));
+  int node_count = *std::max_element(nodes.begin(), nodes.end()) + 1;
+  if (!options.network.empty()) {
+    ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
+    RETURN_IF_ERROR(rankmap::FromNodes(network, static_cast<int>(nodes.size()), nodes).status());
+    node_count = network.nodes();
+  }
+  std::vector<std::string> hosts;
+  if (!options.hosts.empty()) {
+    ASSIGN_OR_RETURN(const std::string names, ReadFile(options.hosts));
+    ASSIGN_OR_RETURN(hosts, rankmap::ParseHosts(names, options.hosts));
+    if (static_cast<int>(hosts.size()) < node_count) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: {} hosts for {} nodes", options.hosts, hosts.size(), node_count));
+    }
+  }
+  for (int node = 0; options.hosts.empty() && node < node_count; ++node) {
+    hosts.push_back(fmt::format("node{}", node));
+  }
+  if (options.to == "rankfile") {
+    return rankmap::PrintRankfile(nodes, hosts);
+  }
+  if (options.to == "machinefile" || options.to == "slurm") {
+    return rankmap::PrintHostList(nodes, hosts);
+  }
+  if (options.to == "cray") {
+    return rankmap::PrintCrayRankOrder(nodes);
+  }
+  if (options.to == "rmatt") {
+    return rankmap::PrintRmattMap(nodes, node_count);
+  }
+  return absl::InvalidArgumentError(
+      "--to with a placement: expected rankfile, machinefile, slurm, cray or rmatt");
+}
+
+absl::Status Convert(const ConvertOptions& options) {
+  if (options.pattern.empty() == options.placement.empty()) {
+    return absl::InvalidArgumentError("convert: give --pattern or --placement");
+  }
+  ASSIGN_OR_RETURN(const std::string text,
+                   options.placement.empty() ? ConvertPattern(options) : ConvertPlacement(options));
+  if (options.output.empty() || options.output == "-") {
+    std::cout << text;
+    return absl::OkStatus();
+  }
+  return WriteFile(options.output, text);
+}
+
 void AddProblem(CLI::App* app, std::string& network, std::string& pattern) {
   app->add_option("--network", network,
                   "Network file, or torus:16x16x16, mesh:8x8, tree:4:2,8:1 (also -nw)");
@@ -203,6 +279,21 @@ void AddGen(CLI::App* rankmap, int& exit_code) {
   app->callback([o, &exit_code] { exit_code = ExitCode(Gen(*o)); });
 }
 
+void AddConvert(CLI::App* rankmap, int& exit_code) {
+  const auto o = std::make_shared<ConvertOptions>();
+  CLI::App* app = rankmap->add_subcommand(
+      "convert", "Write a placement for a launcher, or a pattern for another program");
+  AddProblem(app, o->network, o->pattern);
+  app->add_option("--placement", o->placement, "Placement file (also -pl)");
+  app->add_option(
+         "--to", o->to,
+         "Placement: rankfile, machinefile, slurm, cray, rmatt; pattern: pattern, scotch, metis")
+      ->required();
+  app->add_option("--hosts", o->hosts, "Host names by node, one a line (node0, node1, ...)");
+  app->add_option("-o,--output", o->output, "File (standard output)");
+  app->callback([o, &exit_code] { exit_code = ExitCode(Convert(*o)); });
+}
+
 }  // namespace
 
 void AddRankmapVerb(CLI::App& app, int& exit_code) {
@@ -212,6 +303,7 @@ void AddRankmapVerb(CLI::App& app, int& exit_code) {
   AddSolve(rankmap, exit_code);
   AddEval(rankmap, exit_code);
   AddBound(rankmap, exit_code);
+  AddConvert(rankmap, exit_code);
   AddGen(rankmap, exit_code);
 }
 

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho rankmap as a user types it: results, mistakes, and files that are whole or not there.
+#include "client/verb_rankmap.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+namespace sekisho::client {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class RankmapVerb : public testing::Test {
+ protected:
+  RankmapVerb()
+      : directory_(std::filesystem::temp_directory_path() /
+                   ("rankmap-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(directory_);
+  }
+  ~RankmapVerb() override { std::filesystem::remove_all(directory_); }
+
+  std::string Path(const std::string& name) const { return (directory_ / name).string(); }
+  std::string Write(const std::string& name, std::string_view text) const {
+    std::ofstream(Path(name)) << text;
+    return Path(name);
+  }
+  static std::string Read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  size_t Files() const {
+    return std::distance(std::filesystem::directory_iterator(directory_), {});
+  }
+
+  static Outcome Run(std::vector<std::string> words) {
+    std::ostringstream out, err;
+    auto* old_out = std::cout.rdbuf(out.rdbuf());
+    auto* old_err = std::cerr.rdbuf(err.rdbuf());
+    Outcome outcome;
+    CLI::App app;
+    AddRankmapVerb(app, outcome.code);
+    words.insert(words.begin(), "rankmap");
+    std::reverse(words.begin(), words.end());
+    try {
+      app.parse(words);
+    } catch (const CLI::ParseError&) {
+      outcome.code = 64;
+    }
+    std::cout.rdbuf(old_out);
+    std::cerr.rdbuf(old_err);
+    outcome.out = out.str();
+    outcome.err = err.str();
+    return outcome;
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(RankmapVerb, GeneratesSolvesAndEvaluates) {
+  ASSERT_EQ(Run({"gen", "stencil", "--grid", "4x4x4", "--permute", "1", "-o", Path("p")}).code, 0);
+
+  const Outcome solved = Run({"solve", "--network", "torus:4x4x4", "--pattern", Path("p"), "-o",
+                              Path("out"), "--iterations", "200000"});
+  ASSERT_EQ(solved.code, 0) << solved.err;
+  const Outcome eval = Run({"eval", "--network", "torus:4x4x4", "--pattern", Path("p"),
+                            "--placement", Path("out"), "--json"});
+  ASSERT_EQ(eval.code, 0) << eval.err;
+
+  const auto json = nlohmann::json::parse(eval.out);
+  EXPECT_EQ(json["avg_hops"], 1.0);
+  EXPECT_EQ(json["hop_bytes"], 64 * 6 * 65536);
+  EXPECT_EQ(json["hops_sum"], 64 * 6);
+  EXPECT_EQ(json["rmatt_eval"], json["hops_sum"].get<int64_t>() * json["max_link"].get<int64_t>());
+  EXPECT_EQ(json["step_sum"], json["max_link"]);
+}
+
+TEST_F(RankmapVerb, IterationsRepeatAndResumeByteForByte) {
+  ASSERT_EQ(Run({"gen", "random", "--ranks", "60", "-o", Path("p")}).code, 0);
+  const auto solve = [&](const std::string& out, std::vector<std::string> more) {
+    std::vector<std::string> words = {"solve", "--network", "mesh:8x8",    "--pattern", Path("p"),
+                                      "-o",    Path(out),   "--objective", "maxlink"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(Run(words).code, 0);
+    return Read(Path(out));
+  };
+
+  const std::string once = solve("a", {"--iterations", "60000"});
+  const std::string again = solve("b", {"--iterations", "60000", "--checkpoint", Path("c")});
+  const std::string resumed = solve("d", {"--iterations", "60000", "--resume", Path("c")});
+
+  EXPECT_EQ(once, again);
+  EXPECT_EQ(once, resumed);
+}
+
+TEST_F(RankmapVerb, SolvesQaplibInstances) {
+  Write("q.dat", "3\n\n0 1 9\n1 0 1\n9 1 0\n\n0 5 1\n5 0 5\n1 5 0\n");
+
+  const Outcome solved =
+      Run({"solve", "--qap", Path("q.dat"), "-o", Path("q.sln"), "--iterations", "2000"});
+
+  ASSERT_EQ(solved.code, 0) << solved.err;
+  EXPECT_THAT(Read(Path("q.sln")), StartsWith("3 38\n"));
+}
+
+TEST_F(RankmapVerb, MistakesAreNamedAndLeaveNoFile) {
+  const std::string good = Write("good", "ranks 2\n0 1 5\n");
+  const std::string cut = Write("cut", "ranks 2\n0 1 5\n1 0");
+  const std::string many = Write("many", "ranks 9\n0 8 5\n");
+  const std::string nan = Write("nan", "matrix 2\n0 nan\n1 0\n");
+  const size_t files = Files();
+  const auto error = [&](const std::string& network, const std::string& pattern) {
+    const Outcome outcome = Run(
+        {"solve", "--network", network, "--pattern", pattern, "-o", Path("out"), "--time", "1s"});
+    EXPECT_EQ(outcome.code, 64);
+    return outcome.err;
+  };
+
+  EXPECT_THAT(error("torus:2x2", cut), StartsWith(cut + ":3: "));
+  EXPECT_THAT(error(nan, good), StartsWith(nan + ":2: "));
+  EXPECT_THAT(error("torus:2x2", many), HasSubstr("9 ranks"));
+  EXPECT_THAT(error("torus:2x2", Path("none")), HasSubstr("cannot be opened"));
+  EXPECT_THAT(error("torus:2y2", good), HasSubstr("size"));
+  EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", good, "-o", Path("no/such/out"),
+                 "--iterations", "10"})
+                .code,
+            64);
+  EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", good, "-o", Path("out"),
+                 "--objective", "best"})
+                .code,
+            64);
+  EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", good}).code, 64);
+  EXPECT_EQ(Files(), files);
+}
+
+TEST_F(RankmapVerb, ConvertsForLaunchers) {
+  const std::string placement = Write("pl", "1\n0\n1\n");
+  const std::string hosts = Write("hosts", "alpha\nbeta\n");
+
+  EXPECT_EQ(Run({"convert", "--placement", placement, "--hosts", hosts, "--to", "machinefile"}).out,
+            "beta\nalpha\nbeta\n");
+  EXPECT_EQ(Run({"convert", "--placement", placement, "--to", "cray"}).out, "1\n0,2\n");
+  EXPECT_EQ(Run({"convert", "--placement", placement, "--to", "csv"}).code, 64);
+}
+
+TEST_F(RankmapVerb, BoundsArePrinted) {
+  const std::string pattern = Write("p", "ranks 4\n0 1 8\n");
+
+  const Outcome bound = Run({"bound", "--network", "torus:2x2", "--pattern", pattern, "--json"});
+
+  ASSERT_EQ(bound.code, 0) << bound.err;
+  EXPECT_EQ(nlohmann::json::parse(bound.out)["hop_bytes"], 8);
+}
+
+}  // namespace
+}  // namespace sekisho::client
