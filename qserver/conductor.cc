@@ -192,7 +192,9 @@ awaitable<void> Conductor::Schedule() {
       co_await pass_wanted_.Wait();
     }
     is_pass_due_ = false;
-    if (!co_await Pass()) {
+    // Not in the condition: GCC 12 loses the frame of a coroutine that has no variable of its own.
+    const bool is_decided = co_await Pass();
+    if (!is_decided) {
       co_await Sleep(loop_, std::chrono::seconds(1));
       is_pass_due_ = true;
     }
