@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::seconds kLookEvery{1};
 
-// Of a file or directory: changes whenever it is written or replaced.
+// Of a file: changes whenever it is written or replaced.
 int64_t Version(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
@@ -25,7 +25,7 @@ int64_t Version(const std::string& path) {
 
 absl::Status Callers::Reload() {
   const int64_t map_version = Version(map_path_);
-  const int64_t trust_version = Version(trust_path_);
+  const auto trust_version = static_cast<int64_t>(identity::TrustVersion(trust_path_));
   ASSIGN_OR_RETURN(identity::Gridmap map, identity::Gridmap::Load(map_path_));
   ASSIGN_OR_RETURN(auto trust, identity::TrustStore::Load(trust_path_));
   for (const std::string& warning : trust->warnings()) {
@@ -48,7 +48,7 @@ void Callers::ReloadIfChanged() {
   }
   looked_ = Clock::now();
   const int64_t map_version = Version(map_path_);
-  const int64_t trust_version = Version(trust_path_);
+  const auto trust_version = static_cast<int64_t>(identity::TrustVersion(trust_path_));
   if (map_version == map_version_ && trust_version == trust_version_) {
     return;
   }

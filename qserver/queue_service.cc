@@ -88,9 +88,25 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
     co_return errors::NotYourJob(job_id);
   }
 
-  // Act and answer.
-  CO_ASSIGN_OR_RETURN(const proto::JobState state, co_await conductor_.Command(verified.body));
-  reply.set_state(state);
+  // Act once: what a broken machine on the way recorded and sends again is answered, not done.
+  const std::string& subject = verified.identity.subject;
+  const std::string& request_id = verified.body.request_id();
+  const identity::Time signed_at{std::chrono::seconds(verified.body.time_ms() / 1000)};
+  if (commands_.Contains(subject, request_id)) {
+    reply.set_state(job->status.state());
+    co_return absl::OkStatus();
+  }
+  if (const auto refusal = commands_.Insert(subject, request_id, signed_at, judges_.now())) {
+    co_return identity::ToStatus(*refusal);
+  }
+  const absl::StatusOr<proto::JobState> state = co_await conductor_.Command(verified.body);
+  if (!state.ok()) {
+    commands_.Withdraw(subject, request_id);
+    co_return state.status();
+  }
+
+  // Answer.
+  reply.set_state(*state);
   co_return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "common/identity/freshness.h"
 #include "common/loop.h"
 #include "common/rpc_server.h"
 #include "proto/queue.grpc.pb.h"
@@ -24,7 +25,11 @@ class QueueService final : public proto::Queue::CallbackService {
   };
 
   QueueService(Loop& loop, Conductor& conductor, const AdmissionRules& rules, Judges judges)
-      : loop_(loop), conductor_(conductor), rules_(rules), judges_(std::move(judges)) {}
+      : loop_(loop),
+        conductor_(conductor),
+        rules_(rules),
+        judges_(std::move(judges)),
+        commands_(rules.freshness, kCommandsMax) {}
 
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
                                    const proto::QueueRequest* request,
@@ -74,6 +79,10 @@ class QueueService final : public proto::Queue::CallbackService {
   Conductor& conductor_;
   const AdmissionRules& rules_;
   const Judges judges_;
+
+  // The commands of the last minutes.  Submissions need no such memory: their job id is theirs.
+  static constexpr size_t kCommandsMax = 100'000;
+  identity::ReplaySet commands_;
 };
 
 }  // namespace sekisho::qserver

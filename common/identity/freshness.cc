@@ -35,10 +35,19 @@ std::optional<Refusal> ReplaySet::Insert(const std::string& subject, const std::
                    fmt::format("{} requests within {} s, as many as are remembered", seen_.size(),
                                window_.count())};
   }
-  seen_.insert(key);
   // The time is the sender's: bounded, so that no entry stays for ever.
-  by_expiry_.emplace(std::min<Time>(request_time, now + window_) + window_, key);
+  const Time until = std::min<Time>(request_time, now + window_) + window_;
+  seen_.emplace(key, until);
+  by_expiry_.emplace(until, key);
   return std::nullopt;
+}
+
+void ReplaySet::Withdraw(const std::string& subject, const std::string& request_id) {
+  const auto found = seen_.find({subject, request_id});
+  if (found != seen_.end()) {
+    by_expiry_.erase({found->second, found->first});
+    seen_.erase(found);
+  }
 }
 
 bool ReplaySet::Contains(const std::string& subject, const std::string& request_id) const {

@@ -2,6 +2,7 @@
 // Is a signed request new?  Judged when it is accepted, not when its job starts.  Pure.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +29,9 @@ class ReplaySet {
   std::optional<Refusal> Insert(const std::string& subject, const std::string& request_id,
                                 Time request_time, Time now);
 
+  // The request was not carried out after all: it may come again.
+  void Withdraw(const std::string& subject, const std::string& request_id);
+
   bool Contains(const std::string& subject, const std::string& request_id) const;
   size_t size() const { return seen_.size(); }
 
@@ -37,7 +41,7 @@ class ReplaySet {
 
   std::chrono::seconds window_;
   size_t entries_max_;
-  std::set<Key> seen_;
+  std::map<Key, Time> seen_;  // until when
   std::set<std::pair<Time, Key>> by_expiry_;
 };
 

@@ -51,6 +51,19 @@ TEST(ReplaySet, RemembersAsLongAsTheRequestIsFresh) {
   EXPECT_EQ(seen.size(), 1u);
 }
 
+TEST(ReplaySet, TakesAgainWhatWasWithdrawn) {
+  ReplaySet seen(kWindow, 100);
+  seen.Insert("/CN=a", "1", TestNow(), TestNow());
+  seen.Withdraw("/CN=a", "1");
+  seen.Withdraw("/CN=a", "none");
+
+  const Time later = TestNow() + seconds(100);
+  EXPECT_FALSE(seen.Insert("/CN=a", "1", later, later).has_value());
+  // The withdrawn entry's end does not take the new one along.
+  seen.Insert("/CN=b", "2", TestNow() + seconds(301), TestNow() + seconds(301));
+  EXPECT_TRUE(seen.Contains("/CN=a", "1"));
+}
+
 TEST(ReplaySet, ForgetsNothingEarlyWhenItIsFull) {
   ReplaySet seen(kWindow, 2);
   seen.Insert("/CN=a", "1", TestNow(), TestNow());
