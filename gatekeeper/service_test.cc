@@ -15,6 +15,7 @@
 
 #include "common/call_metadata.h"
 #include "common/refusal.h"
+#include "common/rpc_status.h"
 #include "gatekeeper/acceptor.h"
 
 namespace sekisho::gatekeeper {
