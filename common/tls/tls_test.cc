@@ -62,15 +62,19 @@ class TlsTest : public ::testing::Test {
   }
 
   void Serve(const Credential& host) {
+    if (server_ != nullptr) {
+      server_->Shutdown();
+    }
     service_ = std::make_unique<WhoAmI>(*identity::TrustStore::Load(trust_.path()));
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("localhost:0", ServerCredentials(host), &port_);
+    builder.AddListeningPort("127.0.0.1:0", ServerCredentials(host), &port_);
     builder.RegisterCallbackGenericService(service_.get());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
   }
 
-  std::string Target() const { return "localhost:" + std::to_string(port_); }
+  // An address, so that no resolver takes part; whom the client means is said apart.
+  std::string Target() const { return "127.0.0.1:" + std::to_string(port_); }
 
   // One call; the server answers ALREADY_EXISTS with the subject.
   grpc::Status Call(std::shared_ptr<grpc::ChannelCredentials> credentials) {
@@ -86,7 +90,8 @@ class TlsTest : public ::testing::Test {
     return done.get_future().get();
   }
 
-  ClientTls Client(const Credential& credential, const ExpectedServer& expected = {}) {
+  ClientTls Client(const Credential& credential,
+                   const ExpectedServer& expected = {"localhost", ""}) {
     return MakeClientTls(credential, trust_.path(), expected, TestClock);
   }
 
@@ -108,6 +113,18 @@ TEST_F(TlsTest, AProxyReachesAHostByName) {
   EXPECT_EQ(status.error_message(), "/C=JP/O=Test/CN=Taro");
   ASSERT_TRUE(client.server->Get().ok());
   EXPECT_EQ(client.server->Get()->subject, "/C=JP/O=Test/CN=host/localhost");
+}
+
+TEST_F(TlsTest, WithoutANameTheTargetItselfIsExpected) {
+  Serve(ca_.IssueHost("127.0.0.1"));
+
+  EXPECT_EQ(Call(Client(MakeProxy(user_), ExpectedServer()).credentials).error_message(),
+            "/C=JP/O=Test/CN=Taro");
+
+  Serve(ca_.IssueHost("192.0.2.7"));
+  const ClientTls client = Client(MakeProxy(user_), ExpectedServer());
+  Call(client.credentials);
+  EXPECT_THAT(client.server->Get().status().ToString(), HasSubstr("[wrong-host]"));
 }
 
 TEST_F(TlsTest, AProxyReachesAHostBySubject) {
@@ -166,7 +183,7 @@ TEST_F(TlsTest, TheServerRefusesAnExpiredProxy) {
 }
 
 TEST_F(TlsTest, TheServerServesNobodyWithoutACertificate) {
-  Serve(ca_.IssueHost("localhost"));
+  Serve(ca_.IssueHost("127.0.0.1"));
 
   grpc::SslCredentialsOptions anonymous;
   anonymous.pem_root_certs = identity::ToPem(ca_.certificate());
