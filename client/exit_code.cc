@@ -44,11 +44,11 @@ int ExitCodeOf(const proto::JobStatus& job) {
   if (job.state() == proto::UNKNOWN) {
     return kExitUnknown;
   }
+  if (job.state() == proto::CANCELLED) {
+    return kExitCancelled;  // whatever signal that took
+  }
   if (job.exit().signal() != 0) {
     return 128 + job.exit().signal();
-  }
-  if (job.state() == proto::CANCELLED) {
-    return kExitCancelled;
   }
   if (job.state() == proto::FAILED && job.exit().code() == 0) {
     return kExitFailed;

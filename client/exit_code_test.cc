@@ -24,6 +24,7 @@ TEST(ExitCode, TellsAKilledProgramFromAJobThatNeverRan) {
   EXPECT_EQ(ExitCodeOf(Job(proto::FAILED, 0, 9)), 137);
   EXPECT_EQ(ExitCodeOf(Job(proto::FAILED, 0, 0)), kExitFailed);
   EXPECT_EQ(ExitCodeOf(Job(proto::CANCELLED, 0, 0)), kExitCancelled);
+  EXPECT_EQ(ExitCodeOf(Job(proto::CANCELLED, 0, 9)), kExitCancelled);
   EXPECT_EQ(ExitCodeOf(Job(proto::UNKNOWN, 0, 0)), kExitUnknown);
 }
 

@@ -11,8 +11,14 @@
 namespace sekisho::client {
 namespace {
 
+// Whether a program of the job's ended and so gave it an exit code or a signal.
+bool HasEnding(const proto::JobStatus& job) {
+  const bool is_zero = job.exit().code() == 0 && job.exit().signal() == 0;
+  return IsFinal(job.state()) && (job.state() == proto::DONE || !is_zero);
+}
+
 std::string Ending(const proto::JobStatus& job) {
-  if (!IsFinal(job.state())) {
+  if (!HasEnding(job)) {
     return "-";
   }
   return job.exit().signal() != 0 ? fmt::format("signal {}", job.exit().signal())
@@ -45,7 +51,6 @@ std::string Age(int64_t milliseconds) {
 }
 
 nlohmann::json ToJson(const proto::JobStatus& job) {
-  const bool is_final = IsFinal(job.state());
   nlohmann::json json;
   json["id"] = Name(job);
   json["site"] = job.site();
@@ -55,7 +60,7 @@ nlohmann::json ToJson(const proto::JobStatus& job) {
   json["remedy"] = job.remedy();
   json["exit_code"] = nullptr;
   json["signal"] = nullptr;
-  if (is_final && job.has_exit()) {
+  if (HasEnding(job)) {
     if (job.exit().signal() != 0) {
       json["signal"] = job.exit().signal();
     } else {
@@ -132,7 +137,7 @@ std::string Describe(const proto::JobStatus& job, int64_t now_ms) {
   add("state", StateName(job.state()) + (job.cancelling() && !IsFinal(job.state()) ? " (cancelling)" : ""));
   add(IsFinal(job.state()) || job.state() == proto::UNKNOWN ? "reason" : "waits", job.reason());
   add("remedy", job.remedy());
-  if (IsFinal(job.state())) {
+  if (HasEnding(job)) {
     add("exit", Ending(job));
   }
   if (job.gram_code() != 0) {

@@ -27,6 +27,11 @@ TEST(JobText, ARunningJobHasNoExitCodeYet) {
   EXPECT_TRUE(json["signal"].is_null());
 }
 
+TEST(JobText, AJobThatCouldNotStartHasNoExitCode) {
+  EXPECT_TRUE(ToJson(Job(proto::FAILED))["exit_code"].is_null());
+  EXPECT_EQ(ToJson(Job(proto::DONE))["exit_code"], 0);
+}
+
 TEST(JobText, AKilledJobHasASignalAndNoExitCode) {
   auto job = Job(proto::FAILED);
   job.mutable_exit()->set_signal(9);
