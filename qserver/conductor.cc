@@ -2,11 +2,13 @@
 #include "qserver/conductor.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <openssl/rand.h>
 
 #include "common/job_state.h"
 #include "common/log.h"
@@ -15,6 +17,17 @@
 
 namespace sekisho::qserver {
 namespace {
+
+// What a task shows its agent when it asks for a helper.
+std::string RandomToken() {
+  std::array<unsigned char, 16> bytes;
+  CHECK(RAND_bytes(bytes.data(), int(bytes.size())) == 1);
+  std::string token;
+  for (const unsigned char byte : bytes) {
+    token += fmt::format("{:02x}", byte);
+  }
+  return token;
+}
 
 constexpr char kPriorities[] = "priorities";  // "JOB NUMBER\n"...
 
@@ -97,7 +110,8 @@ awaitable<void> Conductor::Commit() {
       co_await commit_wanted_.Wait();
     }
     const size_t count = batches_.size();
-    if (const absl::Status status = co_await store_.Flush(); !status.ok()) {
+    const absl::Status status = co_await store_.Flush();
+    if (!status.ok()) {
       // What is in memory is now ahead of the disk.  Start again from the disk: nothing was
       // answered.
       spdlog::critical("cannot store events, stopping: {}", Message(status));
@@ -156,6 +170,9 @@ bool Conductor::Send(const std::string& node, proto::ServerMessage message) {
   const auto at = nodes_.find(node);
   if (at == nodes_.end()) {
     return false;  // it learns what it missed when it attaches again
+  }
+  if (message.has_start()) {
+    message.mutable_start()->set_launch_token(RandomToken());
   }
   at->second.send(std::move(message));
   return true;

@@ -79,12 +79,7 @@ inline absl::Status NoRoot() {
 // ---- What is asked for
 
 inline absl::Status BadRsl(const rsl::Error& error) {
-  const std::string at =
-      error.where.line > 0 ? fmt::format("{}:{}: ", error.where.line, error.where.column) : "";
-  const std::string name = error.attribute.empty() ? "" : error.attribute + ": ";
-  const bool names_itself = error.message.rfind(error.attribute, 0) == 0;
-  return Refuse(StatusCode::kInvalidArgument, error.gram_code,
-                at + (names_itself ? "" : name) + error.message, error.remedy);
+  return Refuse(StatusCode::kInvalidArgument, error.gram_code, error.Reason(), error.remedy);
 }
 
 inline absl::Status MultiRequest() {

@@ -10,6 +10,13 @@ namespace sekisho::qserver {
 void Journal::Add(const std::string& account, const proto::JobEvent& event) {
   std::vector<Entry>& entries = by_account_[account];
   CHECK(entries.empty() || entries.back().sequence < event.sequence());
+  if (!event.submitted().request().chain().empty()) {
+    // Who follows needs the job, not the proof: that stays in the store, and memory small.
+    proto::JobEvent shown = event;
+    shown.mutable_submitted()->mutable_request()->clear_chain();
+    entries.push_back({event.sequence(), event.job_id(), shown.SerializeAsString()});
+    return;
+  }
   entries.push_back({event.sequence(), event.job_id(), event.SerializeAsString()});
 }
 

@@ -25,7 +25,8 @@ grpc::ServerBidiReactor<proto::AgentMessage, proto::ServerMessage>* NodesService
 
 awaitable<absl::Status> NodesService::Serve(grpc::CallbackServerContext& context, Stream& stream) {
   proto::AgentMessage message;
-  if (!co_await stream.Read(message) || !message.has_hello()) {
+  const bool has_first = co_await stream.Read(message);
+  if (!has_first || !message.has_hello()) {
     co_return errors::BadRequest("expected Hello first");
   }
   const std::string node = message.hello().node();

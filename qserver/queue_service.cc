@@ -127,7 +127,8 @@ awaitable<absl::Status> QueueService::HandleEvents(grpc::CallbackServerContext& 
     const std::vector<proto::JobEvent> events =
         conductor_.journal().After(request.account(), at, kEventsAtOnce);
     for (const proto::JobEvent& event : events) {
-      if (!co_await writer.Write(event)) {
+      const bool is_there = co_await writer.Write(event);
+      if (!is_there) {
         co_return absl::CancelledError("the jobmanager has gone");
       }
       at = event.sequence();

@@ -72,7 +72,8 @@ awaitable<absl::Status> QueueService::HandleOutput(grpc::CallbackServerContext& 
         offset += data.size();
         chunk.set_data(std::move(data));
         has_sent = true;
-        if (!co_await writer.Write(std::move(chunk))) {
+        const bool is_there = co_await writer.Write(std::move(chunk));
+        if (!is_there) {
           co_return absl::CancelledError("the jobmanager has gone");
         }
       }
@@ -101,7 +102,8 @@ awaitable<absl::Status> QueueService::HandleInput(grpc::CallbackServerContext& c
   // Validate.
   CO_RETURN_IF_ERROR(judges_.caller(context));
   proto::InputChunk chunk;
-  if (!co_await reader.Read(chunk)) {
+  const bool has_first = co_await reader.Read(chunk);
+  if (!has_first) {
     co_return errors::BadRequest("expected input");
   }
   const std::string job_id = chunk.job_id();
@@ -161,7 +163,10 @@ awaitable<absl::Status> QueueService::HandleInput(grpc::CallbackServerContext& c
       conductor_.input(job_id).sent = conductor_.input(job_id).taken;
       break;
     }
-    has_more = !chunk.end() && co_await reader.Read(chunk);
+    has_more = !chunk.end();
+    if (has_more) {
+      has_more = co_await reader.Read(chunk);
+    }
   }
   reply.set_accepted(is_open() ? conductor_.input(job_id).taken : 0);
   co_return absl::OkStatus();
