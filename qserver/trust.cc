@@ -9,8 +9,8 @@
 namespace sekisho::qserver {
 namespace {
 
-// A revocation list counts at the latest after this; SIGHUP makes it count at once.
-constexpr std::chrono::minutes kAuthoritiesLife(2);
+// So often the directory is looked at while calls come: a new revocation list counts after this.
+constexpr std::chrono::seconds kLookAgain(5);
 
 identity::Time Now() {
   return std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
@@ -27,7 +27,8 @@ absl::StatusOr<std::unique_ptr<Trust>> Trust::Load(const std::string& ca_directo
 }
 
 absl::Status Trust::ReadAuthorities() {
-  authorities_read_ = Now();
+  authorities_checked_ = Now();
+  authorities_version_ = identity::TrustVersion(ca_directory_);
   ASSIGN_OR_RETURN(store_, identity::TrustStore::Load(ca_directory_));
   for (const std::string& warning : store_->warnings()) {
     spdlog::warn("{}", warning);
@@ -49,9 +50,12 @@ absl::Status Trust::ReadGridmap() {
 }
 
 void Trust::Refresh(identity::Time now) {
-  if (now >= authorities_read_ + kAuthoritiesLife || now < authorities_read_) {
-    if (const absl::Status status = ReadAuthorities(); !status.ok()) {
-      spdlog::error("cannot read authorities again: {}", Message(status));
+  if (now >= authorities_checked_ + kLookAgain || now < authorities_checked_) {
+    authorities_checked_ = now;
+    if (identity::TrustVersion(ca_directory_) != authorities_version_) {
+      if (const absl::Status status = ReadAuthorities(); !status.ok()) {
+        spdlog::error("cannot read authorities again: {}", Message(status));
+      }
     }
   }
   std::error_code error;

@@ -38,7 +38,8 @@ class Trust {
   std::unique_ptr<identity::Gridmap> gridmap_;
   std::unique_ptr<tls::PeerVerifier> verifier_;
   std::filesystem::file_time_type gridmap_changed_{};
-  identity::Time authorities_read_{};
+  identity::Time authorities_checked_{};
+  uint64_t authorities_version_ = 0;
 };
 
 }  // namespace sekisho::qserver
