@@ -90,21 +90,26 @@ inline absl::Status PinholeClosed(const std::string& address, const std::string&
                 fmt::format("no answer from the queue server of {} at {}: the firewall's pinhole is "
                             "closed, or that host is down",
                             site, address),
-                "nothing was submitted; try again later, or tell the site's administrator");
+                "try again later, or tell the site's administrator");
 }
 
 inline absl::Status QueueServerDown(const std::string& address, const std::string& site,
                                     const std::string& why) {
   return Refuse(absl::StatusCode::kUnavailable, kNoResources,
                 fmt::format("the queue server of {} does not run: {} at {}", site, why, address),
-                "nothing was submitted; try again later, or tell the site's administrator");
+                "try again later, or tell the site's administrator");
 }
 
 inline absl::Status QueueServerStranger(const std::string& address, const std::string& site,
                                         const std::string& why) {
   return Refuse(absl::StatusCode::kUnavailable, kAuthorization,
                 fmt::format("what answers as queue server of {} at {} is not trusted: {}", site, address, why),
-                "nothing was submitted; tell the site's administrator");
+                "tell the site's administrator");
+}
+
+// Of the above, when it ends a submit.
+inline absl::Status NothingSubmitted(const absl::Status& why) {
+  return Refuse(why.code(), GramCode(why), Message(why), "nothing was submitted; " + Remedy(why));
 }
 
 inline absl::Status QueueServerLost(const std::string& site) {

@@ -178,7 +178,9 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller, proto:
   // Look up: is it new, and is the way inside open?
   CO_ASSIGN_OR_RETURN(bool is_repeat, book_.IsRepeat(job.submitted));
   if (!is_repeat) {
-    CO_RETURN_IF_ERROR(co_await queue_.Reach());
+    if (const absl::Status reached = co_await queue_.Reach(); !reached.ok()) {
+      co_return errors::NothingSubmitted(reached);
+    }
     CO_ASSIGN_OR_RETURN(is_repeat, book_.IsRepeat(job.submitted));  // meanwhile
   }
 
@@ -214,7 +216,9 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller, proto:
 awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::DryRun(const Caller& caller,
                                                            const proto::SignedRequest& request,
                                                            const JobEvent& submitted) {
-  CO_RETURN_IF_ERROR(co_await queue_.Reach());
+  if (const absl::Status reached = co_await queue_.Reach(); !reached.ok()) {
+    co_return errors::NothingSubmitted(reached);
+  }
   CO_ASSIGN_OR_RETURN(proto::SubmitReply reply, co_await queue_.Submit(request));
   reply.set_job_id(submitted.job_id());
   reply.set_site(here_.site);

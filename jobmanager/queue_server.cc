@@ -18,8 +18,8 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kFresh{2'000};       // heard of so lately: no ping before a call
-constexpr milliseconds kPing{3'000};
-constexpr milliseconds kConnect{3'000};
+constexpr milliseconds kPing{2'000};
+constexpr milliseconds kConnect{2'000};
 constexpr milliseconds kRedialMin{200};
 constexpr milliseconds kRedialMax{5'000};
 
@@ -80,10 +80,11 @@ awaitable<absl::Status> QueueServer::Reach() {
   const auto deadline = Clock::now() + options_.reach;
   for (milliseconds pause{5}; Clock::now() < deadline; pause = std::min(pause * 2, milliseconds(100))) {
     if (channel_->GetState(true) == GRPC_CHANNEL_READY) {
-      if ((co_await Ping()).ok()) {
+      const absl::Status alive = co_await Ping();
+      if (alive.ok()) {
         co_return absl::OkStatus();
       }
-      continue;
+      break;  // connected, and silent
     }
     co_await Sleep(loop_, pause);
   }

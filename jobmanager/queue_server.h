@@ -26,7 +26,7 @@ class QueueServer {
     std::string site;
     std::string address;  // HOST:PORT
     std::string account;
-    std::chrono::milliseconds reach{5'000};    // how long a submit waits for a connection
+    std::chrono::milliseconds reach{3'000};    // how long a submit waits for a connection
     std::chrono::milliseconds answer{10'000};  // how long for an answer
   };
   // `tls_verdict` says what the last handshake found; OK without TLS.
