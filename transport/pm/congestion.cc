@@ -15,6 +15,8 @@ constexpr std::uint64_t kLeastCeiling = 16;  // packets
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
 constexpr std::array<std::uint32_t, 8> kPhaseGain = {125, 75, 100, 100, 100, 100, 100, 100};
 constexpr std::uint32_t kStartupGain = 289;
+// A process that lost its processor for a tick must not push every good measurement out.
+constexpr Nanos kLeastRound = kMillisecond;
 
 std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b / c);
@@ -41,8 +43,9 @@ void Congestion::OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_
   delivered_ += bytes;
   delivered_time_ = now;
   round_acked_ += bytes;
-  if (sample.delivered >= round_end_) {
+  if (sample.delivered >= round_end_ && now - round_start_ >= kLeastRound) {
     round_end_ = delivered_;
+    round_start_ = now;
     round_over_ = true;
   }
   // Neither faster than it was sent nor faster than it was acknowledged.
@@ -55,6 +58,22 @@ void Congestion::OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_
   std::uint64_t& best = round_rate_[round_ % round_rate_.size()];
   best = std::max(best, rate);
   bottleneck_ = std::max(bottleneck_, rate);
+}
+
+// A receiver that sleeps acknowledges much at once: so much more must be in flight to keep the
+// rate.
+void Congestion::NoteAggregation(Nanos now) {
+  const std::uint64_t expected =
+      MulDiv(bottleneck_, static_cast<std::uint64_t>(now - epoch_start_), kSecond);
+  const std::uint64_t got = delivered_ - epoch_delivered_;
+  if (got <= expected) {
+    epoch_start_ = now;
+    epoch_delivered_ = delivered_;
+    return;
+  }
+  std::uint64_t& extra = round_extra_[round_ % round_extra_.size()];
+  extra = std::max(extra, std::min(got - expected, window()));
+  extra_ = std::max(extra_, extra);
 }
 
 std::uint64_t Congestion::RateDelay(const Rtt& rtt) const {
@@ -92,6 +111,8 @@ void Congestion::EndRound(const Rtt& rtt) {
     round_rate_[round_ % round_rate_.size()] = 0;
   }
   bottleneck_ = *std::max_element(round_rate_.begin(), round_rate_.end());
+  round_extra_[round_ % round_extra_.size()] = 0;
+  extra_ = *std::max_element(round_extra_.begin(), round_extra_.end());
   round_lost_ = round_acked_ = round_ce_ = 0;
   round_rtt_ = kNever;
 }
@@ -125,6 +146,7 @@ void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t
   timed_out_ = false;
   round_ce_ += new_ce;
   round_rtt_ = std::min(round_rtt_, rtt.latest());
+  NoteAggregation(now);
   if (round_over_) EndRound(rtt);
   round_over_ = false;
   UpdateMode(rtt, in_flight, now);
@@ -140,7 +162,7 @@ void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t
   const std::uint64_t burst = std::uint64_t{kBurstPackets} * datagram_;
   const std::uint64_t target = mode_ == Mode::kStartup
                                    ? MulDiv(rate_delay, kStartupGain, 100) + burst
-                                   : 2 * rate_delay + burst;
+                                   : 2 * rate_delay + burst + extra_;
   const std::uint64_t initial = std::uint64_t{kInitialPackets} * datagram_;
   window_ = std::max(mode_ == Mode::kStartup ? std::max(window_, target) : target, initial);
 }

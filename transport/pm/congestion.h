@@ -48,6 +48,7 @@ class Congestion {
   enum class Mode : std::uint8_t { kStartup, kDrain, kProbe, kProbeRtt };
 
   void EndRound(const Rtt& rtt);
+  void NoteAggregation(Nanos now);
   void UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now);
   std::uint64_t RateDelay(const Rtt& rtt) const;
 
@@ -64,8 +65,13 @@ class Congestion {
   Nanos first_sent_time_ = 0;
   std::uint64_t app_limited_until_ = 0;
   std::uint64_t round_end_ = 0;
+  Nanos round_start_ = 0;
   std::uint64_t round_ = 0;
-  std::array<std::uint64_t, 10> round_rate_{};  // maximum of each of the last rounds
+  std::array<std::uint64_t, 10> round_rate_{};   // maximum of each of the last rounds
+  std::array<std::uint64_t, 10> round_extra_{};  // the same of what NoteAggregation saw
+  std::uint64_t extra_ = 0;
+  Nanos epoch_start_ = 0;  // of a run of acknowledgements at the bottleneck rate or above
+  std::uint64_t epoch_delivered_ = 0;
   std::uint64_t bottleneck_ = 0;
   std::uint64_t full_rate_ = 0;
   std::uint64_t window_ = 0;

@@ -30,7 +30,7 @@ void Endpoint::Cut(Arena& arena) {
   send_streams_ = arena.Take<SendStream>(streams);
   receive_streams_ = arena.Take<ReceiveStream>(streams);
   sent_items_ = arena.Take<Sent>(config_.packets);
-  segment_items_ = arena.Take<Segment>(std::size_t{config_.packets} * 2);
+  segment_items_ = arena.Take<Segment>(std::size_t{config_.packets} * 2 + config_.nodes);
   interval_items_ = arena.Take<Interval>(config_.intervals);
   heap_items_ = arena.Take<std::uint32_t>(config_.nodes);
   heap_positions_ = arena.Take<std::uint32_t>(config_.nodes);
@@ -110,18 +110,23 @@ std::size_t Endpoint::Append(NodeId node, ChannelId channel, Bytes part, Nanos n
   return taken;
 }
 
-std::error_code Endpoint::Send(NodeId node, ChannelId channel, Bytes message, Nanos now) {
+std::error_code Endpoint::Room(NodeId node, ChannelId channel, std::size_t length) const {
   if (const auto error = CheckCall(node, channel)) return error;
-  const std::uint32_t stream = StreamIndex(node, channel);
-  const std::uint64_t needed = kMessageHeadSize + Padded(message.size());
+  const std::uint64_t needed = kMessageHeadSize + Padded(length);
   if (needed > config_.send_ring) return Error::kTooLong;
-  if (peers_[node].state != PeerState::kGone &&
-      send_streams_[stream].room(config_.send_ring) < needed) {
-    return send_streams_[stream].part_left > 0 ? Error::kBadSequence : Error::kWouldBlock;
-  }
+  if (peers_[node].state == PeerState::kGone) return Error::kPeerGone;
+  const SendStream& out = send_streams_[StreamIndex(node, channel)];
+  if (out.part_left > 0) return Error::kBadSequence;
+  const bool fits = out.messages < out.message_limit && out.room(config_.send_ring) >= needed;
+  return fits ? std::error_code() : Error::kWouldBlock;
+}
+
+std::error_code Endpoint::Send(NodeId node, ChannelId channel, Bytes message, Nanos now) {
+  if (const auto error = Room(node, channel, message.size())) return error;
   if (const auto error = Begin(node, channel, static_cast<std::uint32_t>(message.size()), now)) {
     return error;
   }
+  const std::uint32_t stream = StreamIndex(node, channel);
   send_streams_[stream].Append(SendRing(stream), message);
   return {};
 }
@@ -296,56 +301,6 @@ void Endpoint::Gone(Peer& peer, Reason reason) {
   peer.close_due = peer.has_session && reason != Reason::kClosed && reason != Reason::kSilent;
   Work(peer);
   AllotGrants();
-}
-
-const char* Endpoint::Check() const {
-  std::size_t records = sent_.free_count(), segments = segments_.free_count(),
-              intervals = intervals_.free_count();
-  std::uint64_t beyond = 0;
-  for (const Peer& peer : peers_) {
-    std::uint64_t bytes = 0;
-    std::uint32_t packets = 0;
-    std::uint64_t previous = 0;
-    for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
-      if (sent_[i].number <= previous) return "packets in flight out of order";
-      previous = sent_[i].number;
-      bytes += sent_[i].size, ++packets, ++records;
-    }
-    for (std::uint32_t i = peer.lost.first; i != kNil; i = sent_[i].next) ++records;
-    if (bytes != peer.in_flight || packets != peer.in_flight_packets) return "bytes in flight";
-    if (previous >= peer.next_number) return "packet number not used yet in flight";
-    for (std::uint32_t i = peer.lost_segments.first; i != kNil; i = segments_[i].lost_next) {
-      if (segments_[i].state != Segment::State::kLost) return "lost list holds another state";
-    }
-    beyond += Beyond(peer);
-    for (std::size_t channel = 0; channel < config_.channels; ++channel) {
-      const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
-      const SendStream& out = send_streams_[stream];
-      const ReceiveStream& in = receive_streams_[stream];
-      if (out.acked > out.cut || out.cut > out.written) return "send stream out of order";
-      if (out.written - out.acked > config_.send_ring) return "send ring overrun";
-      std::uint64_t at = out.acked;
-      for (std::uint32_t i = out.first; i != kNil; i = segments_[i].next) {
-        if (segments_[i].offset != at) return "segments do not follow each other";
-        at += segments_[i].length, ++segments;
-      }
-      if (peer.state != PeerState::kGone && at != out.cut) return "segments do not reach the cut";
-      if (in.contiguous < in.consumed) return "receive stream out of order";
-      std::uint64_t high = in.contiguous;
-      for (std::uint32_t i = in.interval; i != kNil; i = intervals_[i].next) {
-        if (intervals_[i].low <= high || intervals_[i].high <= intervals_[i].low) {
-          return "runs above the gap out of order";
-        }
-        high = intervals_[i].high, ++intervals;
-      }
-      if (high - in.consumed > config_.receive_ring) return "receive ring overrun";
-    }
-  }
-  if (records != sent_.size()) return "packet records leaked";
-  if (segments != segments_.size()) return "segments leaked";
-  if (intervals != intervals_.size()) return "intervals leaked";
-  if (beyond != granted_beyond_) return "sum of grants";
-  return nullptr;
 }
 
 }  // namespace sekisho::pm

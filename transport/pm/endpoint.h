@@ -32,6 +32,8 @@ class Endpoint {
   // The application.  Send takes the whole message or nothing; Begin and then Append until its
   // length is reached take it in parts (Append says how many bytes it took).
   std::error_code Send(NodeId node, ChannelId channel, Bytes message, Nanos now);
+  // What Send of this length would say now.
+  std::error_code Room(NodeId node, ChannelId channel, std::size_t length) const;
   std::error_code Begin(NodeId node, ChannelId channel, std::uint32_t length, Nanos now);
   std::size_t Append(NodeId node, ChannelId channel, Bytes part, Nanos now);
   bool Receive(Message& message);
@@ -133,6 +135,7 @@ class Endpoint {
   // mtu.cc
   void SetMtu(Peer& peer, std::uint16_t mtu);
   void OnMtuBlackHole(Peer& peer);
+  void NoteLargePacket(Peer& peer, std::uint32_t size, bool arrived);
   void OnMtuProbe(Peer& peer, bool arrived);
   std::uint16_t NextMtu(const Peer& peer) const;  // to be tried now, or 0
   std::size_t BuildMtuProbe(Peer& peer, MutableBytes room);
@@ -147,6 +150,7 @@ class Endpoint {
   bool HasUnsent(const Peer& peer) const;
   void AddAck(Peer& peer, Draft& draft);
   void AddControl(Peer& peer, Draft& draft, std::uint64_t backlog);
+  std::uint32_t Fitting(const Draft& draft, std::uint32_t index) const;
   void AddLost(Peer& peer, Draft& draft);
   void AddNew(Peer& peer, Draft& draft);
   bool SplitSegment(std::uint32_t index, std::uint32_t length);

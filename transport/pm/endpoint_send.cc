@@ -201,31 +201,45 @@ bool Endpoint::SplitSegment(std::uint32_t index, std::uint32_t length) {
   return true;
 }
 
+// Bytes of a lost segment that fit into the packet; less than its length only if it may be cut. The
+// last records are kept for the first segments of streams: acknowledged they are free again, others
+// might not be.
+std::uint32_t Endpoint::Fitting(const Draft& draft, std::uint32_t index) const {
+  const Segment& segment = segments_[index];
+  const std::size_t frame =
+      DataFrameSize(segment.stream % config_.channels, segment.offset, segment.length);
+  if (draft.room() < frame + 1) return 0;
+  const std::size_t room = draft.room() - frame;
+  if (segment.length <= room) return segment.length;
+  const bool scarce = segments_.free_count() <= config_.nodes;
+  const bool may_cut = draft.segment_count == 0 && segments_.free_count() > 0 &&
+                       (!scarce || send_streams_[segment.stream].first == index);
+  return may_cut ? static_cast<std::uint32_t>(room) : 0;
+}
+
 // Data that was lost goes first, the oldest loss before the others.
 void Endpoint::AddLost(Peer& peer, Draft& draft) {
   while (!peer.lost_segments.empty() && draft.segment_count < kSegmentsPerPacket) {
-    const std::uint32_t index = peer.lost_segments.first;
-    Segment& segment = segments_[index];
-    const std::size_t channel = segment.stream % config_.channels;
-    const std::size_t frame = DataFrameSize(channel, segment.offset, segment.length);
-    if (draft.room() < frame + 1) return;
-    bool split = false;
-    if (segment.length > draft.room() - frame) {
-      if (draft.segment_count > 0) return;
-      if (!SplitSegment(index, static_cast<std::uint32_t>(draft.room() - frame))) {
-        peer.starved = true;
-        return;
-      }
-      split = true;
+    std::uint32_t index = peer.lost_segments.first;
+    std::uint32_t length = Fitting(draft, index);
+    while (length == 0 && draft.segment_count == 0 && segments_[index].lost_next != kNil) {
+      index = segments_[index].lost_next;  // this one waits for a record
+      length = Fitting(draft, index);
     }
-    const std::uint32_t rest = segment.next;
-    draft.writer.Data(channel, segment.offset, segment.length);
+    if (length == 0) {
+      peer.starved = peer.starved || draft.segment_count == 0;
+      return;
+    }
+    const bool split = length < segments_[index].length;
+    if (split && !SplitSegment(index, length)) return;
+    Segment& segment = segments_[index];
+    draft.writer.Data(segment.stream % config_.channels, segment.offset, segment.length);
     draft.AddPayload(segment.length);
     draft.segments[draft.segment_count++] = index;
     draft.eliciting = true;
     peer.lost_segments.Remove(segments_, index);
     segment.state = Segment::State::kInFlight;
-    if (split) peer.lost_segments.PushFront(segments_, rest);
+    if (split) peer.lost_segments.PushFront(segments_, segment.next);
     ++counters_.retransmitted;
   }
 }
@@ -242,11 +256,11 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
     const std::uint64_t length = std::min({out.sendable(), peer.grant_limit - peer.new_bytes,
                                            static_cast<std::uint64_t>(draft.room() - frame)});
     if (length == 0) continue;
-    const std::uint32_t index = segments_.Get();
-    if (index == kNil) {
+    if (segments_.free_count() <= config_.nodes) {
       peer.starved = true;
       break;
     }
+    const std::uint32_t index = segments_.Get();
     Segment& segment = segments_[index];
     const std::uint32_t generation = segment.generation;
     segment = Segment{};

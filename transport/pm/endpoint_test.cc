@@ -366,6 +366,21 @@ TEST(Endpoint, PathMtuIsFoundAndANarrowerPathSurvived) {
   EXPECT_GT(cluster[0].counters().cut_smaller, 0u);
 }
 
+// The simulator found this: acknowledgements of small packets kept every time-out away.
+TEST(Endpoint, ANarrowerPathIsNoticedWhileSmallPacketsPass) {
+  Cluster cluster(2);
+  Connect(cluster);
+  for (int i = 0; i < 20; ++i) cluster.SendText(0, 1, 0, 30'000), cluster.Run(kMillisecond);
+  ASSERT_EQ(cluster[0].peer(1).mtu, 1472);
+
+  cluster.network().link(0, 1).mtu = 1300;
+  const std::uint64_t before = cluster.delivered(1);
+  for (int i = 0; i < 5; ++i) cluster.SendText(0, 1, 0, 20'000);
+  for (int i = 0; i < 100; ++i) cluster.SendText(0, 1, 1, 8), cluster.Run(kMillisecond);
+
+  EXPECT_EQ(cluster.delivered(1), before + 105);
+}
+
 TEST(Endpoint, ReorderingIsLearnedAndUndone) {
   Cluster cluster(2);
   Connect(cluster);

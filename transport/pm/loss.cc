@@ -74,6 +74,7 @@ void Endpoint::Acknowledge(Peer& peer, std::uint32_t index, bool was_lost) {
     --peer.in_flight_packets;
     peer.sent.Remove(sent_, index);
   }
+  NoteLargePacket(peer, packet.size, true);
   peer.congestion.OnAcked(packet.rate, packet.time, packet.size, now_);
   if ((packet.carried & kCarriedMtuProbe) != 0) OnMtuProbe(peer, true);
   for (std::size_t i = 0; i < packet.segment_count; ++i) {
@@ -138,6 +139,7 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
     return;
   }
   peer.congestion.OnLost(packet.size);
+  NoteLargePacket(peer, packet.size, false);
   for (std::size_t i = 0; i < packet.segment_count; ++i) {
     const SegmentRef& ref = packet.segments[i];
     Segment& segment = segments_[ref.index];

@@ -10,6 +10,7 @@ namespace {
 constexpr std::array<std::uint16_t, 9> kMtuSteps = {1200, 1452,  1472,  4052, 8952,
                                                     8972, 16384, 32768, 65507};
 constexpr std::uint8_t kMtuTries = 3;
+constexpr std::uint8_t kLargeLostMax = 16;
 constexpr Nanos kMtuRaise = 600 * kSecond;
 
 }  // namespace
@@ -63,6 +64,15 @@ void Endpoint::OnMtuBlackHole(Peer& peer) {
   peer.mtu_index = 0;
   peer.mtu_tries = 0;
   peer.mtu_raise = now_;
+  peer.large_lost = 0;
+}
+
+// A path may become narrow while small packets still arrive: then there is no time-out to notice
+// it.
+void Endpoint::NoteLargePacket(Peer& peer, std::uint32_t size, bool arrived) {
+  if (size <= kMtuSteps[0]) return;
+  peer.large_lost = arrived ? 0 : static_cast<std::uint8_t>(peer.large_lost + 1);
+  if (peer.large_lost >= kLargeLostMax) OnMtuBlackHole(peer);
 }
 
 }  // namespace sekisho::pm

@@ -111,7 +111,8 @@ struct Peer {
   std::uint8_t mtu_index = 0;
   std::uint8_t mtu_tries = 0;
   bool mtu_in_flight = false;
-  Nanos mtu_raise = 0;  // no search before this
+  std::uint8_t large_lost = 0;  // packets above the base size, since the last that arrived
+  Nanos mtu_raise = 0;          // no search before this
 
   // Receiving.
   ReceiveWindow window;

@@ -45,17 +45,17 @@ void RunSeeds(const Plan& plan, std::uint64_t seeds, const char* name) {
 TEST(Simulation, AGoodNetworkDeliversEverything) {
   Plan plan;
   plan.faults = plan.kills = plan.clocks = false;
-  RunSeeds(plan, 10, "Simulation.AGoodNetworkDeliversEverything");
+  RunSeeds(plan, 5, "Simulation.AGoodNetworkDeliversEverything");
 }
 
 TEST(Simulation, LossReorderingAndStopsChangeNothing) {
   Plan plan;
   plan.kills = plan.clocks = false;
-  RunSeeds(plan, 30, "Simulation.LossReorderingAndStopsChangeNothing");
+  RunSeeds(plan, 20, "Simulation.LossReorderingAndStopsChangeNothing");
 }
 
 TEST(Simulation, EveryFaultAtOnceChangesNothing) {
-  RunSeeds(Plan(), 30, "Simulation.EveryFaultAtOnceChangesNothing");
+  RunSeeds(Plan(), 20, "Simulation.EveryFaultAtOnceChangesNothing");
 }
 
 TEST(Simulation, SixteenNodesSurviveEveryFault) {

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// PM against TCP (NODELAY) in the same round and the same waiting mode (both spin), over one
+// address of this host: round trip and bandwidth.  Ratios are PM / TCP; the median counts.
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "transport/pm/device.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr ChannelId kEcho = 0;
+constexpr ChannelId kSink = 1;
+
+struct Cell {
+  const char* name;
+  std::size_t size;
+  bool round_trip;
+};
+
+struct Settings {
+  Nanos time = 300 * kMillisecond;
+  int rounds = 5;
+  bool offload = true;
+  bool payload_tag = true;
+  std::uint32_t datagram_max = 1472;
+};
+
+void Pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  (void)sched_setaffinity(0, sizeof set, &set);
+}
+
+[[noreturn]] void Die(const char* what) {
+  perror(what);
+  exit(1);
+}
+
+// TCP.
+
+void Spin(int fd, void* data, std::size_t size, bool write) {
+  auto* at = static_cast<char*>(data);
+  while (size > 0) {
+    const ssize_t done =
+        write ? send(fd, at, size, MSG_DONTWAIT | MSG_NOSIGNAL) : recv(fd, at, size, MSG_DONTWAIT);
+    if (done == 0 && !write) exit(0);
+    if (done < 0 && errno != EAGAIN) Die("tcp");
+    if (done > 0) at += done, size -= static_cast<std::size_t>(done);
+  }
+}
+
+void TcpServer(int listener) {
+  Pin(1);
+  std::vector<char> buffer(1 << 20);
+  for (;;) {
+    const int fd = accept(listener, nullptr, nullptr);
+    if (fd < 0) Die("accept");
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    std::uint32_t size;
+    Spin(fd, &size, sizeof size, false);
+    if (size > 0) {
+      for (bool open = true; open;) {
+        for (std::size_t got = 0; open && got < size;) {
+          const ssize_t n = recv(fd, buffer.data() + got, size - got, MSG_DONTWAIT);
+          if (n > 0) got += static_cast<std::size_t>(n);
+          open = n != 0 && (n > 0 || errno == EAGAIN);
+        }
+        if (open) Spin(fd, buffer.data(), size, true);
+      }
+    } else {
+      ssize_t n;
+      while ((n = recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT)) != 0) {
+        if (n < 0 && errno != EAGAIN) Die("recv");
+      }
+      Spin(fd, &size, 1, true);
+    }
+    close(fd);
+  }
+}
+
+double TcpRun(const sockaddr_in& address, const Cell& cell, Nanos time) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) Die("connect");
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  std::vector<char> buffer(cell.size);
+  auto size = static_cast<std::uint32_t>(cell.round_trip ? cell.size : 0);
+  Spin(fd, &size, sizeof size, true);
+  const Nanos start = Device::Now();
+  std::uint64_t count = 0;
+  while (Device::Now() - start < time) {
+    Spin(fd, buffer.data(), cell.size, true);
+    if (cell.round_trip) Spin(fd, buffer.data(), cell.size, false);
+    ++count;
+  }
+  if (!cell.round_trip) {
+    shutdown(fd, SHUT_WR);
+    Spin(fd, &size, 1, false);
+  }
+  const double seconds = static_cast<double>(Device::Now() - start) / kSecond;
+  close(fd);
+  return cell.round_trip ? seconds * 1e6 / static_cast<double>(count)
+                         : static_cast<double>(count * cell.size) / seconds / 1e6;
+}
+
+// PM.
+
+void PmServer(Device& device) {
+  Pin(1);
+  std::vector<std::uint8_t> copy;
+  Message message;
+  for (;;) {
+    device.Progress();
+    bool any = false;
+    while (device.endpoint().Receive(message)) {
+      any = true;
+      if (message.channel == kEcho) {
+        copy.assign(message.bytes.first.begin(), message.bytes.first.end());
+        copy.insert(copy.end(), message.bytes.second.begin(), message.bytes.second.end());
+        while (device.endpoint().Send(0, kEcho, copy, Device::Now())) device.Progress();
+      }
+      (void)device.endpoint().Release(0, message.channel, Device::Now());
+    }
+    if (any) device.Flush();
+  }
+}
+
+double PmRun(Device& device, const Cell& cell, Nanos time) {
+  Endpoint& endpoint = device.endpoint();
+  const std::vector<std::uint8_t> text(cell.size);
+  Message message;
+  const Nanos start = Device::Now();
+  std::uint64_t count = 0;
+  Nanos now = start;
+  while (now - start < time) {
+    if (cell.round_trip) {
+      while (endpoint.Send(1, kEcho, text, Device::Now())) device.Progress();
+      device.Flush();
+      while (!endpoint.Receive(message)) device.Progress();
+      (void)endpoint.Release(1, message.channel, Device::Now());
+      ++count;
+    } else {
+      for (int i = 0; i < 64; ++i) {
+        if (endpoint.Send(1, kSink, text, now)) break;
+        ++count;
+      }
+      device.Progress();
+    }
+    now = Device::Now();
+  }
+  while (!cell.round_trip && !endpoint.Drained(1)) device.Progress();
+  const double seconds = static_cast<double>(Device::Now() - start) / kSecond;
+  return cell.round_trip ? seconds * 1e6 / static_cast<double>(count)
+                         : static_cast<double>(count * cell.size) / seconds / 1e6;
+}
+
+std::unique_ptr<Device> OpenNode(NodeId node, const Settings& settings) {
+  Config config;
+  config.node = node;
+  config.channels = 2;
+  config.send_ring = config.receive_ring = 1 << 20;
+  config.incarnation = static_cast<std::uint64_t>(Device::Now());
+  config.seed = config.incarnation ^ static_cast<std::uint64_t>(getpid());
+  config.payload_tag = settings.payload_tag;
+  config.datagram_max = settings.datagram_max;
+  Address own;
+  (void)ParseAddress("127.0.0.1:0", own);
+  std::unique_ptr<Device> device;
+  if (const auto error =
+          Device::Open(config, own, {.offload = settings.offload}, nullptr, device)) {
+    fprintf(stderr, "cannot open: %s\n", error.message().c_str());
+    exit(1);
+  }
+  return device;
+}
+
+void Report(const Cell& cell, std::vector<double> pm, std::vector<double> tcp) {
+  std::vector<double> ratio;
+  for (std::size_t i = 0; i < pm.size(); ++i) ratio.push_back(pm[i] / tcp[i]);
+  std::sort(ratio.begin(), ratio.end());
+  std::sort(pm.begin(), pm.end());
+  std::sort(tcp.begin(), tcp.end());
+  const std::size_t middle = pm.size() / 2;
+  printf("%-22s %9.1f %9.1f %-5s  %5.2f / %5.2f / %5.2f\n", cell.name, pm[middle], tcp[middle],
+         cell.round_trip ? "us" : "MB/s", ratio.front(), ratio[middle], ratio.back());
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    const char* argument = argv[i];
+    if (strcmp(argument, "--no-offload") == 0) {
+      settings.offload = false;
+    } else if (strcmp(argument, "--header-tag-only") == 0) {
+      settings.payload_tag = false;
+    } else if (strcmp(argument, "--datagram") == 0 && i + 1 < argc) {
+      settings.datagram_max = static_cast<std::uint32_t>(atoi(argv[++i]));
+    } else if (strcmp(argument, "--rounds") == 0 && i + 1 < argc) {
+      settings.rounds = std::max(1, atoi(argv[++i]));
+    } else if (strcmp(argument, "--ms") == 0 && i + 1 < argc) {
+      settings.time = std::max(10, atoi(argv[++i])) * kMillisecond;
+    } else {
+      fprintf(stderr,
+              "usage: sekisho-pm-bench [--rounds N] [--ms N] [--datagram BYTES] "
+              "[--no-offload] [--header-tag-only]\n");
+      return 2;
+    }
+  }
+  const auto client = OpenNode(0, settings);
+  const auto server = OpenNode(1, settings);
+  (void)client->endpoint().SetAddress(1, server->own_address());
+  (void)server->endpoint().SetAddress(0, client->own_address());
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener, 8) != 0 ||
+      getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    Die("listen");
+  }
+  Pin(0);
+  // A server spins only while its side is measured: the other one is stopped.
+  const pid_t tcp = fork();
+  if (tcp == 0) TcpServer(listener), exit(0);
+  const pid_t pm = fork();
+  if (pm == 0) PmServer(*server), exit(0);
+  kill(pm, SIGSTOP);
+
+  constexpr Cell kCells[] = {{"round trip 8 B", 8, true},      {"round trip 8 KiB", 8192, true},
+                             {"bandwidth 64 B", 64, false},    {"bandwidth 1 KiB", 1024, false},
+                             {"bandwidth 8 KiB", 8192, false}, {"bandwidth 64 KiB", 65536, false}};
+  printf("%-22s %9s %9s %-5s  PM / TCP min / median / max of %d\n", "", "PM", "TCP", "",
+         settings.rounds);
+  for (const Cell& cell : kCells) {
+    std::vector<double> pm_values, tcp_values;
+    for (int round = 0; round < settings.rounds; ++round) {
+      kill(pm, SIGCONT);
+      pm_values.push_back(PmRun(*client, cell, settings.time));
+      kill(pm, SIGSTOP);
+      tcp_values.push_back(TcpRun(address, cell, settings.time));
+    }
+    Report(cell, pm_values, tcp_values);
+  }
+  const Counters& c = client->endpoint().counters();
+  const DeviceCounters& d = client->counters();
+  printf(
+      "datagrams out %lu (%lu in larger buffers) in %lu; retransmitted %lu (by gap %lu, time-out "
+      "%lu, "
+      "probe %lu), spurious %lu, blocked %lu; path MTU %u\n",
+      c.datagrams_out, d.sent_together, c.datagrams_in, c.retransmitted, c.lost_by_gap,
+      c.lost_by_timeout, c.probes, c.spurious, d.blocked, client->endpoint().peer(1).mtu);
+  for (const pid_t child : {tcp, pm}) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace sekisho::pm
+
+int main(int argc, char** argv) { return sekisho::pm::Main(argc, argv); }

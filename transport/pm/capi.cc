@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface: transport/pm/pm.h.  Nothing here throws.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+
+#include "transport/pm/device.h"
+#include "transport/pm/job_file.h"
+#include "transport/pm/pm.h"
+
+using sekisho::pm::Address;
+using sekisho::pm::Bytes;
+using sekisho::pm::Config;
+using sekisho::pm::Device;
+using sekisho::pm::Endpoint;
+using sekisho::pm::Error;
+using sekisho::pm::JobFile;
+using sekisho::pm::kNever;
+using sekisho::pm::kSecond;
+using sekisho::pm::Message;
+using sekisho::pm::Nanos;
+using sekisho::pm::NodeId;
+using sekisho::pm::PeerState;
+
+struct pmContext {
+  ~pmContext() {
+    if (timer >= 0) close(timer);
+    if (descriptor >= 0) close(descriptor);
+  }
+
+  Endpoint& endpoint() { return device->endpoint(); }
+
+  std::unique_ptr<Device> device;
+  std::unique_ptr<bool[]> told_gone;  // the program knows that this node is gone
+  int nodes = 0;
+  int descriptor = -1;  // epoll over the socket and the timer
+  int timer = -1;
+  bool sending = false;
+  NodeId send_to = 0;
+  size_t send_length = 0;
+  bool receiving = false;
+  Message message;
+  alignas(64) unsigned char send_buffer[PM_MTU];
+  alignas(64) unsigned char wrapped[PM_MTU];  // of a message that crosses the end of its ring
+};
+
+namespace {
+
+int Errno(const std::error_code& error) {
+  if (!error) return 0;
+  if (error.category() == std::generic_category()) return error.value();
+  switch (static_cast<Error>(error.value())) {
+    case Error::kWouldBlock:
+      return ENOBUFS;
+    case Error::kPeerGone:
+      return EPIPE;
+    case Error::kNoMemory:
+      return ENOMEM;
+    default:
+      return EINVAL;
+  }
+}
+
+struct Arguments {
+  const char* job = nullptr;
+  const char* node = nullptr;
+};
+
+bool ReadArguments(int argc, char** argv, Arguments& arguments) {
+  arguments.job = getenv("PM_JOB_FILE");
+  arguments.node = getenv("PM_NODE");
+  for (int i = 0; i + 1 < argc; i += 2) {
+    if (strcmp(argv[i], "--job") == 0) {
+      arguments.job = argv[i + 1];
+    } else if (strcmp(argv[i], "--node") == 0) {
+      arguments.node = argv[i + 1];
+    } else {
+      return false;
+    }
+  }
+  return argc % 2 == 0 && arguments.job != nullptr && arguments.node != nullptr;
+}
+
+// Larger with every start: wall clock, so that a restarted rank is newer than the one that died.
+std::uint64_t Incarnation() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+int OpenDescriptor(pmContext& context) {
+  context.descriptor = epoll_create1(EPOLL_CLOEXEC);
+  context.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (context.descriptor < 0 || context.timer < 0) return errno;
+  for (const int fd : {context.device->fd(), context.timer}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    if (epoll_ctl(context.descriptor, EPOLL_CTL_ADD, fd, &event) != 0) return errno;
+  }
+  return 0;
+}
+
+void SetTimer(const pmContext& context, Nanos when) {
+  itimerspec setting{};
+  if (when != kNever) {
+    when = std::max<Nanos>(when, 1);
+    setting.it_value = {when / kSecond, when % kSecond};
+  }
+  (void)timerfd_settime(context.timer, TFD_TIMER_ABSTIME, &setting, nullptr);
+}
+
+}  // namespace
+
+int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
+  Arguments arguments;
+  if (type == nullptr || strcmp(type, "udp") != 0 || out == nullptr ||
+      !ReadArguments(argc, argv, arguments)) {
+    return EINVAL;
+  }
+  JobFile job;
+  int line;
+  if (const auto error = sekisho::pm::ReadJobFile(arguments.job, job, line)) return Errno(error);
+  char* end = nullptr;
+  const unsigned long node = strtoul(arguments.node, &end, 10);
+  if (end == arguments.node || *end != 0 || node >= job.nodes) return EINVAL;
+
+  Config config;
+  config.node = static_cast<NodeId>(node);
+  config.nodes = job.nodes;
+  config.context = job.context;
+  config.channels = job.channels;
+  config.key = job.key;
+  config.incarnation = Incarnation();
+  if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) return EIO;
+  std::unique_ptr<pmContext> context(new (std::nothrow) pmContext);
+  if (!context) return ENOMEM;
+  context->nodes = job.nodes;
+  context->told_gone.reset(new (std::nothrow) bool[job.nodes]());
+  if (!context->told_gone) return ENOMEM;
+  if (const auto error = Device::Open(config, job.addresses[node], {}, nullptr, context->device)) {
+    return Errno(error);
+  }
+  for (NodeId peer = 0; peer < job.nodes; ++peer) {
+    (void)context->endpoint().SetAddress(peer, job.addresses[peer]);
+  }
+  if (const int error = OpenDescriptor(*context)) return error;
+  *out = context.release();
+  return 0;
+}
+
+int pmCloseDevice(pmContext* context) {
+  for (int node = 0; node < context->nodes; ++node) {
+    (void)context->endpoint().Close(static_cast<NodeId>(node), Device::Now());
+  }
+  context->device->Flush();
+  delete context;
+  return 0;
+}
+
+int pmGetNode(pmContext* context, int* node, int* nodes) {
+  *node = context->endpoint().config().node;
+  *nodes = context->nodes;
+  return 0;
+}
+
+int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length) {
+  if (context->sending) return EBUSY;
+  if (node < 0 || node >= context->nodes || length < 1 || length > PM_MTU) return EINVAL;
+  const auto to = static_cast<NodeId>(node);
+  std::error_code error = context->endpoint().Room(to, 0, length);
+  if (error == Error::kWouldBlock) {
+    context->device->Progress();
+    error = context->endpoint().Room(to, 0, length);
+  }
+  if (error) return Errno(error);
+  context->sending = true;
+  context->send_to = to;
+  context->send_length = length;
+  *buffer = context->send_buffer;
+  return 0;
+}
+
+int pmSend(pmContext* context) {
+  if (!context->sending) return EINVAL;
+  context->sending = false;
+  const auto error = context->endpoint().Send(
+      context->send_to, 0, Bytes(context->send_buffer, context->send_length), Device::Now());
+  context->device->Flush();
+  return Errno(error);
+}
+
+int pmIsSendDone(pmContext* context) {
+  context->device->Progress();
+  int result = 0;
+  for (int i = 0; i < context->nodes; ++i) {
+    const auto node = static_cast<NodeId>(i);
+    if (context->endpoint().Drained(node)) continue;
+    if (context->endpoint().peer_state(node) == PeerState::kGone) return EPIPE;
+    result = EBUSY;
+  }
+  return result;
+}
+
+int pmReceive(pmContext* context, void** buffer, size_t* length) {
+  if (context->receiving) return EBUSY;
+  Message& message = context->message;
+  if (!context->endpoint().Receive(message)) {
+    context->device->Progress();
+    if (!context->endpoint().Receive(message)) {
+      for (int i = 0; i < context->nodes; ++i) {
+        if (context->told_gone[i] ||
+            context->endpoint().peer_state(static_cast<NodeId>(i)) != PeerState::kGone) {
+          continue;
+        }
+        context->told_gone[i] = true;
+        return EPIPE;
+      }
+      return ENOBUFS;
+    }
+  }
+  if (message.more || message.bytes.size() > PM_MTU) {  // no program of this interface sent it
+    (void)context->endpoint().Release(message.source, message.channel, Device::Now());
+    return ENOBUFS;
+  }
+  context->receiving = true;
+  *length = message.bytes.size();
+  if (message.bytes.second.empty()) {
+    *buffer = const_cast<unsigned char*>(message.bytes.first.data());
+  } else {
+    const size_t first = message.bytes.first.size();
+    memcpy(context->wrapped, message.bytes.first.data(), first);
+    memcpy(context->wrapped + first, message.bytes.second.data(), message.bytes.second.size());
+    *buffer = context->wrapped;
+  }
+  return 0;
+}
+
+int pmGetSource(pmContext* context, int* node) {
+  if (!context->receiving) return EIO;
+  *node = context->message.source;
+  return 0;
+}
+
+int pmReleaseReceiveBuffer(pmContext* context) {
+  if (!context->receiving) return EIO;
+  context->receiving = false;
+  (void)context->endpoint().Release(context->message.source, context->message.channel,
+                                    Device::Now());
+  context->device->Flush();
+  return 0;
+}
+
+int pmGetDescriptor(pmContext* context, int* descriptor) {
+  *descriptor = context->descriptor;
+  return 0;
+}
+
+int pmBeforeSelect(pmContext* context) {
+  context->device->Progress();
+  SetTimer(*context, context->endpoint().NextDeadline());
+  return 0;
+}
+
+int pmAfterSelect(pmContext* context) {
+  SetTimer(*context, kNever);
+  context->device->Progress();
+  return 0;
+}
+
+int pmMLock(pmContext*, int, void*, size_t, pmHandle*) { return ENOSYS; }
+int pmMUnlock(pmContext*, pmHandle*) { return ENOSYS; }
+int pmWrite(pmContext*, int, pmHandle*, pmHandle*, size_t) { return ENOSYS; }
+int pmRead(pmContext*, int, pmHandle*, pmHandle*, size_t) { return ENOSYS; }
+int pmCheckpoint(pmContext*, int (*)(void*), void*) { return ENOSYS; }
+int pmRestartUser(pmContext*) { return ENOSYS; }

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// pm.h over the loopback interface: two contexts in one process.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "transport/pm/device.h"
+#include "transport/pm/pm.h"
+
+namespace sekisho::pm {
+namespace {
+
+// A port that was free a moment ago.
+std::string FreeAddress() {
+  Config config;
+  Address own;
+  std::unique_ptr<Device> device;
+  EXPECT_FALSE(ParseAddress("127.0.0.1:0", own));
+  EXPECT_FALSE(Device::Open(config, own, {}, nullptr, device));
+  return "127.0.0.1:" + std::to_string(device->own_address().port);
+}
+
+class CApi : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/pm_capi_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+    std::ofstream(folder_ + "/key") << std::string(32, 'k');
+    chmod((folder_ + "/key").c_str(), 0600);
+    std::ofstream(folder_ + "/job")
+        << "# two nodes\nkey " << folder_ << "/key\nnodes 2\ncontext 5\nnode 0 " << FreeAddress()
+        << "\nnode 1 " << FreeAddress() << "\n";
+  }
+  void TearDown() override {
+    for (pmContext* context : contexts_) {
+      if (context != nullptr) pmCloseDevice(context);
+    }
+    unlink((folder_ + "/key").c_str());
+    unlink((folder_ + "/job").c_str());
+    rmdir(folder_.c_str());
+  }
+
+  int Open(int node) {
+    std::string job = folder_ + "/job", number = std::to_string(node), a = "--job", b = "--node";
+    char* arguments[] = {a.data(), job.data(), b.data(), number.data()};
+    return pmOpenDevice("udp", 4, arguments, &contexts_[node]);
+  }
+
+  void SendText(int from, int to, const std::string& text) {
+    void* buffer = nullptr;
+    int error;
+    while ((error = pmGetSendBuffer(contexts_[from], to, &buffer, text.size())) == ENOBUFS) {
+    }
+    ASSERT_EQ(error, 0);
+    memcpy(buffer, text.data(), text.size());
+    ASSERT_EQ(pmSend(contexts_[from]), 0);
+  }
+
+  std::string ReceiveText(int at) {
+    void* buffer = nullptr;
+    size_t length = 0;
+    const Nanos limit = Device::Now() + 10 * kSecond;
+    while (pmReceive(contexts_[at], &buffer, &length) == ENOBUFS && Device::Now() < limit) {
+      (void)pmIsSendDone(contexts_[1 - at]);  // the other one's protocol needs its turn
+    }
+    const std::string text(static_cast<char*>(buffer), length);
+    EXPECT_EQ(pmReleaseReceiveBuffer(contexts_[at]), 0);
+    return text;
+  }
+
+  std::string folder_;
+  pmContext* contexts_[2] = {};
+};
+
+TEST_F(CApi, MessagesGoBothWays) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  int node, nodes;
+  ASSERT_EQ(pmGetNode(contexts_[1], &node, &nodes), 0);
+  EXPECT_EQ(node, 1);
+  EXPECT_EQ(nodes, 2);
+
+  for (int i = 0; i < 200; ++i) {
+    const std::string text(static_cast<std::size_t>(1 + i * 41 % PM_MTU),
+                           static_cast<char>('a' + i % 26));
+    SendText(0, 1, text);
+    EXPECT_EQ(ReceiveText(1), text);
+    SendText(1, 0, text);
+    EXPECT_EQ(ReceiveText(0), text);
+  }
+}
+
+TEST_F(CApi, AnswersAsTheTableSays) {
+  ASSERT_EQ(Open(0), 0);
+  void* buffer;
+  size_t length;
+  EXPECT_EQ(pmReceive(contexts_[0], &buffer, &length), ENOBUFS);
+  EXPECT_EQ(pmReleaseReceiveBuffer(contexts_[0]), EIO);
+  EXPECT_EQ(pmGetSendBuffer(contexts_[0], 2, &buffer, 1), EINVAL);
+  EXPECT_EQ(pmGetSendBuffer(contexts_[0], 0, &buffer, 1), EINVAL) << "to oneself";
+  EXPECT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, 0), EINVAL);
+  EXPECT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, PM_MTU + 1), EINVAL);
+  EXPECT_EQ(pmSend(contexts_[0]), EINVAL);
+  ASSERT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, 10), 0);
+  EXPECT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, 10), EBUSY);
+  EXPECT_EQ(pmSend(contexts_[0]), 0);
+  EXPECT_EQ(pmIsSendDone(contexts_[0]), EBUSY);
+  int sent = 0;
+  while (pmGetSendBuffer(contexts_[0], 1, &buffer, PM_MTU) == 0 && pmSend(contexts_[0]) == 0)
+    ++sent;
+  EXPECT_GT(sent, 10);
+  EXPECT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, PM_MTU), ENOBUFS);
+  EXPECT_EQ(pmMLock(contexts_[0], 1, nullptr, 0, nullptr), ENOSYS);
+}
+
+TEST_F(CApi, TheDescriptorWakesUp) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  SendText(0, 1, "ping");
+  int fds[2];
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(pmGetDescriptor(contexts_[i], &fds[i]), 0);
+  void* buffer;
+  size_t length;
+  bool got = false;
+  for (int turn = 0; turn < 100 && !got; ++turn) {
+    for (pmContext* context : contexts_) ASSERT_EQ(pmBeforeSelect(context), 0);
+    got = pmReceive(contexts_[1], &buffer, &length) == 0;
+    pollfd waiting[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
+    if (!got) {
+      ASSERT_GT(poll(waiting, 2, 5000), 0) << "a wake-up was lost";
+    }
+    for (pmContext* context : contexts_) ASSERT_EQ(pmAfterSelect(context), 0);
+  }
+  ASSERT_TRUE(got);
+  int source = -1;
+  EXPECT_EQ(pmGetSource(contexts_[1], &source), 0);
+  EXPECT_EQ(source, 0);
+}
+
+TEST_F(CApi, AKeyThatOthersMayReadIsRefused) {
+  chmod((folder_ + "/key").c_str(), 0640);
+  EXPECT_EQ(Open(0), EACCES);
+}
+
+TEST_F(CApi, AJobFileWithAnUnknownWordIsRefused) {
+  std::ofstream(folder_ + "/job", std::ios::app) << "colour blue\n";
+  EXPECT_EQ(Open(0), EINVAL);
+}
+
+}  // namespace
+}  // namespace sekisho::pm

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must always hold of an endpoint: for the simulator and the fuzzer, which ask after every
+// event.
+#include "transport/pm/endpoint.h"
+
+namespace sekisho::pm {
+
+const char* Endpoint::Check() const {
+  std::size_t records = sent_.free_count(), segments = segments_.free_count(),
+              intervals = intervals_.free_count();
+  std::uint64_t beyond = 0;
+  for (const Peer& peer : peers_) {
+    std::uint64_t bytes = 0;
+    std::uint32_t packets = 0;
+    std::uint64_t previous = 0;
+    for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
+      if (sent_[i].number <= previous) return "packets in flight out of order";
+      previous = sent_[i].number;
+      bytes += sent_[i].size, ++packets, ++records;
+    }
+    for (std::uint32_t i = peer.lost.first; i != kNil; i = sent_[i].next) ++records;
+    if (bytes != peer.in_flight || packets != peer.in_flight_packets) return "bytes in flight";
+    if (previous >= peer.next_number) return "packet number not used yet in flight";
+    for (std::uint32_t i = peer.lost_segments.first; i != kNil; i = segments_[i].lost_next) {
+      if (segments_[i].state != Segment::State::kLost) return "lost list holds another state";
+    }
+    beyond += Beyond(peer);
+    for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+      const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
+      const SendStream& out = send_streams_[stream];
+      const ReceiveStream& in = receive_streams_[stream];
+      if (out.acked > out.cut || out.cut > out.written) return "send stream out of order";
+      if (out.written - out.acked > config_.send_ring) return "send ring overrun";
+      std::uint64_t at = out.acked;
+      for (std::uint32_t i = out.first; i != kNil; i = segments_[i].next) {
+        if (segments_[i].offset != at) return "segments do not follow each other";
+        at += segments_[i].length, ++segments;
+      }
+      if (peer.state != PeerState::kGone && at != out.cut) return "segments do not reach the cut";
+      if (in.contiguous < in.consumed) return "receive stream out of order";
+      std::uint64_t high = in.contiguous;
+      for (std::uint32_t i = in.interval; i != kNil; i = intervals_[i].next) {
+        if (intervals_[i].low <= high || intervals_[i].high <= intervals_[i].low) {
+          return "runs above the gap out of order";
+        }
+        high = intervals_[i].high, ++intervals;
+      }
+      if (high - in.consumed > config_.receive_ring) return "receive ring overrun";
+    }
+  }
+  if (records != sent_.size()) return "packet records leaked";
+  if (segments != segments_.size()) return "segments leaked";
+  if (intervals != intervals_.size()) return "intervals leaked";
+  if (beyond != granted_beyond_) return "sum of grants";
+  return nullptr;
+}
+
+}  // namespace sekisho::pm

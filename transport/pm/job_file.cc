@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file that names the nodes of a job.
+#include "transport/pm/job_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "transport/pm/device.h"
+#include "transport/pm/errors.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr unsigned long kNodesMax = 65535;
+
+struct Closer {
+  void operator()(FILE* file) const { fclose(file); }
+};
+
+bool Number(const char* text, unsigned long largest, unsigned long& value) {
+  char* end = nullptr;
+  if (text == nullptr || *text < '0' || *text > '9') return false;
+  value = strtoul(text, &end, 10);
+  return *end == 0 && value <= largest;
+}
+
+// One line: a word and its values.
+std::error_code Take(const char* word, const char* first, const char* second, JobFile& job) {
+  unsigned long value;
+  if (strcmp(word, "key") == 0 && first != nullptr) return ReadKeyFile(first, job.key);
+  if (strcmp(word, "context") == 0 && Number(first, 65535, value)) {
+    job.context = static_cast<std::uint16_t>(value);
+    return {};
+  }
+  if (strcmp(word, "channels") == 0 && Number(first, 256, value) && value > 0) {
+    job.channels = static_cast<std::uint16_t>(value);
+    return {};
+  }
+  if (strcmp(word, "nodes") == 0 && Number(first, kNodesMax, value) && value > 0 &&
+      job.nodes == 0) {
+    job.nodes = static_cast<std::uint16_t>(value);
+    job.addresses.reset(new (std::nothrow) Address[value]);
+    return job.addresses ? std::error_code() : Error::kNoMemory;
+  }
+  if (strcmp(word, "node") == 0 && Number(first, kNodesMax, value) && value < job.nodes &&
+      second != nullptr) {
+    return ParseAddress(second, job.addresses[value]);
+  }
+  return Error::kBadConfig;
+}
+
+}  // namespace
+
+std::error_code ReadKeyFile(const char* path, JobKey& key) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {errno, std::generic_category()};
+  struct stat status;
+  const bool ours = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+                    status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+  std::array<std::uint8_t, 33> bytes;
+  const ssize_t size = ours ? read(fd, bytes.data(), bytes.size()) : -1;
+  close(fd);
+  if (!ours) return std::make_error_code(std::errc::permission_denied);
+  if (size != 32) return Error::kBadConfig;
+  memcpy(key.data(), bytes.data(), key.size());
+  return {};
+}
+
+std::error_code ReadJobFile(const char* path, JobFile& job, int& line) {
+  line = 0;
+  const std::unique_ptr<FILE, Closer> file(fopen(path, "re"));
+  if (!file) return {errno, std::generic_category()};
+  std::array<char, 4200> text;
+  bool has_key = false;
+  while (fgets(text.data(), text.size(), file.get()) != nullptr) {
+    ++line;
+    if (strchr(text.data(), '\n') == nullptr && feof(file.get()) == 0) return Error::kBadConfig;
+    if (char* comment = strchr(text.data(), '#')) *comment = 0;
+    char* rest = nullptr;
+    const char* word = strtok_r(text.data(), " \t\r\n", &rest);
+    if (word == nullptr) continue;
+    const char* first = strtok_r(nullptr, " \t\r\n", &rest);
+    const char* second = strtok_r(nullptr, " \t\r\n", &rest);
+    if (strtok_r(nullptr, " \t\r\n", &rest) != nullptr) return Error::kBadConfig;
+    if (const auto error = Take(word, first, second, job)) return error;
+    has_key = has_key || strcmp(word, "key") == 0;
+  }
+  line = 0;
+  if (!has_key || job.nodes == 0) return Error::kBadConfig;
+  for (std::uint16_t node = 0; node < job.nodes; ++node) {
+    if (job.addresses[node].port == 0) return Error::kBadConfig;
+  }
+  return {};
+}
+
+}  // namespace sekisho::pm

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file that names the nodes of a job: docs/operations/pm.md.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <system_error>
+
+#include "transport/pm/types.h"
+
+namespace sekisho::pm {
+
+struct JobFile {
+  std::uint16_t context = 0;
+  std::uint16_t channels = 1;
+  std::uint16_t nodes = 0;
+  JobKey key{};
+  std::unique_ptr<Address[]> addresses;  // of each node
+};
+
+// `line` gets the number of the line that is wrong, 0 if it is none.
+std::error_code ReadJobFile(const char* path, JobFile& job, int& line);
+
+// 32 bytes from a file that belongs to us and that nobody else may read.
+std::error_code ReadKeyFile(const char* path, JobKey& key);
+
+}  // namespace sekisho::pm

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * PM: reliable messages between the nodes of a parallel job.  docs/operations/pm.md,
+ * docs/protocol/9-pm.md.
+ *
+ * Names and semantics are those of PM version 2; what it has not is marked "ours".  Nothing blocks.
+ * Every function returns 0 or an errno value.  A context may be used by one thread at a time. */
+#ifndef SEKISHO_PM_H_
+#define SEKISHO_PM_H_
+
+#include <stddef.h>
+
+#define PM_API __attribute__((visibility("default")))
+#define PM_VERSION 1
+#define PM_MTU 8224 /* longest message: 8192 bytes and 32 for the layer above */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pmContext pmContext;
+typedef struct pmHandle { /* reserved for remote memory */
+  unsigned long opaque[2];
+} pmHandle;
+
+/* type "udp".  Arguments: --job FILE (else PM_JOB_FILE), --node N (else PM_NODE).
+ * EINVAL: arguments or job file; EACCES: the key file is readable by others; else the system's
+ * error. */
+PM_API int pmOpenDevice(const char* type, int argc, char** argv, pmContext** context);
+/* Closes the sessions, drops what is not acknowledged (see pmIsSendDone), frees the context. */
+PM_API int pmCloseDevice(pmContext* context);
+
+/* Ours: the own number and the number of nodes. */
+PM_API int pmGetNode(pmContext* context, int* node, int* nodes);
+
+/* Room for one message of exactly this length, 1 to PM_MTU.  ENOBUFS: none now, go on calling
+ * pmReceive. EINVAL: bad node or length.  EBUSY: a buffer is open.  EPIPE: the node is gone. */
+PM_API int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length);
+/* Sends the open buffer.  EINVAL: none is open. */
+PM_API int pmSend(pmContext* context);
+/* 0: everything sent was acknowledged.  EBUSY: not yet.  EPIPE: a node is gone with messages
+ * unacknowledged. */
+PM_API int pmIsSendDone(pmContext* context);
+
+/* The next message, which stays the caller's until it is released.  ENOBUFS: none.  EBUSY: one is
+ * open. EPIPE: a node is gone (said once for each). */
+PM_API int pmReceive(pmContext* context, void** buffer, size_t* length);
+/* Ours: the node that sent the open message.  EIO: none is open. */
+PM_API int pmGetSource(pmContext* context, int* node);
+/* EIO: none is open. */
+PM_API int pmReleaseReceiveBuffer(pmContext* context);
+
+/* pmBeforeSelect, pmReceive until ENOBUFS, poll or select the descriptor, pmAfterSelect: no wake-up
+ * is lost. */
+PM_API int pmGetDescriptor(pmContext* context, int* descriptor); /* ours */
+PM_API int pmBeforeSelect(pmContext* context);
+PM_API int pmAfterSelect(pmContext* context);
+
+/* Not there yet: ENOSYS. */
+PM_API int pmMLock(pmContext* context, int node, void* address, size_t length, pmHandle* handle);
+PM_API int pmMUnlock(pmContext* context, pmHandle* handle);
+PM_API int pmWrite(pmContext* context, int node, pmHandle* remote, pmHandle* local, size_t length);
+PM_API int pmRead(pmContext* context, int node, pmHandle* remote, pmHandle* local, size_t length);
+PM_API int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument);
+PM_API int pmRestartUser(pmContext* context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SEKISHO_PM_H_ */
