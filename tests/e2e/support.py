@@ -123,3 +123,64 @@ def firewall(site):
 
 def matches(pattern, text):
     return re.fullmatch(pattern, text, re.DOTALL) is not None
+
+
+def start(*words, user=None, **options):
+    """A command line of a user outside that goes on beside the test: a Popen with pipes."""
+    head = [LAB, "exec", *(["--user", user] if user else []), "client", "--", "sekisho"]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **options}
+    return subprocess.Popen([*head, *words], **options)
+
+
+def submit(*words, user=None):
+    """The new job's name."""
+    return expect_ok(sekisho("submit", *words, user=user)).out.strip()
+
+
+def status(job, user=None):
+    result = sekisho("status", "--json", job, user=user)
+    expect(result.out, result)
+    return result.json()
+
+
+def until_state(job, states, user=None, timeout_s=20):
+    """The job's status, once its state is one of `states` (a text or a tuple)."""
+    wanted = (states,) if isinstance(states, str) else states
+
+    def look():
+        seen = status(job, user)
+        return seen if seen["state"] in wanted else None
+
+    return until(look, f"{job} is {' or '.join(wanted)}", timeout_s)
+
+
+# Prints every file below the daemons' state directories, and how many rows each table of each database has.
+_INVENTORY = """
+import os, sqlite3
+for top, folders, files in os.walk("/var/lib/sekisho"):
+    for name in folders + files:
+        path = os.path.join(top, name)
+        if name.endswith(("-wal", "-shm")):
+            continue
+        print(path)
+        if os.path.isfile(path) and open(path, "rb").read(15) == b"SQLite format 3":
+            base = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+            for (table,) in base.execute("select name from sqlite_master where type = 'table'"):
+                if not table.startswith("sqlite_"):
+                    print(path, table, base.execute(f"select count(*) from {table}").fetchone()[0])
+"""
+
+
+def left_behind(site_prefix, accounts=("alice", "bob", "erin")):
+    """What a site holds of its users: rows and files of its daemons, processes of its users' tasks."""
+    found = set()
+    for host in ("dmz", "head", "n1", "n2"):
+        name = f"{site_prefix}-{host}"
+        for line in expect_ok(on(name, "/usr/bin/python3", "-c", _INVENTORY)).out.splitlines():
+            found.add(f"{name}: {line}")
+        users = on(name, "ps", "-eo", "user:20,args", "--no-headers").out.splitlines()
+        for line in users:
+            account, words = line.split(None, 1)
+            if account in accounts and not re.search(r"sekisho-jobmanager|\bps -eo\b", words):
+                found.add(f"{name}: process of {account}: {words}")
+    return found
