@@ -147,6 +147,7 @@ def _raise(options, programs, lock, tell):
         if not options.no_daemons:
             daemons.start_all(name, world, tell)
             _make_proxies(name, world)
+            tell(f"proxies of {' '.join(world.users)}")
         os.write(alive_write, b"done")
         os.close(alive_write)
     except BaseException:
@@ -191,15 +192,18 @@ def _follow(report, tell):
 
 
 def _make_proxies(name, world):
-    for user in world.users:
-        done = _run_inside(name, user, "client", ["sekisho", "proxy", "init"])
-        if done.returncode != 0:
-            raise LabError(f"sekisho proxy init, as {user}: {done.stderr.strip()}")
-
-
-def _run_inside(name, user, host, command):
-    return subprocess.run([f"{HERE}/lab", "--name", name, "exec", "--user", user, host, *command],
-                          capture_output=True, text=True, stdin=subprocess.DEVNULL)  # fmt: skip
+    """Everybody's, side by side: each makes a key."""
+    running = [(user, subprocess.Popen(
+        [f"{HERE}/lab", "--name", name, "exec", "--user", user, "client", "sekisho", "proxy", "init"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+        for user in world.users]  # fmt: skip
+    problems = []
+    for user, process in running:
+        words = process.communicate()[1].strip()
+        if process.returncode != 0:
+            problems.append(f"sekisho proxy init, as {user}: {words}")
+    if problems:
+        raise LabError("\n".join(problems))
 
 
 def _down(options):
