@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/agent_harness.h"
 
+#include <sys/stat.h>
 #include <asio/experimental/awaitable_operators.hpp>
 #include <cstdlib>
 
@@ -8,6 +9,8 @@ namespace sekisho::agent {
 namespace {
 
 using asio::experimental::awaitable_operators::operator||;
+
+constexpr int kFirstHelper = 1'000'000;
 
 awaitable<void> Keep(std::shared_ptr<Session> session) { co_await session->Run(); }
 awaitable<void> KeepLoad(std::shared_ptr<Session> session) { co_await session->ReportLoad(); }
@@ -49,9 +52,7 @@ void FakeServer::OnMessage(const proto::AgentMessage& message) {
   if (message.has_started()) {
     ++seen[{message.started().task().job_id(), message.started().task().task()}].started;
   } else if (message.has_exited()) {
-    Seen& task = seen[{message.exited().task().job_id(), message.exited().task().task()}];
-    task.exited = message.exited();
-    ++task.exits;
+    OnExited(message.exited());
   } else if (message.has_output()) {
     OnOutput(message.output());
   } else if (message.has_input_taken()) {
@@ -59,9 +60,51 @@ void FakeServer::OnMessage(const proto::AgentMessage& message) {
     seen[{key.job_id(), key.task()}].input_taken = message.input_taken().offset();
   } else if (message.has_load()) {
     load = message.load();
-  } else {
-    launches.push_back(message);
+  } else if (message.has_launch()) {
+    OnLaunch(message.launch());
+  } else if (message.has_launch_input()) {
+    OnLaunchInput(message.launch_input());
   }
+}
+
+void FakeServer::OnExited(const proto::AgentMessage::Exited& exited) {
+  Seen& task = seen[{exited.task().job_id(), exited.task().task()}];
+  task.exited = exited;
+  ++task.exits;
+  if (exited.task().task() >= kFirstHelper) {
+    proto::ServerMessage ended;
+    ended.mutable_launch_ended()->set_id(
+        static_cast<uint64_t>(exited.task().task() - kFirstHelper));
+    *ended.mutable_launch_ended()->mutable_exit() = exited.exit();
+    ended.mutable_launch_ended()->set_reason(exited.reason());
+    Send(ended);
+  }
+}
+
+// Every node is this one.
+void FakeServer::OnLaunch(const proto::AgentMessage::Launch& launch) {
+  launches.push_back(launch);
+  proto::ServerMessage message;
+  proto::ServerMessage::Start& start = *message.mutable_start();
+  start.mutable_task()->set_job_id(launch.job_id());
+  start.mutable_task()->set_task(kFirstHelper + static_cast<int>(launch.id()));
+  start.set_account(account);
+  *start.mutable_argument() = launch.argument();
+  *start.mutable_environment() = launch.environment();
+  start.set_has_input(true);
+  start.set_is_helper(true);
+  Send(message);
+}
+
+void FakeServer::OnLaunchInput(const proto::AgentMessage::LaunchInput& input) {
+  proto::ServerMessage message;
+  message.mutable_input()->mutable_task()->set_job_id("job");
+  message.mutable_input()->mutable_task()->set_task(kFirstHelper + static_cast<int>(input.id()));
+  message.mutable_input()->set_offset(input_offsets_[input.id()]);
+  message.mutable_input()->set_data(input.data());
+  message.mutable_input()->set_end(input.end() || input.cancel());
+  input_offsets_[input.id()] += input.data().size();
+  Send(message);
 }
 
 void FakeServer::OnOutput(const proto::AgentMessage::Output& output) {
@@ -72,6 +115,14 @@ void FakeServer::OnOutput(const proto::AgentMessage::Output& output) {
     return;
   }
   spool += output.data();
+  if (output.task().task() >= kFirstHelper) {
+    proto::ServerMessage passed;
+    passed.mutable_launch_output()->set_id(
+        static_cast<uint64_t>(output.task().task() - kFirstHelper));
+    passed.mutable_launch_output()->set_stream(output.stream());
+    passed.mutable_launch_output()->set_data(output.data());
+    Send(passed);
+  }
   if (spool.size() > drop_after) {
     drop_after = SIZE_MAX;
     DropConnection();
@@ -112,7 +163,7 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
   builder.AddListeningPort("unix:" + node.launch_socket, grpc::InsecureServerCredentials());
   builder.RegisterService(launcher.get());
   door = builder.BuildAndStart();
-  CHECK(door != nullptr);
+  CHECK(door != nullptr && chmod(node.launch_socket.c_str(), 0666) == 0);
   session = std::make_shared<Session>(
       loop, grpc::CreateChannel(server, grpc::InsecureChannelCredentials()), outbox, *tasks,
       launches,

@@ -59,21 +59,26 @@ class FakeServer final : public proto::Nodes::CallbackService {
   }
 
   std::map<Key, Seen> seen;
-  std::vector<proto::AgentMessage> launches;
+  std::vector<proto::AgentMessage::Launch> launches;
   std::optional<proto::AgentMessage::Hello> hello;
   std::optional<proto::AgentMessage::Load> load;
   bool is_acknowledging = true;
+  std::string account;           // of helpers
   size_t drop_after = SIZE_MAX;  // bytes of output, once
 
  private:
   awaitable<absl::Status> Serve(Call& call);
   void OnMessage(const proto::AgentMessage& message);
   void OnOutput(const proto::AgentMessage::Output& output);
+  void OnExited(const proto::AgentMessage::Exited& exited);
+  void OnLaunch(const proto::AgentMessage::Launch& launch);
+  void OnLaunchInput(const proto::AgentMessage::LaunchInput& input);
 
   Loop& loop_;
   Signal dropped_{loop_};
   Call* call_ = nullptr;
   bool is_dropping_ = false;
+  std::map<uint64_t, uint64_t> input_offsets_;  // by launch
 };
 
 // One agent's life; end it to see what the next one makes of what it left.

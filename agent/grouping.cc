@@ -59,27 +59,6 @@ std::string OwnGroup(const std::string& own, const std::string& controller) {
   return "";
 }
 
-void WriteTo(const std::string& path, const std::string& text) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd >= 0) {
-    [[maybe_unused]] const ssize_t n = write(fd, text.data(), text.size());
-    close(fd);
-  }
-}
-
-// A group that distributes controllers may hold no processes: the agent steps aside into one of its
-// own. Controllers are a bonus (limits of processes per task); without them tasks are still kept
-// together.
-void Distribute(const std::string& parent, const std::string& place) {
-  const std::string leaf = parent + "/sekisho-agent";
-  if (parent.find("/", sizeof "/sys/fs/cgroup") != std::string::npos &&
-      mkdir(leaf.c_str(), 0755) == 0) {
-    WriteTo(leaf + "/cgroup.procs", "0");
-  }
-  WriteTo(parent + "/cgroup.subtree_control", "+pids");
-  WriteTo(place + "/cgroup.subtree_control", "+pids");
-}
-
 }  // namespace
 
 std::vector<CgroupPlace> CandidatePlaces(const std::string& mounts, const std::string& own,
@@ -104,15 +83,14 @@ absl::StatusOr<CgroupPlace> PrepareCgroup(const std::string& wanted, const std::
   std::string own;
   task::ReadFile(AT_FDCWD, "/proc/self/mounts", mounts);
   task::ReadFile(AT_FDCWD, "/proc/self/cgroup", own);
+  // No controllers are switched on: a group that distributes them may hold no processes, and the
+  // service manager could not put the next agent where this one was.
   for (const CgroupPlace& place : CandidatePlaces(mounts, own, wanted)) {
     if (place.grouping == Grouping::kNone) {
       return place;
     }
     const std::string path = place.parent + "/sekisho-" + id;
     if (mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) {
-      if (place.grouping == Grouping::kV2) {
-        Distribute(place.parent, path);
-      }
       return CgroupPlace{place.grouping, path};
     }
   }

@@ -20,11 +20,11 @@ namespace {
 
 using task::Command;
 
-constexpr std::array kStreams = {proto::OutputChunk::STDOUT, proto::OutputChunk::STDERR};
-constexpr uint64_t kFreeStep = 4 << 20;
-
-const char* SpoolName(proto::OutputChunk::Stream stream) {
-  return stream == proto::OutputChunk::STDOUT ? task::kStdoutFile : task::kStderrFile;
+proto::TaskKey KeyOf(const task::Spec& spec) {
+  proto::TaskKey key;
+  key.set_job_id(spec.job_id);
+  key.set_task(spec.task);
+  return key;
 }
 
 int64_t NowMs() {
@@ -54,9 +54,14 @@ void KillOrphans(const task::Spec& spec, const std::optional<task::Running>& run
 }  // namespace
 
 HeldTask::HeldTask(const Parts& parts, const std::string& path, task::Spec spec)
-    : parts_(parts), directory_(path), spec_(std::move(spec)), supervisor_(parts.loop) {
-  spools_[0].is_ours = spec_.stdout_path.empty();
-  spools_[1].is_ours = spec_.stderr_path.empty();
+    : parts_(parts),
+      directory_(path),
+      spec_(std::move(spec)),
+      supervisor_(parts.loop),
+      output_(directory_, KeyOf(spec_), proto::OutputChunk::STDOUT, spec_.stdout_path.empty(),
+              parts.outbox),
+      error_(directory_, KeyOf(spec_), proto::OutputChunk::STDERR, spec_.stderr_path.empty(),
+             parts.outbox) {
   watch_ = parts_.watcher.Add(path, [this](std::string_view name) { OnFile(name); });
   if (watch_ < 0) {
     spdlog::error("cannot watch a task's files: raise fs.inotify.max_user_watches job={}",
@@ -117,8 +122,8 @@ void HeldTask::OnFile(std::string_view name) {
   if (name.empty() || name == task::kInputTaken) {
     SendInputTaken();
   }
-  if (name.empty() || name == task::kExitFile) {
-    ReadEnded();
+  if ((name.empty() || name == task::kExitFile) && !supervisor_.is_open()) {
+    ReadEnded();  // else its supervisor's exit says that the record is safe on disk
   }
 }
 
@@ -199,11 +204,8 @@ void HeldTask::ReadEnded() {
 }
 
 void HeldTask::Resume(uint64_t stdout_offset, uint64_t stderr_offset) {
-  for (const Stream stream : kStreams) {
-    SetSize(spools_[stream], stream);
-  }
-  spools_[0].window.Resume(stdout_offset);
-  spools_[1].window.Resume(stderr_offset);
+  output_.Resume(stdout_offset);
+  error_.Resume(stderr_offset);
   AnnounceStart();
   if (spec_.has_input && !ended_) {
     SendInputTaken();
@@ -220,7 +222,7 @@ void HeldTask::Announce() {
 void HeldTask::AnnounceStart() {
   if (running_ && running_->main != 0) {
     proto::AgentMessage message;
-    *message.mutable_started()->mutable_task() = key();
+    *message.mutable_started()->mutable_task() = KeyOf(spec_);
     message.mutable_started()->set_time_ms(running_->time_ms);
     parts_.outbox.Push(std::move(message));
   }
@@ -232,14 +234,14 @@ void HeldTask::AnnounceEnd() {
   }
   proto::AgentMessage message;
   proto::AgentMessage::Exited& exited = *message.mutable_exited();
-  *exited.mutable_task() = key();
+  *exited.mutable_task() = KeyOf(spec_);
   exited.mutable_exit()->set_code(ended_->code);
   exited.mutable_exit()->set_signal(ended_->signal);
   exited.set_time_ms(ended_->time_ms);
   exited.set_gram_code(ended_->gram_code);
   exited.set_reason(ended_->reason);
-  exited.set_stdout_size(spools_[0].window.size());
-  exited.set_stderr_size(spools_[1].window.size());
+  exited.set_stdout_size(output_.size());
+  exited.set_stderr_size(error_.size());
   exited.set_cpu_ms(ended_->cpu_ms);
   exited.set_max_rss_kb(ended_->max_rss_kb);
   parts_.outbox.Push(std::move(message));
@@ -290,81 +292,28 @@ void HeldTask::SendInputTaken() {
   task::ReadFile(directory_.fd(), task::kInputTaken, text);
   const uint64_t taken = std::strtoull(text.c_str(), nullptr, 10);
   proto::AgentMessage message;
-  *message.mutable_input_taken()->mutable_task() = key();
+  *message.mutable_input_taken()->mutable_task() = KeyOf(spec_);
   message.mutable_input_taken()->set_offset(std::min(taken, input_size_));
   parts_.outbox.Push(std::move(message));
 }
 
 void HeldTask::OutputTaken(Stream stream, uint64_t offset) {
-  Spool& spool = spools_[stream];
-  const uint64_t before = spool.window.in_flight();
-  spool.window.Taken(offset);
-  parts_.outbox.Taken(before - spool.window.in_flight());
-  const uint64_t free_to = spool.window.taken_position() & ~uint64_t{4095};
-  if (free_to >= spool.freed + kFreeStep) {
-    const int fd = openat(directory_.fd(), SpoolName(stream), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0) {
-      fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(spool.freed),
-                static_cast<off_t>(free_to - spool.freed));
-      close(fd);
-    }
-    spool.freed = free_to;
-  }
+  (stream == proto::OutputChunk::STDOUT ? output_ : error_).Taken(offset);
   PumpOutput();
 }
 
-void HeldTask::SetSize(Spool& spool, Stream stream) {
-  struct stat info {};
-  if (spool.is_ours &&
-      fstatat(directory_.fd(), SpoolName(stream), &info, AT_SYMLINK_NOFOLLOW) == 0) {
-    spool.window.SetSize(static_cast<uint64_t>(info.st_size));
-    if (parts_.output_limit != 0 && spool.window.size() > parts_.output_limit && !is_over_limit_) {
-      is_over_limit_ = true;
-      Tell({Command::kLimit, 0, spec_.grace_ms});
-    }
-  }
-}
-
 void HeldTask::PumpOutput() {
-  for (const Stream stream : kStreams) {
-    SetSize(spools_[stream], stream);
-    SendOutput(stream);
-  }
+  output_.Pump();
+  error_.Pump();
+  CheckOutputLimit();
 }
 
-void HeldTask::SendOutput(Stream stream) {
-  OutputWindow& window = spools_[stream].window;
-  if (!parts_.outbox.is_connected() || !window.Next()) {
-    return;
+void HeldTask::CheckOutputLimit() {
+  const uint64_t most = parts_.output_limit;
+  if (most != 0 && !is_over_limit_ && (output_.size() > most || error_.size() > most)) {
+    is_over_limit_ = true;
+    Tell({Command::kLimit, 0, spec_.grace_ms});
   }
-  const int fd = openat(directory_.fd(), SpoolName(stream), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  while (const auto chunk = parts_.outbox.HasRoom() ? window.Next() : std::nullopt) {
-    std::string data(chunk->size, '\0');
-    const ssize_t n = pread(fd, data.data(), data.size(), static_cast<off_t>(chunk->position));
-    if (n <= 0) {
-      break;
-    }
-    data.resize(static_cast<size_t>(n));
-    window.Sent(data.size());
-    parts_.outbox.Sent(data.size());
-    proto::AgentMessage message;
-    proto::AgentMessage::Output& output = *message.mutable_output();
-    *output.mutable_task() = key();
-    output.set_stream(stream);
-    output.set_offset(chunk->offset);
-    output.set_data(std::move(data));
-    parts_.outbox.Push(std::move(message));
-  }
-  if (fd >= 0) {
-    close(fd);
-  }
-}
-
-proto::TaskKey HeldTask::key() const {
-  proto::TaskKey key;
-  key.set_job_id(spec_.job_id);
-  key.set_task(spec_.task);
-  return key;
 }
 
 }  // namespace sekisho::agent

@@ -4,7 +4,6 @@
 // supervisor.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -13,7 +12,7 @@
 #include <asio/posix/stream_descriptor.hpp>
 
 #include "agent/outbox.h"
-#include "agent/output_window.h"
+#include "agent/spooled_output.h"
 #include "agent/task_directory.h"
 #include "agent/watcher.h"
 
@@ -63,12 +62,6 @@ class HeldTask {
   void CheckSupervisor();
 
  private:
-  struct Spool {
-    OutputWindow window;
-    uint64_t freed = 0;  // of the file, given back to the disk
-    bool is_ours = false;
-  };
-
   void OnFile(std::string_view name);
   void ReadRunning();
   void ReadEnded();
@@ -77,10 +70,8 @@ class HeldTask {
   void AnnounceStart();
   void AnnounceEnd();
   void EndWith(const task::Ended& ended);
-  void SendOutput(Stream stream);
   void SendInputTaken();
-  void SetSize(Spool& spool, Stream stream);
-  proto::TaskKey key() const;
+  void CheckOutputLimit();
 
   const Parts& parts_;
   TaskDirectory directory_;
@@ -90,7 +81,8 @@ class HeldTask {
   std::vector<task::Order> pending_;           // for a supervisor that is not there yet
   std::optional<task::Running> running_;
   std::optional<task::Ended> ended_;
-  std::array<Spool, 2> spools_;
+  SpooledOutput output_;
+  SpooledOutput error_;
   uint64_t input_size_ = 0;
   bool is_forgotten_ = false;
   bool is_over_limit_ = false;

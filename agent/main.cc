@@ -190,6 +190,7 @@ absl::Status Run(const Config& config, bool is_check) {
   NotifyReady();
   loop.run();
   server->Shutdown(std::chrono::system_clock::now());
+  rmdir(place.parent.c_str());  // unless tasks go on
   return absl::OkStatus();
 }
 

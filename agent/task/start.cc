@@ -15,6 +15,8 @@
 namespace sekisho::agent::task {
 namespace {
 
+constexpr rlim_t kOpenFiles = 1024;  // select(2) breaks beyond; whoever needs more may raise it
+
 Failure Fail(int code, std::string what) {
   what += ": ";
   what += std::strerror(errno);
@@ -31,7 +33,7 @@ Failure SetLimits(const Spec& spec) {
     }
     return setrlimit(resource, &limit) == 0;
   };
-  bool ok = true;
+  bool ok = set(RLIMIT_NOFILE, kOpenFiles, RLIM_INFINITY);
   if (spec.cpu_limit_s > 0) {
     const auto seconds = static_cast<rlim_t>(spec.cpu_limit_s);
     ok = ok && set(RLIMIT_CPU, seconds, seconds + static_cast<rlim_t>(spec.grace_ms / 1000 + 1));

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// What connections, agents, supervisors and machines that fail do to tasks: nothing.
+#include "agent/agent_fixture.h"
+#include "agent/task/group.h"
+
+namespace sekisho::agent {
+namespace {
+
+TEST_F(AgentTest, MuchOutputComesWholeThroughASmallWindow) {
+  Start("head -c 20000000 /dev/zero | tr '\\0' x");
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().output[0], std::string(20000000, 'x'));
+}
+
+TEST_F(AgentTest, WithoutAcknowledgementNoMoreThanTheWindowIsSent) {
+  server_.is_acknowledging = false;
+  Start("head -c 5000000 /dev/zero");
+  ASSERT_TRUE(Await([&] { return Task().exited.has_value(); }));
+
+  ASSERT_TRUE(Await([&] { return Task().output[0].size() == kUnacknowledgedMost; }));
+  EXPECT_EQ(Task().exited->stdout_size(), 5000000U);
+}
+
+TEST_F(AgentTest, OutputResumesAtTheRightByteAfterALostConnection) {
+  server_.drop_after = 3000000;
+  Start("head -c 9000000 /dev/urandom > random; cat random");
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().output[0], TextOf("random"));
+  EXPECT_EQ(server_.hello->held_size(), 1);
+}
+
+TEST_F(AgentTest, TaskOutlivesTheAgentAndItsEndIsNotLost) {
+  Start(std::string(kUntilGo) + "echo after; exit 9");
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "ready\n"; }));
+
+  StopAgent();
+  Touch("go");
+  for (int i = 0; i < 1000 && !fs::exists(State() + "/job/0/exit"); ++i) {
+    usleep(10000);
+  }
+  StartAgent();
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().exited->exit().code(), 9);
+  EXPECT_EQ(Task().output[0], "ready\nafter\n");
+}
+
+TEST_F(AgentTest, RunningTaskIsAdoptedAndStillObeys) {
+  Start(std::string("trap 'echo bye; exit 3' TERM; ") + kUntilGo);
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "ready\n"; }));
+
+  StopAgent();
+  StartAgent();
+  EXPECT_EQ(agent_->tasks->running(), 1U);
+  Kill("job", SIGTERM, 10000);
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().exited->exit().code(), 3);
+  EXPECT_EQ(Task().output[0], "ready\nbye\n");
+}
+
+TEST_F(AgentTest, InputComesOnceWhateverIsRepeated) {
+  auto start = StartMessage("cat; echo end");
+  start.mutable_start()->set_has_input(true);
+  server_.Send(start);
+  const auto input = [&](uint64_t offset, const std::string& data, bool end) {
+    proto::ServerMessage message;
+    *message.mutable_input()->mutable_task() = start.start().task();
+    message.mutable_input()->set_offset(offset);
+    message.mutable_input()->set_data(data);
+    message.mutable_input()->set_end(end);
+    server_.Send(message);
+  };
+
+  input(0, "hello ", false);
+  input(3, "lo wo", false);
+  input(100, "from the future", false);
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "hello wo"; }));
+  StopAgent();
+  StartAgent();
+  ASSERT_TRUE(Await([&] { return Task().input_taken == 8; }));
+  input(6, "world\n", true);
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().output[0], "hello world\nend\n");
+}
+
+TEST_F(AgentTest, TasksOfAnEarlierBootHaveEnded) {
+  Start("echo ready; exec sleep 1000");
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "ready\n"; }));
+  StopAgent();
+  const auto running = TaskDirectory(State() + "/job/0").ReadRunning();
+  kill(running->supervisor, SIGKILL);  // as a reboot would
+  while (kill(running->supervisor, 0) == 0) {
+    usleep(1000);
+  }
+  if (!place_.parent.empty()) {
+    task::Group group(place_.grouping, place_.parent + "/job.0", 0);
+    while (!group.Remove()) {
+      group.KillOnce(false);
+      usleep(1000);
+    }
+  }
+
+  boot_id_ = "boot-2";
+  StartAgent();
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().exited->gram_code(), 17);
+  EXPECT_EQ(Task().exited->reason(), "the node was restarted while the task ran");
+  EXPECT_EQ(Task().output[0], "ready\n");
+}
+
+TEST_F(AgentTest, KilledSupervisorIsNoticedAndTheTaskEnded) {
+  Start(
+      "(setsid sh -c 'echo $$ > pid; exec sleep 1000' &); while [ ! -s pid ]; do sleep 0.01; done; "
+      "echo ready; exec sleep 1000");
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "ready\n"; }));
+
+  kill(TaskDirectory(State() + "/job/0").Supervisor(), SIGKILL);
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().exited->reason(), "the task's supervisor was killed");
+  if (place_.grouping != task::Grouping::kNone) {
+    EXPECT_NE(kill(std::atoi(TextOf("pid").c_str()), 0), 0);
+  }
+}
+
+TEST_F(AgentTest, ForgetLeavesNothing) {
+  Start("true");
+  ASSERT_TRUE(AwaitEnd());
+  proto::ServerMessage forget;
+  forget.mutable_forget()->set_job_id("job");
+  server_.Send(forget);
+
+  EXPECT_TRUE(Await([&] { return !fs::exists(State() + "/job"); }));
+}
+
+}  // namespace
+}  // namespace sekisho::agent

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stream of a task on its way from the spool file to the queue server.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/outbox.h"
+#include "agent/output_window.h"
+#include "agent/task_directory.h"
+
+namespace sekisho::agent {
+
+class SpooledOutput {
+ public:
+  using Stream = proto::OutputChunk::Stream;
+
+  // `is_ours`: false if the task writes to a file of its account instead.
+  SpooledOutput(const TaskDirectory& directory, const proto::TaskKey& key, Stream stream,
+                bool is_ours, Outbox& outbox);
+  SpooledOutput(const SpooledOutput&) = delete;
+  SpooledOutput& operator=(const SpooledOutput&) = delete;
+
+  void Resume(uint64_t offset);
+  // Sends what the file has and the windows allow.
+  void Pump();
+  void Taken(uint64_t offset);
+
+  uint64_t size() const { return window_.size(); }
+
+ private:
+  const char* name() const;
+  void Look();
+  bool SendChunk(int fd, const OutputWindow::Chunk& chunk);
+
+  const TaskDirectory& directory_;
+  const proto::TaskKey key_;
+  const Stream stream_;
+  const bool is_ours_;
+  Outbox& outbox_;
+  OutputWindow window_;
+  uint64_t freed_ = 0;  // of the file, given back to the disk
+};
+
+}  // namespace sekisho::agent
