@@ -12,6 +12,7 @@
 #include "client/rankmap_run.h"
 #include "rankmap/pattern_format.h"
 #include "rankmap/portfolio.h"
+#include "rankmap/report.h"
 
 namespace sekisho::client {
 namespace {
@@ -152,6 +153,11 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
   RETURN_IF_ERROR(failed);
   RETURN_IF_ERROR(run.WriteResult());
   RETURN_IF_ERROR(run.WriteCheckpoint());
+  if (!options.report.empty()) {
+    const rankmap::Placement before = start ? *start : rankmap::Placement(network.slots());
+    const auto render = options.report.ends_with(".svg") ? rankmap::RenderSvg : rankmap::RenderHtml;
+    RETURN_IF_ERROR(WriteFile(options.report, render(pattern, network, before, portfolio.best())));
+  }
   Report(options, problem, portfolio.best(), MonotonicSeconds() - started, out);
   return absl::OkStatus();
 }

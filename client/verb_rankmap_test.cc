@@ -77,7 +77,7 @@ TEST_F(RankmapVerb, GeneratesSolvesAndEvaluates) {
   ASSERT_EQ(Run({"gen", "stencil", "--grid", "4x4x4", "--permute", "1", "-o", Path("p")}).code, 0);
 
   const Outcome solved = Run({"solve", "--network", "torus:4x4x4", "--pattern", Path("p"), "-o",
-                              Path("out"), "--iterations", "200000"});
+                              Path("out"), "--iterations", "200000", "--report", Path("r.html")});
   ASSERT_EQ(solved.code, 0) << solved.err;
   const Outcome eval = Run({"eval", "--network", "torus:4x4x4", "--pattern", Path("p"),
                             "--placement", Path("out"), "--json"});
@@ -89,6 +89,7 @@ TEST_F(RankmapVerb, GeneratesSolvesAndEvaluates) {
   EXPECT_EQ(json["hops_sum"], 64 * 6);
   EXPECT_EQ(json["rmatt_eval"], json["hops_sum"].get<int64_t>() * json["max_link"].get<int64_t>());
   EXPECT_EQ(json["step_sum"], json["max_link"]);
+  EXPECT_THAT(Read(Path("r.html")), HasSubstr("</svg>"));
 }
 
 TEST_F(RankmapVerb, IterationsRepeatAndResumeByteForByte) {

@@ -19,6 +19,7 @@ constexpr int kRoots = 64;               // correspondences tried for each part
 constexpr uint32_t kSmall = 512;         // boxes where whole boxes are moved
 constexpr int64_t kBaseMoves = 1000000;  // shorter coolings of 64 cells rarely end in the best
 constexpr int64_t kMergeMoves = 300000;
+constexpr size_t kThorough = 8192;  // ranks
 
 using Cells = std::vector<uint32_t>;  // by vertex of a part: where in its box
 
@@ -55,7 +56,7 @@ class Lifter {
     parts_ = std::move(levels[base].parts);
     SolveBase();
     for (size_t l = base + 1; l <= levels.size(); ++l) {
-      if (stop_() || !Copy()) {
+      if (stop_()) {
         return std::nullopt;
       }
       // Last, all parts together on the whole network, though no weight joins them.
@@ -69,7 +70,9 @@ class Lifter {
       }
       Vertices all(ranks_);
       std::iota(all.begin(), all.end(), 0u);
-      Merge(next == dims_ ? std::vector<Vertices>{all} : std::move(levels[l].parts), next);
+      if (!Merge(next == dims_ ? std::vector<Vertices>{all} : std::move(levels[l].parts), next)) {
+        return std::nullopt;
+      }
       if (next == dims_) {
         break;
       }
@@ -145,11 +148,11 @@ class Lifter {
     cells_.resize(parts_[0].size());
   }
 
-  // Every other part corresponds to the first one.
-  bool Copy() {
+  // How the first part corresponds to each of those that are laid out next.
+  bool Copy(const std::vector<uint32_t>& wanted) {
     const Graph first = Induced(graph_, parts_[0]);
     maps_.assign(parts_.size(), {});
-    for (size_t p = 0; p < parts_.size(); ++p) {
+    for (const uint32_t p : wanted) {
       if (stop_()) {
         return false;
       }
@@ -196,7 +199,7 @@ class Lifter {
 
   // parts_ become `merged`, in boxes `box`; only the first one is laid out, the others follow by
   // Copy.
-  void Merge(std::vector<Vertices> merged, const std::vector<int>& box) {
+  bool Merge(std::vector<Vertices> merged, const std::vector<int>& box) {
     std::vector<uint32_t> part_of(ranks_);
     for (uint32_t p = 0; p < parts_.size(); ++p) {
       for (const uint32_t v : parts_[p]) {
@@ -211,17 +214,21 @@ class Lifter {
         inside.push_back(part_of[v]);
       }
     }
-    const Graph graph = Induced(graph_, whole);
+    if (!Copy(inside)) {
+      return false;
+    }
+    Graph graph = Induced(graph_, whole);
     const std::vector<Lay> lays = Arrange(graph, whole, inside, index, part_of, box);
     Cells cells(whole.size());
     for (uint32_t i = 0; i < inside.size(); ++i) {
       LayOut(inside[i], lays[i], box, whole, cells);
     }
     const int volume = std::accumulate(box.begin(), box.end(), 1, std::multiplies<>());
-    cells_ = Improve(Padded(graph, volume), box, std::move(cells), volume);
+    cells_ = Improve(Padded(std::move(graph), volume), box, std::move(cells), volume);
     cells_.resize(whole.size());
     parts_ = std::move(merged);
     box_ = box;
+    return true;
   }
 
   void LayOut(uint32_t part, const Lay& lay, const std::vector<int>& box, const Vertices& whole,
@@ -310,8 +317,10 @@ class Lifter {
       }
       return cost;
     };
-    for (int pass = 0; pass < 2; ++pass) {
-      for (uint32_t i = 0; i < inside.size(); ++i) {
+    // In large boxes the first part stays as it is and the others come round once: time.
+    const bool is_large = whole.size() > kThorough;
+    for (int pass = 0; pass < (is_large ? 1 : 2); ++pass) {
+      for (uint32_t i = is_large ? 1 : 0; i < inside.size(); ++i) {
         Lay best = lays[i];
         int64_t least = outside(i);
         if (least == 0) {

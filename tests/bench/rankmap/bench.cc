@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rankmap_bench rankmap VERB ...: the rankmap verb by itself, without the rest of the client.
+// rankmap_bench torus|qaplib: the tables; rankmap_bench rankmap VERB ...: the verb without the rest
+// of the client.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -19,11 +20,24 @@ int main(int argc, char** argv) {
   double seconds = 1;
   int every = 1;
   uint64_t seed = 1;
+  bool is_quick = false;
   qaplib->add_option("DIRECTORY", directory, "With *.dat and SOURCES.md")->required();
   qaplib->add_option("--seconds", seconds, "CPU time of each")->capture_default_str();
   qaplib->add_option("--every", every, "Take every n-th instance")->capture_default_str();
   qaplib->add_option("--seed", seed, "Seed")->capture_default_str();
-  qaplib->callback([&] { sekisho::bench::QaplibTable(directory, seconds, every, seed); });
+  qaplib->callback(
+      [&] { sekisho::bench::QaplibTable(directory, seconds, is_quick ? 8 : every, seed); });
+  CLI::App* torus = app.add_subcommand("torus", "Placements on tori");
+  int64_t permute = -1;
+  torus->add_option("--seconds", seconds, "CPU time of each (60)");
+  torus->add_option("--permute", permute, "Relabel the ranks with this seed");
+  torus->add_option("--seed", seed, "Seed");
+  torus->add_flag("--quick", is_quick, "3 s each");
+  torus->callback([&] {
+    const bool is_given = torus->count("--seconds") > 0;
+    sekisho::bench::TorusTable(is_given ? seconds : is_quick ? 3 : 60, permute, seed);
+  });
+  qaplib->add_flag("--quick", is_quick, "Every 8th instance");
   std::vector<std::string> words;
   for (int i = argc - 1; i > 0; --i) {  // CLI11 takes them backwards
     std::string word = argv[i];
