@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The lab's certificate authority, by the openssl command line: what a site's administrator would type.
 # Hosts and services have EC keys, people have RSA keys as grid users do.
+import concurrent.futures
 import os
 import shutil
 import subprocess
@@ -15,7 +16,6 @@ class Authority:
     def __init__(self, directory):
         self._directory = directory
         self.subject = f"{_ORGANISATION}/CN=Sekisho Lab CA"
-        self._serial = 1
 
     def create(self, world):
         """The CA, its empty revocation list, and every certificate of the world."""
@@ -29,14 +29,21 @@ class Authority:
         )  # fmt: skip
         self._hash = self._openssl("x509", "-in", "ca.pem", "-noout", "-hash").strip()
         self._openssl("ca", "-config", "ca.cnf", "-gencrl", "-out", "crl.pem", "-crldays", _DAYS)
+        # Most of the time goes into keys: all at once.
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            wanted = [pool.submit(self.issue, serial, *one) for serial, one in enumerate(self._all(world), 2)]
+        for one in wanted:
+            one.result()
+
+    def _all(self, world):
+        for user in world.users.values():
+            yield f"user-{user.name}", user.subject, "", _RSA
         for host in world.hosts:
             if host.role in ("dmz", "head", "node"):
-                self.issue(host.name, self.host_subject(host.name), f"DNS:{host.name},IP:{host.address}", _EC)
+                yield host.name, self.host_subject(host.name), f"DNS:{host.name},IP:{host.address}", _EC
         for site in world.sites.values():
             dmz = f"{site.prefix}-dmz"
-            self.issue(f"jobmanager-{dmz}", self.service_subject("jobmanager", dmz), f"DNS:{dmz}", _EC)
-        for user in world.users.values():
-            self.issue(f"user-{user.name}", user.subject, "", _RSA)
+            yield f"jobmanager-{dmz}", self.service_subject("jobmanager", dmz), f"DNS:{dmz}", _EC
 
     def host_subject(self, host):
         return f"{_ORGANISATION}/CN={host}"
@@ -44,9 +51,8 @@ class Authority:
     def service_subject(self, service, host):
         return f"{_ORGANISATION}/CN={service}/{host}"
 
-    def issue(self, name, subject, alternative_names, key, days=_DAYS):
+    def issue(self, serial, name, subject, alternative_names, key):
         """NAME.pem and NAME.key in the authority's directory."""
-        self._serial += 1
         section = "person" if not alternative_names else "machine"
         text = _CA_CONFIGURATION.replace("@names@", alternative_names or "DNS:unused")
         write_file(f"{self._directory}/{name}.cnf", text)
@@ -54,8 +60,8 @@ class Authority:
         escaped = subject.replace("jobmanager/", "jobmanager\\/")
         self._openssl(
             "req", "-x509", "-new", *key, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-sha256",
-            "-days", days, "-subj", escaped, "-CA", "ca.pem", "-CAkey", "ca.key",
-            "-set_serial", str(self._serial), "-config", f"{name}.cnf", "-extensions", section,
+            "-days", _DAYS, "-subj", escaped, "-CA", "ca.pem", "-CAkey", "ca.key",
+            "-set_serial", str(serial), "-config", f"{name}.cnf", "-extensions", section,
         )  # fmt: skip
 
     def install(self, grid_security, host, world):
