@@ -35,18 +35,17 @@ struct Arguments {
   int control = -1;
 };
 
-struct Dialled {
-  std::shared_ptr<grpc::Channel> channel;
-  std::shared_ptr<const tls::ServerRecord> server;
-};
-
-absl::StatusOr<Dialled> DialQueueServer(const Config& config, const proto::Handover& handover) {
+absl::StatusOr<tls::ClientTls> QueueServerTls(const Config& config, const proto::Handover& handover) {
   ASSIGN_OR_RETURN(const identity::Credential credential,
                    identity::ParseCredential(handover.certificate_pem(), handover.key_pem(), "handover"));
-  const tls::ClientTls client = tls::MakeClientTls(
+  return tls::MakeClientTls(
       credential, OrDefault(config.ca_directory(), "/etc/grid-security/certificates"),
       {.host = config.qserver().substr(0, config.qserver().rfind(':')), .subject = config.qserver_subject()});
+}
+
+std::shared_ptr<grpc::Channel> DialQueueServer(const Config& config, const tls::ClientTls& client) {
   grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 3'000);  // one attempt: a closed pinhole is silent
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 3'000);
@@ -56,7 +55,7 @@ absl::StatusOr<Dialled> DialQueueServer(const Config& config, const proto::Hando
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  return Dialled{grpc::CreateCustomChannel(config.qserver(), client.credentials, arguments), client.server};
+  return grpc::CreateCustomChannel(config.qserver(), client.credentials, arguments);
 }
 
 // One jobmanager at a time uses the state; the one before us may take a moment to end.
@@ -78,9 +77,10 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
 
   Loop loop(1);
   ASSIGN_OR_RETURN(const auto store, EventStore::Open(loop, arguments.state + "/jobs.db"));
-  ASSIGN_OR_RETURN(const Dialled dialled, DialQueueServer(config, handover));
+  ASSIGN_OR_RETURN(const tls::ClientTls client, QueueServerTls(config, handover));
   QueueServer queue(loop, {.site = config.site(), .address = config.qserver(), .account = arguments.account},
-                    dialled.channel, [&dialled] { return dialled.server->Get().status(); });
+                    [&] { return DialQueueServer(config, client); },
+                    [&client] { return client.server->Get().status(); });
   const int keep_days = config.keep_ended_days() > 0 ? config.keep_ended_days() : 30;
   Jobs jobs(loop, {config.site(), handover.gatekeeper_subject()}, *store, queue,
             std::chrono::hours(24 * keep_days));

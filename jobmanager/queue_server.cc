@@ -52,15 +52,24 @@ bool IsVerdict(const absl::Status& status) {
   }
 }
 
-QueueServer::QueueServer(Loop& loop, Options options, std::shared_ptr<grpc::Channel> channel,
-                         std::function<absl::Status()> tls_verdict)
+QueueServer::QueueServer(Loop& loop, Options options, Dial dial, std::function<absl::Status()> tls_verdict)
     : loop_(loop),
       options_(std::move(options)),
-      channel_(std::move(channel)),
-      stub_(proto::Queue::NewStub(channel_)),
-      tls_verdict_(std::move(tls_verdict)) {}
+      dial_(std::move(dial)),
+      tls_verdict_(std::move(tls_verdict)),
+      channel_(dial_()),
+      stub_(proto::Queue::NewStub(channel_)) {}
 
 void QueueServer::Heard() { heard_ = Clock::now(); }
+
+// TCP would try to revive a silent connection for minutes, though a new one may come through at once.
+void QueueServer::Redial() {
+  channel_ = dial_();
+  stub_ = proto::Queue::NewStub(channel_);
+  if (events_) {
+    events_->Cancel();
+  }
+}
 
 awaitable<absl::Status> QueueServer::Ping() {
   const auto reply = co_await rpc::Call<Async, proto::StatusRequest, proto::StatusReply>(
@@ -80,11 +89,14 @@ awaitable<absl::Status> QueueServer::Reach() {
   const auto deadline = Clock::now() + options_.reach;
   for (milliseconds pause{5}; Clock::now() < deadline; pause = std::min(pause * 2, milliseconds(100))) {
     if (channel_->GetState(true) == GRPC_CHANNEL_READY) {
+      const auto asked = channel_;
       const absl::Status alive = co_await Ping();
       if (alive.ok()) {
         co_return absl::OkStatus();
       }
-      break;  // connected, and silent
+      if (channel_ == asked) {  // nobody else has meanwhile
+        Redial();
+      }
     }
     co_await Sleep(loop_, pause);
   }
@@ -182,16 +194,16 @@ awaitable<void> QueueServer::Follow(std::function<uint64_t()> position,
     proto::EventsRequest request;
     request.set_account(options_.account);
     request.set_after_sequence(position());
-    auto call = rpc::Start<rpc::ClientReader<proto::JobEvent>>(
+    events_ = rpc::Start<rpc::ClientReader<proto::JobEvent>>(
         loop_, {.wait_for_ready = true},
         [&](auto& started) { stub_->async()->Events(&started.context(), &request, &started); });
     proto::JobEvent event;
-    while (co_await call->Read(event)) {
+    while (co_await events_->Read(event)) {
       redial = kRedialMin;
       Heard();
       take(event);
     }
-    const absl::Status status = co_await call->Finish();
+    const absl::Status status = co_await events_->Finish();
     spdlog::warn("events of the queue server ended, dialling again address={}: {}", options_.address,
                  Printable(Message(status)));
     co_await Sleep(loop_, redial);

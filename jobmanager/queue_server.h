@@ -29,9 +29,11 @@ class QueueServer {
     std::chrono::milliseconds reach{3'000};    // how long a submit waits for a connection
     std::chrono::milliseconds answer{10'000};  // how long for an answer
   };
-  // `tls_verdict` says what the last handshake found; OK without TLS.
-  QueueServer(Loop& loop, Options options, std::shared_ptr<grpc::Channel> channel,
-              std::function<absl::Status()> tls_verdict);
+  using Dial = std::function<std::shared_ptr<grpc::Channel>()>;
+
+  // `dial` makes a channel that shares no connection with others; `tls_verdict` says what the last
+  // handshake found, OK without TLS.
+  QueueServer(Loop& loop, Options options, Dial dial, std::function<absl::Status()> tls_verdict);
 
   // OK if the server was heard of just now; else which hop is down.
   awaitable<absl::Status> Reach();
@@ -56,12 +58,15 @@ class QueueServer {
   using Async = proto::Queue::StubInterface::async_interface;
   awaitable<absl::Status> Ping();
   void Heard();
+  void Redial();
 
   Loop& loop_;
   const Options options_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<proto::Queue::Stub> stub_;
+  const Dial dial_;
   const std::function<absl::Status()> tls_verdict_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<proto::Queue::Stub> stub_;
+  std::shared_ptr<rpc::ClientReader<proto::JobEvent>> events_;
   std::chrono::steady_clock::time_point heard_{};
 };
 

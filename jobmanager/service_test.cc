@@ -37,7 +37,6 @@ class FakeQueue final : public proto::Queue::CallbackService {
   std::vector<proto::RequestBody> commands;
   std::map<std::string, std::string> output;  // of task 0, by job
   std::string input;
-  bool is_silent = false;
 
   void Emit(JobEvent event) {
     event.set_sequence(log_.size() + 1);
@@ -205,7 +204,9 @@ struct Manager {
     queue = std::make_unique<QueueServer>(
         on.loop,
         QueueServer::Options{"siteA", address, "alice", milliseconds(400), milliseconds(2000)},
-        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments),
+        [address, arguments] {
+          return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+        },
         [] { return absl::OkStatus(); });
     jobs = std::make_unique<Jobs>(on.loop, Here{"siteA", "/CN=gate"}, *store, *queue, std::chrono::hours(24));
     EXPECT_TRUE(jobs->Load().ok());
