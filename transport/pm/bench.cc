@@ -16,27 +16,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "transport/pm/device.h"
+#include "transport/pm/bench.h"
 
 namespace sekisho::pm {
 namespace {
-
-constexpr ChannelId kEcho = 0;
-constexpr ChannelId kSink = 1;
-
-struct Cell {
-  const char* name;
-  std::size_t size;
-  bool round_trip;
-};
-
-struct Settings {
-  Nanos time = 300 * kMillisecond;
-  int rounds = 5;
-  bool offload = true;
-  bool payload_tag = true;
-  std::uint32_t datagram_max = 1472;
-};
 
 void Pin(int core) {
   cpu_set_t set;
@@ -169,43 +152,15 @@ double PmRun(Device& device, const Cell& cell, Nanos time) {
                          : static_cast<double>(count * cell.size) / seconds / 1e6;
 }
 
-std::unique_ptr<Device> OpenNode(NodeId node, const Settings& settings) {
-  Config config;
-  config.node = node;
-  config.channels = 2;
-  config.send_ring = config.receive_ring = 1 << 20;
-  config.incarnation = static_cast<std::uint64_t>(Device::Now());
-  config.seed = config.incarnation ^ static_cast<std::uint64_t>(getpid());
-  config.payload_tag = settings.payload_tag;
-  config.datagram_max = settings.datagram_max;
-  Address own;
-  (void)ParseAddress("127.0.0.1:0", own);
-  std::unique_ptr<Device> device;
-  if (const auto error =
-          Device::Open(config, own, {.offload = settings.offload}, nullptr, device)) {
-    fprintf(stderr, "cannot open: %s\n", error.message().c_str());
-    exit(1);
-  }
-  return device;
-}
-
-void Report(const Cell& cell, std::vector<double> pm, std::vector<double> tcp) {
-  std::vector<double> ratio;
-  for (std::size_t i = 0; i < pm.size(); ++i) ratio.push_back(pm[i] / tcp[i]);
-  std::sort(ratio.begin(), ratio.end());
-  std::sort(pm.begin(), pm.end());
-  std::sort(tcp.begin(), tcp.end());
-  const std::size_t middle = pm.size() / 2;
-  printf("%-22s %9.1f %9.1f %-5s  %5.2f / %5.2f / %5.2f\n", cell.name, pm[middle], tcp[middle],
-         cell.round_trip ? "us" : "MB/s", ratio.front(), ratio[middle], ratio.back());
-}
-
 int Main(int argc, char** argv) {
   Settings settings;
+  bool one_thread = false;
   for (int i = 1; i < argc; ++i) {
     const char* argument = argv[i];
     if (strcmp(argument, "--no-offload") == 0) {
       settings.offload = false;
+    } else if (strcmp(argument, "--one-thread") == 0) {
+      one_thread = true;
     } else if (strcmp(argument, "--header-tag-only") == 0) {
       settings.payload_tag = false;
     } else if (strcmp(argument, "--datagram") == 0 && i + 1 < argc) {
@@ -217,9 +172,13 @@ int Main(int argc, char** argv) {
     } else {
       fprintf(stderr,
               "usage: sekisho-pm-bench [--rounds N] [--ms N] [--datagram BYTES] "
-              "[--no-offload] [--header-tag-only]\n");
+              "[--no-offload] [--header-tag-only] [--one-thread]\n");
       return 2;
     }
+  }
+  if (one_thread) {
+    OneThread(settings);
+    return 0;
   }
   const auto client = OpenNode(0, settings);
   const auto server = OpenNode(1, settings);
@@ -243,9 +202,6 @@ int Main(int argc, char** argv) {
   if (pm == 0) PmServer(*server), exit(0);
   kill(pm, SIGSTOP);
 
-  constexpr Cell kCells[] = {{"round trip 8 B", 8, true},      {"round trip 8 KiB", 8192, true},
-                             {"bandwidth 64 B", 64, false},    {"bandwidth 1 KiB", 1024, false},
-                             {"bandwidth 8 KiB", 8192, false}, {"bandwidth 64 KiB", 65536, false}};
   printf("%-22s %9s %9s %-5s  PM / TCP min / median / max of %d\n", "", "PM", "TCP", "",
          settings.rounds);
   for (const Cell& cell : kCells) {
@@ -256,7 +212,7 @@ int Main(int argc, char** argv) {
       kill(pm, SIGSTOP);
       tcp_values.push_back(TcpRun(address, cell, settings.time));
     }
-    Report(cell, pm_values, tcp_values);
+    Report(cell.name, cell.round_trip ? "us" : "MB/s", pm_values, tcp_values);
   }
   const Counters& c = client->endpoint().counters();
   const DeviceCounters& d = client->counters();

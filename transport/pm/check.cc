@@ -11,15 +11,17 @@ const char* Endpoint::Check() const {
   std::uint64_t beyond = 0;
   for (const Peer& peer : peers_) {
     std::uint64_t bytes = 0;
-    std::uint32_t packets = 0;
+    std::uint32_t packets = 0, small = 0;
     std::uint64_t previous = 0;
     for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
       if (sent_[i].number <= previous) return "packets in flight out of order";
       previous = sent_[i].number;
       bytes += sent_[i].size, ++packets, ++records;
+      small += sent_[i].small ? 1 : 0;
     }
     for (std::uint32_t i = peer.lost.first; i != kNil; i = sent_[i].next) ++records;
     if (bytes != peer.in_flight || packets != peer.in_flight_packets) return "bytes in flight";
+    if (small != peer.in_flight_small) return "small packets in flight";
     if (previous >= peer.next_number) return "packet number not used yet in flight";
     for (std::uint32_t i = peer.lost_segments.first; i != kNil; i = segments_[i].lost_next) {
       if (segments_[i].state != Segment::State::kLost) return "lost list holds another state";

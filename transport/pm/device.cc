@@ -174,7 +174,8 @@ Device::~Device() {
   if (!mapping_.empty()) munmap(mapping_.data(), mapping_.size());
 }
 
-bool Device::Receive() {
+bool Device::Receive(bool& full) {
+  full = false;
   std::array<mmsghdr, kReceiveBuffers> headers{};
   std::array<iovec, kReceiveBuffers> pieces;
   std::array<SocketAddress, kReceiveBuffers> from;
@@ -187,6 +188,7 @@ bool Device::Receive() {
   const int count = recvmmsg(fd_, headers.data(), kReceiveBuffers, MSG_DONTWAIT, nullptr);
   ++counters_.receive_calls;
   if (count <= 0) return false;
+  full = static_cast<std::size_t>(count) == kReceiveBuffers;
   const Nanos now = Now();
   for (int i = 0; i < count; ++i) {
     MutableBytes rest = receive_buffers_.subspan(static_cast<std::size_t>(i) * kReceiveBufferSize,
@@ -295,7 +297,8 @@ void Device::Flush() {
 
 bool Device::Progress() {
   bool any = false;
-  for (int i = 0; i < 4 && Receive(); ++i) any = true;
+  bool full = true;  // there may be more than was taken
+  for (int i = 0; i < 4 && full; ++i) any = Receive(full) || any;
   const Nanos now = Now();
   if (endpoint_.NextDeadline() <= now) endpoint_.OnTimer(now);
   Flush();

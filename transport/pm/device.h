@@ -67,7 +67,7 @@ class Device {
 
   Device() = default;
   std::error_code OpenSocket(const Options& options);
-  bool Receive();
+  bool Receive(bool& full);
   void Send(std::span<Run> runs);
   void SendSingly(const Run& run);
 

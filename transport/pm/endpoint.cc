@@ -279,6 +279,7 @@ void Endpoint::ForgetFlight(Peer& peer) {
   }
   peer.in_flight = 0;
   peer.in_flight_packets = 0;
+  peer.in_flight_small = 0;
   peer.mtu_in_flight = false;
   granted_beyond_ -= Beyond(peer);
   peer.granted = peer.received;

@@ -9,8 +9,9 @@ namespace sekisho::pm {
 namespace {
 
 constexpr std::uint32_t kBurst = 16;  // datagrams in a row to one peer: one segmentation offload
-constexpr std::uint32_t kSmallInFlight =
-    4;  // packets; with more in flight small messages are packed
+// With so many packets in flight that could have carried more, small messages are packed.
+constexpr std::uint32_t kSmallInFlight = 4;
+constexpr std::size_t kSmallRoom = 64;  // bytes
 
 std::size_t DataFrameSize(std::size_t channel, std::uint64_t offset, std::size_t length) {
   return 1 + VarintSize(channel) + VarintSize(offset) + VarintSize(length);
@@ -98,7 +99,7 @@ bool Endpoint::MaySend(Peer& peer) {
 
 // Whether a packet that would not be full waits a moment for more, as enough are on their way.
 bool Endpoint::Hold(Peer& peer, std::uint64_t backlog, std::size_t room) {
-  if (peer.in_flight_packets < kSmallInFlight || backlog >= room) {
+  if (peer.in_flight_small < kSmallInFlight || backlog >= room) {
     peer.hold_until = kNever;
     return false;
   }
@@ -287,7 +288,7 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
   if (draft.eliciting) {
     draft.writer.SetRoom(draft.limit - draft.payload + kFloorRoom);
     const std::uint64_t floor = std::min(Floor(peer), number);
-    draft.writer.One(FrameKind::kFloor, number - floor);
+    draft.writer.Floor(number - floor);
   }
   const std::size_t control = draft.writer.size();
   WriteHeader({Kind::kData, 0, config_.context, config_.node, IdOf(peer), number,
@@ -333,6 +334,9 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
   peer.sent.PushBack(sent_, index);
   peer.in_flight += size;
   ++peer.in_flight_packets;
+  packet.small =
+      draft.segment_count > 0 && draft.limit > draft.writer.size() + draft.payload + kSmallRoom;
+  peer.in_flight_small += packet.small ? 1 : 0;
   peer.last_eliciting = now_;
   peer.next_send = peer.congestion.NextSend(peer.next_send, packet.size, now_);
   peer.probe_due = false;

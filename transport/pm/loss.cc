@@ -72,6 +72,7 @@ void Endpoint::Acknowledge(Peer& peer, std::uint32_t index, bool was_lost) {
   } else {
     peer.in_flight -= packet.size;
     --peer.in_flight_packets;
+    peer.in_flight_small -= packet.small ? 1 : 0;
     peer.sent.Remove(sent_, index);
   }
   NoteLargePacket(peer, packet.size, true);
@@ -132,6 +133,7 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
   Sent& packet = sent_[index];
   peer.in_flight -= packet.size;
   --peer.in_flight_packets;
+  peer.in_flight_small -= packet.small ? 1 : 0;
   peer.sent.Remove(sent_, index);
   if ((packet.carried & kCarriedMtuProbe) != 0) {
     OnMtuProbe(peer, false);

@@ -225,6 +225,14 @@ bool FrameWriter::One(FrameKind kind, std::uint64_t value) {
   return Values(kind, std::span(&value, 1));
 }
 
+bool FrameWriter::Floor(std::uint64_t distance) {
+  if (room_.size() - size_ < 3 || distance >= 1u << 14) return false;
+  room_[size_++] = static_cast<std::uint8_t>(FrameKind::kFloor);
+  room_[size_++] = static_cast<std::uint8_t>(0x40 | distance >> 8);
+  room_[size_++] = static_cast<std::uint8_t>(distance);
+  return true;
+}
+
 bool FrameWriter::Ping() { return Values(FrameKind::kPing, {}); }
 
 }  // namespace sekisho::pm

@@ -154,6 +154,8 @@ class FrameWriter {
   bool Data(std::uint64_t channel, std::uint64_t offset, std::uint64_t length);
   bool One(FrameKind kind, std::uint64_t value);  // GRANT, WANT, PAD, CLOSE, FLOOR
   bool Ping();
+  // Always three bytes, below 2^14: full packets are all of one length, and so can leave together.
+  bool Floor(std::uint64_t distance);
 
   std::size_t size() const { return size_; }
 

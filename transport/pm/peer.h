@@ -41,6 +41,7 @@ struct Sent {
   std::array<SegmentRef, kSegmentsPerPacket> segments;
   std::uint8_t segment_count = 0;
   std::uint8_t carried = 0;
+  bool small = false;   // could have carried more
   bool by_gap = false;  // declared lost because a later packet arrived
 };
 
@@ -80,11 +81,12 @@ struct Peer {
   std::uint64_t next_number = 1;
   std::uint64_t in_flight = 0;  // bytes
   std::uint32_t in_flight_packets = 0;
-  SentList sent;                  // in flight, by number
-  SentList lost;                  // declared lost, remembered to notice errors
-  LostSegments lost_segments;     // to be sent again
-  std::uint64_t new_bytes = 0;    // stream bytes sent, each once
-  std::uint64_t grant_limit = 0;  // of the peer for new_bytes
+  std::uint32_t in_flight_small = 0;  // of these, packets that were not full
+  SentList sent;                      // in flight, by number
+  SentList lost;                      // declared lost, remembered to notice errors
+  LostSegments lost_segments;         // to be sent again
+  std::uint64_t new_bytes = 0;        // stream bytes sent, each once
+  std::uint64_t grant_limit = 0;      // of the peer for new_bytes
   std::uint64_t want_reported = 0, want_base = 0;
   Nanos last_eliciting = 0;
   Nanos next_send = 0;

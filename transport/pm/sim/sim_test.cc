@@ -51,18 +51,18 @@ TEST(Simulation, AGoodNetworkDeliversEverything) {
 TEST(Simulation, LossReorderingAndStopsChangeNothing) {
   Plan plan;
   plan.kills = plan.clocks = false;
-  RunSeeds(plan, 20, "Simulation.LossReorderingAndStopsChangeNothing");
+  RunSeeds(plan, 12, "Simulation.LossReorderingAndStopsChangeNothing");
 }
 
 TEST(Simulation, EveryFaultAtOnceChangesNothing) {
-  RunSeeds(Plan(), 20, "Simulation.EveryFaultAtOnceChangesNothing");
+  RunSeeds(Plan(), 12, "Simulation.EveryFaultAtOnceChangesNothing");
 }
 
 TEST(Simulation, SixteenNodesSurviveEveryFault) {
   Plan plan;
   plan.nodes = 16;
   plan.messages = 150;
-  RunSeeds(plan, 3, "Simulation.SixteenNodesSurviveEveryFault");
+  RunSeeds(plan, 2, "Simulation.SixteenNodesSurviveEveryFault");
 }
 
 }  // namespace
