@@ -58,6 +58,14 @@ std::string DefaultRemoteShell() {
                                                    : (bin / "sekisho-rsh").string();
 }
 
+// Beside sekisho-rsh, if it is there.
+std::string DefaultPreload(const std::string& remote_shell) {
+  std::error_code error;
+  const std::filesystem::path path =
+      std::filesystem::path(remote_shell).parent_path() / "libsekisho-mpich.so";
+  return std::filesystem::exists(path, error) ? path.string() : "";
+}
+
 TaskSettings MakeTaskSettings(const Config& config) {
   TaskSettings settings;
   settings.site = config.site();
@@ -66,6 +74,10 @@ TaskSettings MakeTaskSettings(const Config& config) {
   settings.mpi.openmpi = OrDefault(config.mpi().openmpi(), "/usr/bin/mpiexec.openmpi");
   settings.mpi.remote_shell =
       config.mpi().remote_shell().empty() ? DefaultRemoteShell() : config.mpi().remote_shell();
+  const std::string& preload = config.mpi().mpich_preload();
+  settings.mpi.mpich_preload = preload == "none" ? ""
+                               : preload.empty() ? DefaultPreload(settings.mpi.remote_shell)
+                                                 : preload;
   settings.mpi.is_openmpi = config.mpi().default_type() == "openmpi";
   return settings;
 }

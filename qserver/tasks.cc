@@ -72,7 +72,14 @@ void SetArguments(const rsl::JobDescription& job, const TaskSettings& settings, 
     add("-np", std::to_string(job.count), InDirectory(job.executable));
   } else {
     add(settings.mpi.mpich, "-launcher", "rsh", "-launcher-exec", settings.mpi.remote_shell, "-f",
-        "@FILES@/machines", "-n", std::to_string(job.count), InDirectory(job.executable));
+        "@FILES@/machines");
+    if (!settings.mpi.mpich_preload.empty()) {
+      const auto own = start.environment().find("LD_PRELOAD");
+      add("-genv", "LD_PRELOAD",
+          own == start.environment().end() ? settings.mpi.mpich_preload
+                                           : own->second + ":" + settings.mpi.mpich_preload);
+    }
+    add("-n", std::to_string(job.count), InDirectory(job.executable));
   }
   for (const std::string& argument : job.arguments) {
     add(argument);

@@ -14,6 +14,7 @@ namespace sekisho::qserver {
 
 struct MpiSettings {
   std::string mpich;
+  std::string mpich_preload;  // a library for MPICH's ranks, see mpich_finalize.c; empty: none
   std::string openmpi;
   std::string remote_shell;
   bool is_openmpi = false;

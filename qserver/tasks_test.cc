@@ -29,7 +29,8 @@ std::vector<Start> Starts(const std::string& rsl,
   }
   TaskSettings settings;
   settings.site = "siteA";
-  settings.mpi = {"/usr/bin/mpiexec.mpich", "/usr/bin/mpiexec.openmpi", "/opt/sekisho-rsh", false};
+  settings.mpi = {"/usr/bin/mpiexec.mpich", "/opt/libmpich.so", "/usr/bin/mpiexec.openmpi",
+                  "/opt/sekisho-rsh", false};
   const auto job = rsl::ParseAndDescribe(rsl, {});
   EXPECT_TRUE(job.ok()) << job.error().ToString();
   return MakeStarts(status, *job, false, "https://g:2119/j/", 60, settings);
@@ -71,10 +72,10 @@ TEST(Tasks, MpiStartsTheSitesLauncherWithTheMachineFile) {
       Starts("&(executable=a.out)(arguments=1 2)(count=3)(job_type=mpi)", {{"n1", 2}, {"n2", 1}});
 
   ASSERT_EQ(starts.size(), 1u);
-  EXPECT_THAT(
-      starts[0].argument(),
-      ElementsAre("/usr/bin/mpiexec.mpich", "-launcher", "rsh", "-launcher-exec",
-                  "/opt/sekisho-rsh", "-f", "@FILES@/machines", "-n", "3", "./a.out", "1", "2"));
+  EXPECT_THAT(starts[0].argument(),
+              ElementsAre("/usr/bin/mpiexec.mpich", "-launcher", "rsh", "-launcher-exec",
+                          "/opt/sekisho-rsh", "-f", "@FILES@/machines", "-genv", "LD_PRELOAD",
+                          "/opt/libmpich.so", "-n", "3", "./a.out", "1", "2"));
   EXPECT_EQ(starts[0].file().at("machines"), "n1:2\nn2:1\n");
 }
 
