@@ -339,8 +339,9 @@ TEST_F(GatekeeperService, CarriesACancellationInside) {
 TEST_F(GatekeeperService, CarriesADeadlineInside) {
   auto cancelled = inside_.cancelled.get_future();
   ClientCall call(*this, "/t/Hang");
-  call.context.set_deadline(std::chrono::system_clock::now() + milliseconds(200));
+  call.context.set_deadline(std::chrono::system_clock::now() + seconds(1));
   call.Start();
+  call.ReadInitialMetadata();
 
   EXPECT_EQ(cancelled.wait_for(seconds(10)), std::future_status::ready);
   EXPECT_EQ(call.Finish().error_code(), grpc::DEADLINE_EXCEEDED);

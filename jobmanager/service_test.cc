@@ -570,6 +570,7 @@ TEST_F(JobManagerTest, KnowsItsJobsAfterBeingKilled) {
 
   Restart();
 
+  WaitFor(Job("r1"), proto::DONE);  // from our disk, or once more from the queue server
   EXPECT_EQ(StatusOf(Job("r1")).exit().code(), 4);
   EXPECT_TRUE(Submit(Request("r1"))->is_repeat());
 }
