@@ -54,6 +54,7 @@ void TcpServer(int listener) {
     if (fd < 0) Die("accept");
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
     std::uint32_t size;
     Spin(fd, &size, sizeof size, false);
     if (size > 0) {
@@ -81,6 +82,7 @@ double TcpRun(const sockaddr_in& address, const Cell& cell, Nanos time) {
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) Die("connect");
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
   std::vector<char> buffer(cell.size);
   auto size = static_cast<std::uint32_t>(cell.round_trip ? cell.size : 0);
   Spin(fd, &size, sizeof size, true);

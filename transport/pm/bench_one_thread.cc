@@ -78,7 +78,10 @@ Pair Connect() {
   }
   close(listener);
   const int on = 1;
-  for (const int fd : {pair.a, pair.b}) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  for (const int fd : {pair.a, pair.b}) {
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+  }
   return pair;
 }
 

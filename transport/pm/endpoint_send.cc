@@ -125,6 +125,9 @@ std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
   }
   if (MaySend(peer)) {
     const std::uint64_t backlog = Backlog(peer);
+    // Credits and grants alone wait for the acknowledgement that is due soon, or an answer before.
+    const bool control_only = backlog == 0 && peer.lost_segments.empty() && !peer.probe_due;
+    if (control_only && !peer.bulk && !peer.ack_now && peer.ack_deadline != kNever) return 0;
     if (backlog > peer.mtu && !peer.probe_due) {
       if (const std::size_t size = BuildMtuProbe(peer, room)) return size;
     }
