@@ -143,7 +143,7 @@ class Lifter {
       lightest = std::min(lightest, arc.both());
     }
     const int runs = std::clamp(static_cast<int>(8 * options_.effort), 4, 24);
-    cells_ = SolveSmall(part, box_, nullptr, runs, kBaseMoves * std::max(volume / 64, 1),
+    cells_ = SolveSmall(part, box_, nullptr, runs, kBaseMoves * volume / 64,
                         static_cast<double>(heaviest), 0.5 * static_cast<double>(lightest));
     cells_.resize(parts_[0].size());
   }

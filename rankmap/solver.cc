@@ -2,6 +2,7 @@
 #include "rankmap/solver.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rankmap/archive.h"
 #include "rankmap/construct.h"
@@ -330,7 +331,7 @@ std::string Solver::Save() const {
   out.Put(phase_);
   out.Put(moves_);
   out.Put(construction_);
-  out.Put(has_levels_);
+  out.Put<uint8_t>(has_levels_ ? 1 : 0);
   out.Put(random_.state());
   out.PutList(best_.slots());
   out.Put(best_value_);
@@ -377,7 +378,7 @@ absl::Status Solver::Restore(std::string_view bytes) {
   const Phase phase = in.Get<Phase>();
   const auto moves = in.Get<int64_t>();
   const auto construction = in.Get<int32_t>();
-  const auto has_levels = in.Get<bool>();
+  const bool has_levels = in.Get<uint8_t>() == 1;
   const auto state = in.Get<std::array<uint64_t, 4>>();
   std::vector<std::vector<uint32_t>> placements = {in.GetList<uint32_t>()};
   const auto best_value = in.Get<double>();
@@ -396,7 +397,11 @@ absl::Status Solver::Restore(std::string_view bytes) {
       return errors::BadCheckpoint("damaged");
     }
   }
-  if (!in.is_finished() || phase > Phase::kDone) {
+  const bool is_run_good = phase == Phase::kConstruct || phase == Phase::kDone ||
+                           (run.index >= 0 && run.end > run.begin && std::isfinite(run.end) &&
+                            std::isfinite(run.begin) && run.hot > 0 && std::isfinite(run.hot) &&
+                            best_hot > 0 && std::isfinite(best_hot));
+  if (!in.is_finished() || phase > Phase::kDone || !is_run_good || construction < 0 || moves < 0) {
     return errors::BadCheckpoint("damaged");
   }
 
