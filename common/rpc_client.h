@@ -51,10 +51,12 @@ awaitable<absl::StatusOr<Reply>> Call(Loop& loop, Async* async,
   auto state = std::make_shared<State>(loop);  // gRPC and this coroutine: either may outlive the other
   state->request = std::move(request);
   Apply(options, state->context);
-  auto work = asio::make_work_guard(loop);
+  // All that belongs to the loop goes with the posted function: gRPC's thread must have nothing left to
+  // destroy when the loop, woken by it, has ended.
   (async->*method)(&state->context, &state->request, &state->reply,
-                   [&loop, state, work](grpc::Status status) {
-                     asio::post(loop, [state, status = std::move(status)] {
+                   [&loop, state, work = asio::make_work_guard(loop)](grpc::Status status) mutable {
+                     asio::post(loop, [state = std::move(state), work = std::move(work),
+                                       status = std::move(status)] {
                        state->status = status;
                        state->is_done = true;
                        state->done.Notify();
