@@ -9,12 +9,14 @@ namespace sekisho::client {
 namespace {
 
 int InSession(const Target& target, const std::function<awaitable<int>(Session&)>& ask) {
-  Loop loop;
-  const auto session = Session::Open(loop, target);
+  // Never destroyed: a thread that reads standard input may still post to the loop, and gRPC's threads finish calls
+  // of the session, until main() leaves by _exit.
+  Loop& loop = *new Loop;
+  auto session = Session::Open(loop, target);
   if (!session.ok()) {
     return Report(session.status());
   }
-  return RunOnLoop(loop, ask(**session));
+  return RunOnLoop(loop, ask(*session->release()));
 }
 
 }  // namespace
