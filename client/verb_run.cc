@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho run: a job from submission to its exit code; with globusrun's options and words.
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <iostream>
@@ -253,9 +254,13 @@ int RunVerb(const RunOptions& options, const Invocation& invocation) {
   if (!rsl.ok()) {
     return Report(rsl.status());
   }
-  if (const auto checked = rsl::Check(*rsl); checked.error) {
+  const rsl::CheckReport checked = rsl::Check(*rsl);
+  if (checked.error) {
     return Report(rsl::ToStatus(*checked.error));
   }
+  const bool is_dry_run =
+      options.dry_run || std::any_of(checked.jobs.begin(), checked.jobs.end(),
+                                     [](const rsl::JobDescription& job) { return job.is_dry_run; });
   if (options.parse) {
     fmt::print("\nRSL Parsed Successfully...\n\n");
     return 0;
@@ -265,8 +270,8 @@ int RunVerb(const RunOptions& options, const Invocation& invocation) {
     return 0;
   }
   return WithSite(options.resource, [&](Session& session) {
-    return options.fast_batch || options.dry_run ? SubmitOnly(session, options, *rsl)
-                                                 : RunJob(session, options, *rsl);
+    return options.fast_batch || is_dry_run ? SubmitOnly(session, options, *rsl)
+                                            : RunJob(session, options, *rsl);
   });
 }
 
