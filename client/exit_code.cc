@@ -47,6 +47,9 @@ int ExitCodeOf(const proto::JobStatus& job) {
   if (job.state() == proto::CANCELLED) {
     return kExitCancelled;  // whatever signal that took
   }
+  if (job.gram_code() != 0) {
+    return kExitFailed;  // a limit or a fault ended it, by whatever signal
+  }
   if (job.exit().signal() != 0) {
     return 128 + job.exit().signal();
   }

@@ -28,6 +28,12 @@ TEST(ExitCode, TellsAKilledProgramFromAJobThatNeverRan) {
   EXPECT_EQ(ExitCodeOf(Job(proto::UNKNOWN, 0, 0)), kExitUnknown);
 }
 
+TEST(ExitCode, OfAJobThatALimitEndedIsNotTheSignalThatItTook) {
+  proto::JobStatus job = Job(proto::FAILED, 0, 15);
+  job.set_gram_code(17);
+  EXPECT_EQ(ExitCodeOf(job), kExitFailed);
+}
+
 TEST(ExitCode, TellsRefusalUsageAndUnknownApart) {
   EXPECT_EQ(ExitCodeOf(absl::UnauthenticatedError("")), kExitRefused);
   EXPECT_EQ(ExitCodeOf(absl::PermissionDeniedError("")), kExitRefused);
