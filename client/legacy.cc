@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/legacy.h"
 
+#include <iterator>
 #include <map>
+
+#include "client/verb_rankmap.h"
 
 namespace sekisho::client {
 namespace {
@@ -80,6 +83,22 @@ const Table& ProxyWords() {
   return words;
 }
 
+const Table& RankmapWords() {
+  static const Table words(std::begin(kRankmapSpellings), std::end(kRankmapSpellings));
+  return words;
+}
+
+// The spellings of a verb; null if it has none.
+const Table* WordsOf(const std::string& verb) {
+  if (verb == "proxy") {
+    return &ProxyWords();
+  }
+  if (verb == "rankmap") {
+    return &RankmapWords();
+  }
+  return verb == "run" || verb == "submit" || verb == "globusrun" ? &RunWords() : nullptr;
+}
+
 }  // namespace
 
 CommandLine Rewrite(const std::string& program, const std::vector<std::string>& arguments) {
@@ -88,7 +107,6 @@ CommandLine Rewrite(const std::string& program, const std::vector<std::string>& 
   if (name == "globusrun") {
     line.arguments.push_back("globusrun");
   }
-  const Table* words = nullptr;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument == "--") {
@@ -97,10 +115,7 @@ CommandLine Rewrite(const std::string& program, const std::vector<std::string>& 
       break;
     }
     line.arguments.push_back(argument);
-    const std::string& verb = line.arguments.front();
-    words = verb == "proxy" ? &ProxyWords()
-            : verb == "run" || verb == "submit" || verb == "globusrun" ? &RunWords()
-                                                                      : nullptr;
+    const Table* words = WordsOf(line.arguments.front());
     if (words != nullptr) {
       if (const auto found = words->find(argument); found != words->end()) {
         line.arguments.back() = found->second;

@@ -28,6 +28,11 @@ TEST(Legacy, TheUsersCommandIsLeftAlone) {
   EXPECT_THAT(line.command, ElementsAre("prog", "-np", "--", "x"));
 }
 
+TEST(Legacy, RankmapHasItsOwnWords) {
+  EXPECT_THAT(Rewrite("sekisho", {"rankmap", "eval", "-nw", "torus:4"}).arguments,
+              ElementsAre("rankmap", "eval", "--network", "torus:4"));
+}
+
 TEST(Legacy, OtherVerbsAreNotTouched) {
   EXPECT_THAT(Rewrite("sekisho", {"status", "-np"}).arguments, ElementsAre("status", "-np"));
 }

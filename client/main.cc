@@ -8,6 +8,7 @@
 #include "client/exit_code.h"
 #include "client/legacy.h"
 #include "client/verb_proxy.h"
+#include "client/verb_rankmap.h"
 #include "client/verb_rsl.h"
 #include "client/verbs.h"
 #include "common/daemon.h"
@@ -40,6 +41,7 @@ int Main(int argc, char** argv) {
   AddDoctorVerb(app, invocation);
   AddProxyVerb(app, invocation.exit_code);
   AddRslVerb(app, invocation.exit_code);
+  AddRankmapVerb(app, invocation.exit_code);
 
   std::vector<std::string> reversed(line.arguments.rbegin(), line.arguments.rend());
   try {

@@ -117,6 +117,8 @@ std::string NewRequestId() {
   return text;
 }
 
+Loop& NewLoop() { return *new Loop; }
+
 int RunOnLoop(Loop& loop, awaitable<int> body) {
   int result = 125;
   co_spawn(loop, std::move(body), [&](std::exception_ptr thrown, int code) {

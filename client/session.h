@@ -62,6 +62,10 @@ std::string JobName(const Target& target, const std::string& site, const std::st
 // Random, 128 bits, in hexadecimal.
 std::string NewRequestId();
 
+// A loop that lives as long as the process: gRPC's threads may still be on their way out of a callback
+// when a verb has its answer.
+Loop& NewLoop();
+
 // Runs `body`, an awaitable<int>, on `loop` to its end.
 int RunOnLoop(Loop& loop, awaitable<int> body);
 

@@ -98,7 +98,7 @@ int Examine(const Target& target, Walk& walk) {
   if (!tcp.is_ok) {
     return kExitFailed;
   }
-  Loop loop;
+  Loop& loop = NewLoop();
   const int64_t start = NowMs();
   const auto session = Session::Open(loop, target);
   const double spent = static_cast<double>(NowMs() - start);

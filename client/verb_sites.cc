@@ -39,7 +39,7 @@ SiteAnswer AskSite(const Sites& sites, const std::string& name) {
     return answer;
   }
   answer.contact = target->contact.Address();
-  Loop loop;
+  Loop& loop = NewLoop();
   const auto session = Session::Open(loop, *target);
   if (!session.ok()) {
     answer.info = session.status();
