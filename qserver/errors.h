@@ -101,8 +101,8 @@ inline absl::Status UnknownProject(const std::string& project, const std::string
 
 inline absl::Status WallTimeTooLong(int64_t asked_s, int64_t max_s) {
   return Refuse(StatusCode::kInvalidArgument, 102,
-                fmt::format("asks for {} minutes of wall time, this site gives at most {}",
-                            asked_s / 60, max_s / 60),
+                fmt::format("asks for {} minutes of wall time, this site gives at most {} seconds",
+                            asked_s / 60, max_s),
                 "ask for less");
 }
 

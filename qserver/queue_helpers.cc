@@ -33,6 +33,10 @@ Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Laun
   if (launches_.count({node, launch.id()}) > 0) {
     return effects;
   }
+  if (launch.again()) {  // numbers are given anew after a restart: it must not meet another's helper
+    Refuse(node, launch.id(), "the queue server was restarted and has lost this helper", effects);
+    return effects;
+  }
   if (job == nullptr || !job->has_processors || !HasNode(job->status, node)) {
     Refuse(node, launch.id(), fmt::format("job {} does not run on node {}", launch.job_id(), node),
            effects);

@@ -352,6 +352,20 @@ TEST_F(HelperTest, RefusesAHelperElsewhereOrFromElsewhere) {
   EXPECT_THAT(Words(Launch("n3", "n1")), ElementsAre("launch_ended@n3"));
 }
 
+TEST_F(HelperTest, EndsALaunchThatIsSaidAgainAfterARestart) {
+  proto::AgentMessage::Launch launch;
+  launch.set_id(7);
+  launch.set_job_id("j");
+  launch.set_node("n2");
+  launch.add_argument("hydra_pmi_proxy");
+  launch.set_again(true);
+
+  const Effects effects = queue_->OnLaunch("n1", launch);
+
+  ASSERT_THAT(Words(effects), ElementsAre("launch_ended@n1"));
+  EXPECT_EQ(effects.messages[0].message.launch_ended().exit().code(), 255);
+}
+
 TEST_F(HelperTest, PassesOutputOnceAndTheEndAfterIt) {
   Launch("n1", "n2");
   proto::AgentMessage::Output output;
