@@ -7,7 +7,6 @@
 
 #include "common/job_state.h"
 #include "qserver/demand.h"
-#include "qserver/errors.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -308,93 +307,6 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
       *out.message.mutable_start() = std::move(start);
     }
   }
-}
-
-// ---- Users' commands
-
-absl::StatusOr<Effects> Queue::Cancel(const std::string& job_id, const std::string& reason,
-                                      int64_t now_ms) {
-  Effects effects;
-  Job* job = FindMutable(job_id);
-  if (job == nullptr) {
-    return errors::NoSuchJob(job_id);
-  }
-  if (IsFinal(job->status.state()) || job->status.cancelling()) {
-    return effects;
-  }
-  proto::JobEvent cancelling;
-  cancelling.mutable_cancelling()->set_reason(reason);
-  Emit(*job, std::move(cancelling), now_ms, effects);
-  if (job->has_processors) {
-    const bool is_head_started = job->tasks[0].is_started;
-    for (size_t number = 1; job->are_starts_held && !is_head_started && number < job->tasks.size();
-         ++number) {
-      EndTask(*job, int(number), "cancelled before it started", 0, now_ms, effects);
-    }
-    KillAll(*job, 15, 5000, effects);
-  }
-  EndIfComplete(*job, now_ms, effects);
-  return effects;
-}
-
-absl::StatusOr<Effects> Queue::Suspend(const std::string& job_id, int64_t now_ms) {
-  Effects effects;
-  Job* job = FindMutable(job_id);
-  if (job == nullptr) {
-    return errors::NoSuchJob(job_id);
-  }
-  if (job->status.state() == proto::SUSPENDED) {
-    return effects;
-  }
-  if (job->status.state() != proto::ACTIVE || job->status.cancelling()) {
-    return errors::CannotSignal(job_id, "suspend", StateName(job->status.state()), "ACTIVE");
-  }
-  proto::JobEvent suspended;
-  suspended.mutable_suspended();
-  Emit(*job, std::move(suspended), now_ms, effects);
-  for (const proto::Placement& place : job->status.placement()) {
-    Effects::Outgoing& out = effects.messages.emplace_back();
-    out.node = place.node();
-    out.message.mutable_stop()->set_job_id(job_id);
-  }
-  return effects;
-}
-
-absl::StatusOr<Effects> Queue::Resume(const std::string& job_id, int64_t now_ms) {
-  Effects effects;
-  Job* job = FindMutable(job_id);
-  if (job == nullptr) {
-    return errors::NoSuchJob(job_id);
-  }
-  if (job->status.state() == proto::ACTIVE) {
-    return effects;
-  }
-  if (job->status.state() != proto::SUSPENDED) {
-    return errors::CannotSignal(job_id, "resume", StateName(job->status.state()), "SUSPENDED");
-  }
-  proto::JobEvent resumed;
-  resumed.mutable_resumed();
-  Emit(*job, std::move(resumed), now_ms, effects);
-  for (const proto::Placement& place : job->status.placement()) {
-    Effects::Outgoing& out = effects.messages.emplace_back();
-    out.node = place.node();
-    out.message.mutable_stop()->set_job_id(job_id);
-    out.message.mutable_stop()->set_resume(true);
-  }
-  return effects;
-}
-
-absl::Status Queue::SetPriority(const std::string& job_id, int priority) {
-  Job* job = FindMutable(job_id);
-  if (job == nullptr) {
-    return errors::NoSuchJob(job_id);
-  }
-  const bool waits = pending_.erase({-job->priority, job->order}) > 0;
-  job->priority = priority;
-  if (waits) {
-    pending_[{-job->priority, job->order}] = job;
-  }
-  return absl::OkStatus();
 }
 
 // ---- Retention

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conductor's half about nodes for jobs: what the allocator is asked, and those who wait for
+// its answer.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/job_state.h"
+#include "common/log.h"
+#include "qserver/conductor.h"
+#include "qserver/errors.h"
+
+namespace sekisho::qserver {
+
+// ---- Scheduling: one question to the allocator at a time, for all that came meanwhile
+
+void Conductor::RequestPass() {
+  is_pass_due_ = true;
+  pass_wanted_.Notify();
+}
+
+awaitable<void> Conductor::Schedule() {
+  for (;;) {
+    while (!is_pass_due_) {
+      co_await pass_wanted_.Wait();
+    }
+    is_pass_due_ = false;
+    // Not in the condition: GCC 12 loses the frame of a coroutine that has no variable of its own.
+    const bool is_decided = co_await Pass();
+    if (!is_decided) {
+      co_await Sleep(loop_, std::chrono::seconds(1));
+      is_pass_due_ = true;
+    }
+  }
+}
+
+awaitable<bool> Conductor::Pass() {
+  const std::vector<std::shared_ptr<Proposal>> proposals = std::exchange(proposals_, {});
+  std::vector<const proto::Demand*> demands;
+  for (const auto& proposal : proposals) {
+    demands.push_back(&proposal->admitted.demand);
+  }
+  std::vector<Queue::NodeView> views;
+  for (const auto& [name, link] : nodes_) {
+    views.push_back({name, link.load.load(), link.hello.architecture(), link.hello.os(),
+                     link.hello.memory_mb()});
+  }
+  const proto::DecideRequest request = queue_.Ask(NowMs(), views, demands);
+  if (request.pending().empty()) {
+    co_return true;
+  }
+
+  absl::StatusOr<proto::DecideReply> reply = co_await allocator_.Decide(request);
+  if (reply.ok() && reply->decision_size() != request.pending_size()) {
+    reply = absl::InternalError("the allocator answered another question");
+  }
+  if (!reply.ok()) {
+    spdlog::error("the allocator does not answer: {}", Message(reply.status()));
+  }
+  Batch batch;
+  const int waiting = request.pending_size() - int(proposals.size());
+  for (int i = 0; reply.ok() && i < waiting; ++i) {
+    const proto::Decision& decision = reply->decision(i);
+    if (decision.has_start() && !AreAttached(decision.start())) {
+      batch.effects.is_pass_due = true;  // a node went while the allocator thought
+      continue;
+    }
+    Effects effects = queue_.OnDecision(decision, NowMs());
+    std::move(effects.events.begin(), effects.events.end(),
+              std::back_inserter(batch.effects.events));
+    std::move(effects.messages.begin(), effects.messages.end(),
+              std::back_inserter(batch.effects.messages));
+  }
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    Decided(proposals[i], reply.ok() ? &reply->decision(waiting + int(i)) : nullptr, batch);
+  }
+  Perform(std::move(batch));
+  co_return reply.ok();
+}
+
+void Conductor::Decided(const std::shared_ptr<Proposal>& proposal, const proto::Decision* decision,
+                        Batch& batch) {
+  const Admitted& admitted = proposal->admitted;
+  if (decision != nullptr && decision->has_never()) {
+    proposal->result =
+        errors::Never(decision->never().reason(),
+                      decision->never().reason().find(" queue ") != std::string::npos);
+  } else if (admitted.is_dry_run) {
+    proposal->node =
+        decision != nullptr && decision->has_start() ? decision->start().placement(0).node() : "";
+  } else {
+    if (decision != nullptr && decision->has_start() && !AreAttached(decision->start())) {
+      decision = nullptr;
+    }
+    Effects effects = queue_.Accept(admitted, decision, NowMs());
+    batch.effects.is_pass_due |= effects.is_pass_due;
+    std::move(effects.events.begin(), effects.events.end(),
+              std::back_inserter(batch.effects.events));
+    std::move(effects.messages.begin(), effects.messages.end(),
+              std::back_inserter(batch.effects.messages));
+  }
+  batch.proposals.push_back(proposal);
+}
+
+bool Conductor::AreAttached(const proto::Lease& lease) const {
+  return std::all_of(lease.placement().begin(), lease.placement().end(),
+                     [&](const proto::Placement& place) { return nodes_.count(place.node()) > 0; });
+}
+// ---- New jobs
+
+awaitable<absl::StatusOr<bool>> Conductor::Submit(Admitted admitted) {
+  const std::string job_id = admitted.job_id;
+  for (const auto& other : std::vector(proposals_)) {
+    if (other->admitted.job_id == job_id && !other->admitted.is_dry_run) {
+      while (!other->is_done) {
+        co_await other->done.Wait();
+      }
+      if (!other->result.ok()) {
+        co_return other->result;
+      }
+      co_return true;
+    }
+  }
+  if (queue_.Find(job_id) != nullptr) {
+    CO_RETURN_IF_ERROR(co_await store_.Flush());
+    co_return true;
+  }
+  auto proposal = std::make_shared<Proposal>(loop_, std::move(admitted));
+  proposals_.push_back(proposal);
+  RequestPass();
+  while (!proposal->is_done) {
+    co_await proposal->done.Wait();
+  }
+  if (!proposal->result.ok()) {
+    co_return proposal->result;
+  }
+  co_return false;
+}
+
+awaitable<absl::Status> Conductor::CheckOnNode(Admitted admitted) {
+  // Could the site ever run it?
+  auto proposal = std::make_shared<Proposal>(loop_, std::move(admitted));
+  proposal->admitted.is_dry_run = true;
+  proposals_.push_back(proposal);
+  RequestPass();
+  while (!proposal->is_done) {
+    co_await proposal->done.Wait();
+  }
+  CO_RETURN_IF_ERROR(proposal->result);
+
+  // Would its program start there?
+  const std::string node = !proposal->node.empty() ? proposal->node
+                           : nodes_.empty()        ? ""
+                                                   : nodes_.begin()->first;
+  if (nodes_.count(node) == 0) {
+    co_return errors::NoNodeToCheck();
+  }
+  const proto::JobEvent::Submitted& submitted = proposal->admitted.submitted;
+  const std::string trial =
+      JobIdFor(submitted.site(), submitted.subject(),
+               submitted.request_id() + " dry run " + std::to_string(NowMs()));
+  Effects::Outgoing out = queue_.Trial(proposal->admitted, trial, node);
+  auto check = std::make_shared<Check>(loop_);
+  checks_[trial] = check;
+  Send(node, std::move(out.message));
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!check->is_done && std::chrono::steady_clock::now() < limit) {
+    co_await check->done.WaitFor(std::chrono::milliseconds(10'000));
+  }
+  checks_.erase(trial);
+  proto::ServerMessage forget;
+  forget.mutable_forget()->set_job_id(trial);
+  Send(node, std::move(forget));
+  if (!check->is_done) {
+    co_return errors::CheckFailed(17, fmt::format("node {} did not answer in 10 s", node));
+  }
+  if (check->exited.gram_code() != 0) {
+    co_return errors::CheckFailed(check->exited.gram_code(), check->exited.reason());
+  }
+  co_return absl::OkStatus();
+}
+}  // namespace sekisho::qserver
