@@ -14,47 +14,41 @@ using proto::JobEvent;
 using std::chrono::milliseconds;
 
 constexpr char kPosition[] = "queue_position";
-constexpr milliseconds kRetryMin{500};
-constexpr milliseconds kRetryMax{30'000};
 constexpr std::chrono::hours kTidyEvery{1};
-
-int64_t NowMs() {
-  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-JobEvent EventOf(const std::string& job_id) {
-  JobEvent event;
-  event.set_job_id(job_id);
-  event.set_time_ms(NowMs());
-  return event;
-}
 
 }  // namespace
 
-Jobs::Jobs(Loop& loop, Here here, EventStore& store, QueueServer& queue, std::chrono::hours keep_ended)
+int64_t Jobs::NowMs() {
+  return std::chrono::duration_cast<milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Jobs::Jobs(Loop& loop, Here here, EventStore& store, QueueServer& queue,
+           std::chrono::hours keep_ended)
     : loop_(loop), here_(std::move(here)), store_(store), queue_(queue), keep_ended_(keep_ended) {}
 
 absl::Status Jobs::Load() {
-  RETURN_IF_ERROR(store_.Replay(
-      [this](uint64_t row, const std::string& key, const std::string& text) -> absl::Status {
-        JobEvent event;
-        if (!event.ParseFromString(text) || event.job_id() != key) {
-          return absl::DataLossError(fmt::format("stored event {} of job {} cannot be read", row, key));
-        }
-        if (event.has_submitted()) {
-          unconfirmed_[key] = event.submitted().request();
-        } else if (event.sequence() > 0) {
-          unconfirmed_.erase(key);  // the queue server knows it
-        }
-        if (const absl::Status status = book_.Replay(event); !status.ok()) {
-          spdlog::warn("stored event skipped row={} job={}: {}", row, key, Message(status));
-        }
-        return absl::OkStatus();
-      }));
+  RETURN_IF_ERROR(store_.Replay([this](uint64_t row, const std::string& key,
+                                       const std::string& text) -> absl::Status {
+    JobEvent event;
+    if (!event.ParseFromString(text) || event.job_id() != key) {
+      return absl::DataLossError(fmt::format("stored event {} of job {} cannot be read", row, key));
+    }
+    if (event.has_submitted()) {
+      unconfirmed_[key] = event.submitted().request();
+    } else if (event.sequence() > 0) {
+      unconfirmed_.erase(key);  // the queue server knows it
+    }
+    if (const absl::Status status = book_.Replay(event); !status.ok()) {
+      spdlog::warn("stored event skipped row={} job={}: {}", row, key, Message(status));
+    }
+    return absl::OkStatus();
+  }));
   ASSIGN_OR_RETURN(const std::string position, store_.Value(kPosition));
   if (!position.empty()) {
-    book_.set_position(std::max<uint64_t>(book_.position(), std::strtoull(position.c_str(), nullptr, 10)));
+    book_.set_position(
+        std::max<uint64_t>(book_.position(), std::strtoull(position.c_str(), nullptr, 10)));
   }
   std::erase_if(unconfirmed_, [this](const auto& entry) {
     const auto waiting = book_.Unsubmitted();
@@ -115,8 +109,8 @@ void Jobs::Record(JobEvent event) {
   Store(event);
 }
 
-// An event of the queue server is durable there, and asked for again after a crash: watchers need not
-// wait for our disk.
+// An event of the queue server is durable there, and asked for again after a crash: watchers need
+// not wait for our disk.
 void Jobs::TakeEvent(const JobEvent& event) {
   if (!book_.Take(event)) {
     return;
@@ -163,160 +157,10 @@ awaitable<absl::StatusOr<std::vector<Watcher::Item>>> Jobs::History(std::string 
   co_return items;
 }
 
-// ---- submission
-
-awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller, proto::SignedRequest request,
-                                                           std::shared_ptr<Watcher> watcher) {
-  // Validate.
-  CO_ASSIGN_OR_RETURN(const proto::RequestBody body, ReadRequest(request, caller, here_));
-  CO_ASSIGN_OR_RETURN(NewJob job, JudgeSubmit(request, body, caller, here_));
-  const std::string id = job.submitted.job_id();
-  if (job.is_dry_run) {
-    co_return co_await DryRun(caller, request, job.submitted);
-  }
-
-  // Look up: is it new, and is the way inside open?
-  CO_ASSIGN_OR_RETURN(bool is_repeat, book_.IsRepeat(job.submitted));
-  if (!is_repeat) {
-    if (const absl::Status reached = co_await queue_.Reach(); !reached.ok()) {
-      co_return errors::NothingSubmitted(reached);
-    }
-    CO_ASSIGN_OR_RETURN(is_repeat, book_.IsRepeat(job.submitted));  // meanwhile
-  }
-
-  // Record it, and hand it through the firewall meanwhile: what the queue server accepts is durable
-  // there and comes back with its events, so that nothing is lost if we end between the two.
-  if (!is_repeat) {
-    if (watcher) {
-      Watch(id, watcher);
-    }
-    job.submitted.set_time_ms(NowMs());
-    Record(job.submitted);
-    StartForwarding(job.submitted);
-    spdlog::info("job submitted job={} account={} peer={}", id, caller.account, caller.peer);
-  }
-  absl::Status settled;
-  if (const auto found = forwardings_.find(id); found != forwardings_.end()) {
-    settled = co_await Settled(found->second);
-  }
-  if (const absl::Status stored = co_await store_.Flush(); !stored.ok()) {
-    spdlog::error("cannot store job={}: {}", id, Message(stored));  // durable inside all the same
-  }
-  CO_RETURN_IF_ERROR(settled);
-
-  // Answer.
-  proto::SubmitReply reply;
-  reply.set_job_id(id);
-  reply.set_site(here_.site);
-  reply.set_account(caller.account);
-  reply.set_is_repeat(is_repeat);
-  co_return reply;
-}
-
-awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::DryRun(const Caller& caller,
-                                                           const proto::SignedRequest& request,
-                                                           const JobEvent& submitted) {
-  if (const absl::Status reached = co_await queue_.Reach(); !reached.ok()) {
-    co_return errors::NothingSubmitted(reached);
-  }
-  CO_ASSIGN_OR_RETURN(proto::SubmitReply reply, co_await queue_.Submit(request));
-  reply.set_job_id(submitted.job_id());
-  reply.set_site(here_.site);
-  reply.set_account(caller.account);
-  reply.set_dry_run(true);
-  co_return reply;
-}
-
-void Jobs::StartForwarding(const JobEvent& submitted) {
-  auto forwarding = std::make_shared<Forwarding>(loop_);
-  forwardings_[submitted.job_id()] = forwarding;
-  co_spawn(loop_, Forward(submitted.job_id(), submitted.submitted().request(), forwarding, true), detached);
-}
-
-awaitable<absl::Status> Jobs::Settled(std::shared_ptr<Forwarding> forwarding) {
-  while (!forwarding->is_settled) {
-    co_await forwarding->changed.Wait();
-  }
-  co_return forwarding->result;
-}
-
-// Until the queue server has said yes or no.  A first no leaves nothing behind; a later one ends a job
-// that the user was told of.
-awaitable<void> Jobs::Forward(std::string job_id, proto::SignedRequest request,
-                              std::shared_ptr<Forwarding> forwarding, bool is_new) {
-  const auto settle = [&forwarding](const absl::Status& status) {
-    forwarding->is_settled = true;
-    forwarding->result = status;
-    forwarding->changed.Notify();
-  };
-  for (milliseconds pause = kRetryMin;; pause = std::min(pause * 2, kRetryMax)) {
-    auto reply = co_await queue_.Submit(request);
-    if (reply.ok() && reply->job_id() != job_id) {
-      reply = errors::Mismatch("site", here_.site, reply->site());
-    }
-    const absl::Status status = reply.status();
-    if (status.ok()) {
-      settle(absl::OkStatus());
-      break;
-    }
-    if (IsVerdict(status)) {
-      spdlog::info("job refused by the queue server job={}: {}", job_id, Printable(Message(status)));
-      if (is_new) {
-        Withdraw(job_id);
-      } else {
-        JobEvent ended = EventOf(job_id);
-        ended.mutable_ended()->set_state(proto::FAILED);
-        ended.mutable_ended()->set_gram_code(GramCode(status));
-        ended.mutable_ended()->set_reason("refused by the queue server: " + Message(status));
-        ended.mutable_ended()->set_remedy(Remedy(status));
-        Record(ended);
-      }
-      settle(is_new ? status : absl::OkStatus());
-      break;
-    }
-    // The request may have arrived, or not: the job stays, and it is asked again.
-    if (is_new || pause == kRetryMin) {
-      spdlog::warn("no answer to a submit, asking again job={}: {}", job_id, Printable(Message(status)));
-      JobEvent waiting = EventOf(job_id);
-      waiting.mutable_waiting()->set_reason("the queue server does not answer; it is asked again");
-      Record(waiting);
-    }
-    is_new = false;
-    settle(absl::OkStatus());
-    co_await Sleep(loop_, pause);
-    const proto::JobStatus* known = book_.FindAny(job_id);
-    if (known == nullptr || known->state() != proto::UNSUBMITTED) {
-      break;  // its events arrived: the queue server has it
-    }
-  }
-  forwardings_.erase(job_id);
-}
-
-awaitable<void> Jobs::UntilSubmitted(std::string job_id) {
-  auto watcher = std::make_shared<Watcher>(loop_);
-  Watch(job_id, watcher);
-  for (;;) {
-    const proto::JobStatus* known = book_.FindAny(job_id);
-    const bool is_waiting = forwardings_.count(job_id) > 0;
-    if (known == nullptr || known->state() != proto::UNSUBMITTED || !is_waiting) {
-      co_return;
-    }
-    watcher->items.clear();
-    const auto forwarding = forwardings_.at(job_id);
-    if (!forwarding->is_settled) {
-      co_await Settled(forwarding);
-      if (forwarding->result.ok() && forwardings_.count(job_id) == 0) {
-        co_return;
-      }
-    } else {
-      co_await watcher->changed.Wait();
-    }
-  }
-}
-
 // ---- commands
 
-awaitable<absl::StatusOr<proto::CommandReply>> Jobs::Command(Caller caller, proto::SignedRequest request) {
+awaitable<absl::StatusOr<proto::CommandReply>> Jobs::Command(Caller caller,
+                                                             proto::SignedRequest request) {
   // Validate.
   CO_ASSIGN_OR_RETURN(const proto::RequestBody body, ReadRequest(request, caller, here_));
   if (!body.has_cancel() && !body.has_signal()) {

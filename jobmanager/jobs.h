@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The account's jobs at work: the book on disk, submission through the firewall, and who watches what.
-// docs/protocol/4-submission.md.
+// The account's jobs at work: the book on disk, submission through the firewall, and who watches
+// what. docs/protocol/4-submission.md.
 #pragma once
 
 #include <deque>
@@ -30,7 +30,7 @@ struct Watcher {
 
   Signal changed;
   std::deque<Item> items;
-  bool is_behind = false;    // too slow: items were dropped, read the store again
+  bool is_behind = false;  // too slow: items were dropped, read the store again
   bool is_withdrawn = false;
 };
 
@@ -43,11 +43,12 @@ class Jobs {
   // Follows the queue server, and submits what was not confirmed when we ended.
   void Start();
 
-  // Done when the job is known here and inside, or refused and nothing is left of it.  `watcher`, if
-  // given, sees a new job's events from the first on.
+  // Done when the job is known here and inside, or refused and nothing is left of it.  `watcher`,
+  // if given, sees a new job's events from the first on.
   awaitable<absl::StatusOr<proto::SubmitReply>> Submit(Caller caller, proto::SignedRequest request,
                                                        std::shared_ptr<Watcher> watcher = nullptr);
-  awaitable<absl::StatusOr<proto::CommandReply>> Command(Caller caller, proto::SignedRequest request);
+  awaitable<absl::StatusOr<proto::CommandReply>> Command(Caller caller,
+                                                         proto::SignedRequest request);
 
   // Waits until the queue server has the job (or it has ended).
   awaitable<void> UntilSubmitted(std::string job_id);
@@ -59,6 +60,8 @@ class Jobs {
   const Book& book() const { return book_; }
   QueueServer& queue() { return queue_; }
   const Here& here() const { return here_; }
+
+  static int64_t NowMs();
 
  private:
   struct Forwarding {

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// A queue server that does what the test says.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/job_state.h"
+#include "common/rpc_server.h"
+#include "proto/queue.grpc.pb.h"
+
+namespace sekisho::jobmanager {
+
+// Who submits everything.
+inline constexpr char kFakeSubject[] = "/O=Grid/CN=Alice";
+
+// All on its loop, which outlives every jobmanager of the test.
+class FakeQueue final : public proto::Queue::CallbackService {
+ public:
+  explicit FakeQueue(Loop& loop) : loop_(loop), changed_(loop) {}
+
+  std::function<absl::Status(const proto::RequestBody&)> on_submit = [](const auto&) {
+    return absl::OkStatus();
+  };
+  std::vector<proto::RequestBody> submits;
+  std::vector<proto::RequestBody> commands;
+  std::map<std::string, std::string> output;  // of task 0, by job
+  std::string input;
+
+  void Emit(proto::JobEvent event) {
+    event.set_sequence(log_.size() + 1);
+    log_.push_back(event);
+    changed_.Notify();
+  }
+  void Emit(const std::string& id, const std::function<void(proto::JobEvent&)>& fill) {
+    proto::JobEvent event;
+    event.set_job_id(id);
+    event.set_time_ms(std::chrono::duration_cast<std::chrono::milliseconds>(
+                          std::chrono::system_clock::now().time_since_epoch())
+                          .count());
+    fill(event);
+    Emit(event);
+  }
+
+ private:
+  grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
+                                   const proto::QueueRequest* request,
+                                   proto::SubmitReply* reply) override {
+    return rpc::Unary(loop_, context, [this, request, reply]() -> awaitable<absl::Status> {
+      proto::RequestBody body;
+      body.ParseFromString(request->request().body());
+      submits.push_back(body);
+      CO_RETURN_IF_ERROR(on_submit(body));
+      const std::string id = JobIdFor("siteA", kFakeSubject, body.request_id());
+      if (!known_.insert(id).second) {
+        reply->set_is_repeat(true);
+      } else {
+        Emit(id, [](proto::JobEvent& event) { event.mutable_queued(); });
+      }
+      reply->set_job_id(id);
+      reply->set_site("siteA");
+      co_return absl::OkStatus();
+    });
+  }
+  grpc::ServerUnaryReactor* Command(grpc::CallbackServerContext* context,
+                                    const proto::QueueRequest* request,
+                                    proto::CommandReply* reply) override {
+    return rpc::Unary(loop_, context, [this, request, reply]() -> awaitable<absl::Status> {
+      proto::RequestBody body;
+      body.ParseFromString(request->request().body());
+      commands.push_back(body);
+      reply->set_state(proto::CANCELLED);
+      co_return absl::OkStatus();
+    });
+  }
+  grpc::ServerWriteReactor<proto::JobEvent>* Events(grpc::CallbackServerContext*,
+                                                    const proto::EventsRequest* request) override {
+    return rpc::Stream<proto::JobEvent>(loop_,
+                                        [this, after = request->after_sequence()](auto& writer) {
+                                          return SendEvents(writer, after);
+                                        });
+  }
+  awaitable<absl::Status> SendEvents(rpc::Writer<proto::JobEvent>& writer, size_t next) {
+    for (;;) {
+      while (next < log_.size()) {
+        const proto::JobEvent event = log_[next++];
+        if (!co_await writer.Write(event)) {
+          co_return absl::OkStatus();
+        }
+      }
+      co_await changed_.Wait();
+    }
+  }
+  grpc::ServerWriteReactor<proto::OutputChunk>* Output(
+      grpc::CallbackServerContext*, const proto::OutputRequest* request) override {
+    return rpc::Stream<proto::OutputChunk>(
+        loop_, [this, wanted = *request](auto& writer) { return SendOutput(writer, wanted); });
+  }
+  awaitable<absl::Status> SendOutput(rpc::Writer<proto::OutputChunk>& writer,
+                                     proto::OutputRequest wanted) {
+    uint64_t offset = wanted.position_size() > 0 ? wanted.position(0).offset() : 0;
+    for (;;) {
+      const std::string& all = output[wanted.job_id()];
+      if (offset < all.size()) {
+        proto::OutputChunk chunk;
+        chunk.set_offset(offset);
+        chunk.set_data(all.substr(offset, 4));
+        offset += chunk.data().size();
+        if (!co_await writer.Write(chunk)) {
+          co_return absl::OkStatus();
+        }
+        continue;
+      }
+      for (const proto::JobEvent& event : log_) {
+        if (event.job_id() == wanted.job_id() && event.has_ended()) {
+          co_return absl::OkStatus();
+        }
+      }
+      if (!wanted.follow()) {
+        co_return absl::OkStatus();
+      }
+      co_await changed_.Wait();
+    }
+  }
+  grpc::ServerReadReactor<proto::InputChunk>* Input(grpc::CallbackServerContext*,
+                                                    proto::InputReply* reply) override {
+    return rpc::Receive<proto::InputChunk>(
+        loop_, [this, reply](auto& reader) { return Take(reader, *reply); });
+  }
+  awaitable<absl::Status> Take(rpc::Reader<proto::InputChunk>& reader, proto::InputReply& reply) {
+    proto::InputChunk chunk;
+    while (co_await reader.Read(chunk)) {
+      input += chunk.data();
+    }
+    reply.set_accepted(input.size());
+    co_return absl::OkStatus();
+  }
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
+                                   const proto::StatusRequest*, proto::StatusReply*) override {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  grpc::ServerUnaryReactor* Site(grpc::CallbackServerContext* context, const proto::SiteRequest*,
+                                 proto::SiteInfo* reply) override {
+    reply->set_site("siteA");
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  grpc::ServerWriteReactor<proto::Hop>* Diagnose(grpc::CallbackServerContext*,
+                                                 const proto::DiagnoseRequest*) override {
+    return rpc::Stream<proto::Hop>(loop_, [](auto& writer) { return SendHops(writer); });
+  }
+  static awaitable<absl::Status> SendHops(rpc::Writer<proto::Hop>& writer) {
+    for (const char* name : {"qserver", "allocator"}) {
+      proto::Hop hop;
+      hop.set_name(name);
+      hop.set_is_ok(true);
+      co_await writer.Write(hop);
+    }
+    co_return absl::OkStatus();
+  }
+
+  Loop& loop_;
+  Signal changed_;
+  std::vector<proto::JobEvent> log_;
+  std::set<std::string> known_;
+};
+}  // namespace sekisho::jobmanager

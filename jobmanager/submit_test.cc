@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// How jobs come in, and what is left of them when that fails.
+#include <gmock/gmock.h>
+
+#include "jobmanager/service_fixture.h"
+
+namespace sekisho::jobmanager {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(JobManagerTest, TheSameRequestIsTheSameJobAndAnotherRslIsRefused) {
+  ASSERT_TRUE(Submit(Request("r1", "&(executable=/bin/true)(count=2)")).ok());
+
+  const auto again = Submit(Request("r1", "& (executable = /bin/true) (count = \"2\")"));
+  const auto other = Submit(Request("r1", "&(executable=/bin/false)"));
+
+  EXPECT_TRUE(again.ok() && again->is_repeat());
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(queue_->submits.size(), 1u);
+}
+
+TEST_F(JobManagerTest, RefusesBadRslWithItsNumberAndTellsNobody) {
+  const auto reply = Submit(Request("r1", "&(executable=/bin/true)(count=none)"));
+
+  EXPECT_EQ(GramCode(reply.status()), 14);
+  EXPECT_EQ(JobCount(), 0);
+  EXPECT_EQ(queue_->submits.size(), 0u);
+}
+
+TEST_F(JobManagerTest, PassesARefusalOfTheQueueServerOnAndKeepsNothing) {
+  inside_->Do([this] {
+    queue_->on_submit = [](const auto&) {
+      return Refuse(absl::StatusCode::kPermissionDenied, 7, "mapped to alice outside, to al inside",
+                    "ask root");
+    };
+  });
+
+  const auto reply = Submit(Request("r1"));
+
+  EXPECT_EQ(reply.status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Message(reply.status()), "mapped to alice outside, to al inside");
+  EXPECT_EQ(Remedy(reply.status()), "ask root");
+  EXPECT_EQ(JobCount(), 0);
+  EXPECT_EQ(StatusOf(Job("r1")).state(), proto::UNKNOWN);
+  Restart();
+  EXPECT_EQ(JobCount(), 0);
+}
+
+TEST_F(JobManagerTest, RefusesASubmitWhenTheQueueServerIsDownNamingTheHop) {
+  StopQueue();
+
+  const auto reply = Submit(Request("r1"));
+
+  EXPECT_EQ(reply.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Message(reply.status()),
+              HasSubstr("the queue server of siteA does not run: the connection is refused"));
+  EXPECT_THAT(Remedy(reply.status()), HasSubstr("nothing was submitted"));
+  EXPECT_EQ(JobCount(), 0);
+}
+
+TEST_F(JobManagerTest, GoesOnWithTheQueueServerWhenItIsBack) {
+  ASSERT_TRUE(Submit(Request("r1")).ok());
+  WaitFor(Job("r1"), proto::PENDING);
+  StopQueue();
+  EmitEnd(Job("r1"));  // happens inside while nobody hears of it
+
+  StartQueue(port_);
+
+  WaitFor(Job("r1"), proto::DONE);
+  EXPECT_TRUE(Submit(Request("r2")).ok());
+}
+
+TEST_F(JobManagerTest, AsksAgainWhenTheAnswerToASubmitIsLost) {
+  inside_->Do([this] {
+    queue_->on_submit = [this](const auto&) {
+      return queue_->submits.size() == 1
+                 ? absl::Status(absl::StatusCode::kUnavailable, "Socket closed")
+                 : absl::OkStatus();
+    };
+  });
+
+  const auto reply = Submit(Request("r1"));
+
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(StatusOf(Job("r1")).reason(), "the queue server does not answer; it is asked again");
+  WaitFor(Job("r1"), proto::PENDING);
+  EXPECT_EQ(queue_->submits.size(), 2u);
+  EXPECT_EQ(StatusOf(Job("r1")).reason(), "");
+}
+
+TEST_F(JobManagerTest, SubmitsAfterARestartWhatWasNotConfirmed) {
+  inside_->Do([this] {
+    queue_->on_submit = [](const auto&) {
+      return absl::Status(absl::StatusCode::kUnavailable, "Socket closed");
+    };
+  });
+  ASSERT_TRUE(Submit(Request("r1")).ok());
+
+  inside_->Do([this] { queue_->on_submit = [](const auto&) { return absl::OkStatus(); }; });
+  Restart();
+
+  WaitFor(Job("r1"), proto::PENDING);
+}
+
+TEST_F(JobManagerTest, FailsAJobThatIsRefusedAfterTheUserWasToldOfIt) {
+  inside_->Do([this] {
+    queue_->on_submit = [this](const auto&) {
+      return queue_->submits.size() == 1
+                 ? absl::Status(absl::StatusCode::kUnavailable, "Socket closed")
+                 : Refuse(absl::StatusCode::kInvalidArgument, 37, "no such queue", "x");
+    };
+  });
+  ASSERT_TRUE(Submit(Request("r1")).ok());
+
+  WaitFor(Job("r1"), proto::FAILED);
+
+  EXPECT_EQ(StatusOf(Job("r1")).gram_code(), 37);
+  EXPECT_EQ(StatusOf(Job("r1")).reason(), "refused by the queue server: no such queue");
+}
+
+TEST_F(JobManagerTest, ADryRunAsksTheQueueServerAndLeavesNothing) {
+  proto::RequestBody body;
+  body.set_request_id("r1");
+  body.mutable_submit()->set_rsl("&(executable=/bin/true)");
+  body.mutable_submit()->set_dry_run(true);
+
+  const auto reply = Submit(Carry(body));
+
+  ASSERT_TRUE(reply.ok());
+  EXPECT_TRUE(reply->dry_run());
+  EXPECT_EQ(queue_->submits.size(), 1u);
+  EXPECT_EQ(JobCount(), 0);
+}
+
+TEST_F(JobManagerTest, ServesManySubmitsAtOnce) {
+  std::vector<std::thread> clients;
+  std::atomic<int> accepted = 0;
+  for (int client = 0; client < 8; ++client) {
+    clients.emplace_back([&, client] {
+      for (int i = 0; i < 20; ++i) {
+        accepted += Submit(Request(std::to_string(client) + "-" + std::to_string(i))).ok();
+      }
+    });
+  }
+  for (auto& client : clients) {
+    client.join();
+  }
+
+  EXPECT_EQ(accepted, 160);
+  EXPECT_EQ(JobCount(), 160);
+}
+
+}  // namespace
+}  // namespace sekisho::jobmanager
