@@ -54,7 +54,7 @@ inline absl::Status OtherAccount(const std::string& subject, const std::string& 
 }
 
 inline absl::Status NoSuchService(const std::string& name, const std::vector<std::string>& known) {
-  return Refuse(absl::StatusCode::kNotFound, kServiceNotFound,
+  return Refuse(absl::StatusCode::kFailedPrecondition, kServiceNotFound,
                 fmt::format("there is no service '{}' here", name),
                 fmt::format("use one of: {}", fmt::join(known, ", ")));
 }

@@ -50,7 +50,7 @@ TEST(Policy, RefusesAnUnknownServiceWithError93NamingTheConfiguredOnes) {
   for (const char* name : {"jobmanager-lsf", "ftp", "jobmanager-", "jobmanager-agent-", "a/b", "x\ny"}) {
     const auto grant = Decide(Site(), Alice(), {name, ""});
 
-    EXPECT_EQ(grant.status().code(), absl::StatusCode::kNotFound) << name;
+    EXPECT_EQ(grant.status().code(), absl::StatusCode::kFailedPrecondition) << name;
     EXPECT_EQ(GramCode(grant.status()), 93) << name;
     EXPECT_EQ(Remedy(grant.status()), "use one of: jobmanager, jobmanager-agent") << name;
   }

@@ -253,7 +253,7 @@ TEST_F(GatekeeperProgram, RefusesLimitedProxiesUnknownServicesAndForeignAuthorit
   }));
   EXPECT_THAT(ReadFile(File("audit.log")),
               HasSubstr("subject=\"/C=JP/O=Test/CN=Alice\" account=\"\" service=\"jobmanager-lsf\" "
-                        "method=\"/sekisho.proto.JobService/List\" status=NOT_FOUND"));
+                        "method=\"/sekisho.proto.JobService/List\" status=FAILED_PRECONDITION"));
 }
 
 TEST_F(GatekeeperProgram, ServesAGoodClientWhileTwentyThousandConnectionsHang) {

@@ -181,8 +181,7 @@ absl::StatusOr<Credential> LoadUserCredential() {
   const KeyPairPaths paths = DefaultKeyPairPaths();
   if (!Exists(paths.certificate)) {
     return absl::NotFoundError(
-        fmt::format("no credential: X509_USER_PROXY is not set, and neither {} nor {} exists "
-                    "(make a proxy: sekisho proxy init)",
+        fmt::format("no credential: X509_USER_PROXY is not set, and neither {} nor {} exists",
                     proxy, paths.certificate));
   }
   return LoadKeyPair(paths.certificate, paths.key);
