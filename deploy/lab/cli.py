@@ -16,6 +16,7 @@ import kernel
 import locks
 import network
 import state
+import wan
 import world as world_module
 from state import LabError
 
@@ -138,7 +139,7 @@ def _raise(options, programs, lock, tell):
     keeper = os.fork()
     if keeper == 0:
         os.close(report_read), os.close(alive_write)
-        _be_keeper(name, world, options.file, programs, slot, report_write, alive_read, lock)
+        _be_keeper(name, world, os.path.realpath(options.file), programs, slot, report_write, alive_read, lock)
     os.close(report_write), os.close(alive_read)
     report = os.fdopen(report_read)
     try:
@@ -236,10 +237,15 @@ def _status(options):
                 answer["up"] = False
         answer["up"] = answer["up"] and one["up"]
         answer["hosts"].append(one)
+    answer["wan"] = wan.status(options.name, world)
+    if answer["wan"] is not None and not answer["wan"]["up"]:
+        answer["up"] = False
     if options.json:
         print(json.dumps(answer, indent=2))
     else:
         _print_status(answer)
+        if world.wan is not None:
+            _print_wan(answer["wan"], world.wan)
     return 0 if answer["up"] else 1
 
 
@@ -255,6 +261,17 @@ def _print_status(answer):
             del rows[0]
         for name, word, ports, pids in rows:
             print(f"{host['name']:10} {host['address']:12} {name:12} {word:10} {ports:10} {pids}")
+
+
+def _print_wan(answer, setting):
+    print(f"\nwan emulator {'up' if answer['up'] else 'DOWN'}  {answer['pid'] or ''}")
+    if not answer["up"]:
+        return
+    print(f"{'FROM':10} {'TO':10} {'PACKETS':>10} {'BYTES':>13} {'LOST':>7} {'QUEUE FULL':>10}  SETTING")
+    for link in answer["counters"]["links"]:
+        pair = next(pair for pair in setting.links if set(pair) == {link["from"], link["to"]})
+        print(f"{link['from']:10} {link['to']:10} {link['packets']:10} {link['bytes']:13} {link['lost']:7} "
+              f"{link['overflowed']:10}  {setting.links[pair]}")  # fmt: skip
 
 
 def _exec(options):

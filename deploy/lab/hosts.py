@@ -15,6 +15,7 @@ import kernel
 import network
 import skeleton
 import state
+import wan
 
 
 def keep(name, world, site_file, programs, source, slot, report, alive):
@@ -107,6 +108,10 @@ def _build(name, world, site_file, programs, source, slot, report):
             init.go()
         for init in chosen:
             init.expect("ready")
+    if world.wan is not None:
+        tell(f"wan: {world.wan}")
+        wan.start(name, world, programs)
+        network.connect_wan(world)
 
 
 class _Init:
@@ -197,6 +202,7 @@ def destroy(name, keeper_is_us=False):
     victims = [f"{state.host_directory(name, host)}/init" for host in state.host_names(name)]
     if not keeper_is_us:
         victims.insert(0, f"{directory}/keeper")
+    victims.append(f"{directory}/wan")
     for path in victims:
         pid = state.read_process(path)
         if pid is not None:

@@ -8,6 +8,8 @@
 import os
 import subprocess
 
+import wan
+
 OUTSIDE = "outside"  # the names that hosts see
 INSIDE = "inside"
 
@@ -59,6 +61,11 @@ def connect(world, pids):
         # Were a site's inside addresses reachable from outside, this would be the way: the router decides.
         lines += [f"route add {site.inside} via {site.outside[2]}"]
     _ip(lines)
+
+
+def connect_wan(world):
+    """In the internet's namespace, once the emulator has made its devices."""
+    _ip(wan.routes(world))
 
 
 def _cable(name, pid, far_name):

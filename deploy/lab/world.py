@@ -6,6 +6,7 @@ import json
 import os
 import re
 
+import wan
 from state import LabError
 
 FIRST_NODE = 11  # the last byte of a-n1's address
@@ -72,7 +73,7 @@ class User:
 class World:
     client: Host
     client_gateway: str
-    wan: str
+    wan: wan.Wan | None  # None: plain links
     users: dict
     sites: dict
 
@@ -116,12 +117,13 @@ def load(path, slot=0):
     world = World(
         client=Host("client", "client", "", outside=str(client_net)),
         client_gateway=f"{client_net.network[1]}/{client_net.network.prefixlen}",
-        wan=top.text("wan", "none"),
+        wan=None,
         users=users,
         sites={name: _site(name, reader, path) for name, reader in top.object("sites").items()},
     )
-    if world.wan != "none":
-        raise LabError(f"{path}: wan: only \"none\" is known, got '{world.wan}'")
+    between = top.value("wan", "none")
+    if between != "none":
+        world.wan = wan.read(_Reader(path, "wan", between), list(world.sites))
     client.done()
     top.done()
     for site in world.sites.values():
@@ -196,9 +198,23 @@ class _Reader:
         values = self._typed(key, dict, None)
         return _Object(self._path, self._name(key), values)
 
-    def list(self, key):
+    def section(self, key):
+        return _Reader(self._path, self._name(key), self.value(key))
+
+    def quantity(self, key, default, low, high):
+        return self.in_range(key, self.value(key, default), low, high)
+
+    def in_range(self, key, value, low, high):
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not low <= value <= high:
+            raise self.error(key, f"expected {low} to {high}, got {json.dumps(value)}")
+        return value
+
+    def list(self, key, default=None):
         return [_Reader(self._path, f"{self._name(key)}[{number}]", value)
-                for number, value in enumerate(self._typed(key, list, None))]  # fmt: skip
+                for number, value in enumerate(self._typed(key, list, default))]  # fmt: skip
+
+    def error(self, key, text):
+        return LabError(f"{self._path}: {self._name(key)}: {text}")
 
     def done(self):
         for key in self._values:
