@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -30,11 +32,11 @@ Addresses Find(const Contact& contact, int& error) {
   return Addresses(found, &freeaddrinfo);
 }
 
-// 0, or errno.
+// A connected socket, or -errno.
 int ConnectOne(const addrinfo& address, int timeout_ms) {
   const int fd = socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) {
-    return errno;
+    return -errno;
   }
   int error = connect(fd, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
@@ -46,8 +48,40 @@ int ConnectOne(const addrinfo& address, int timeout_ms) {
       error = errno;
     }
   }
-  close(fd);
-  return error;
+  if (error != 0) {
+    close(fd);
+    return -error;
+  }
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  return fd;
+}
+
+// The first address that answers: a connected socket, or -errno of the last one.
+int ConnectAny(const addrinfo* addresses, int timeout_ms) {
+  int result = -EHOSTUNREACH;
+  for (const addrinfo* address = addresses; address != nullptr && result < 0; address = address->ai_next) {
+    result = ConnectOne(*address, timeout_ms);
+  }
+  return result;
+}
+
+std::string NameDetail(const Contact& contact, int error) {
+  return fmt::format("{}: {}", contact.host, gai_strerror(error));
+}
+std::string TcpDetail(const Contact& contact, int error) {
+  return fmt::format("{}: {}", contact.Address(), error == ETIMEDOUT ? "no answer" : std::strerror(error));
+}
+
+std::string Who(const Target& target) {
+  return target.site.empty() ? target.contact.Address()
+                             : fmt::format("{} ({})", target.site, target.contact.Address());
+}
+
+absl::Status CannotReach(const Target& target, const std::string& step, const std::string& detail,
+                         const std::string& remedy) {
+  return Refuse(absl::StatusCode::kUnavailable, 12,
+                fmt::format("cannot reach the gatekeeper of {}: {}: {}", Who(target), step, detail), remedy);
 }
 
 template <typename Function>
@@ -66,7 +100,7 @@ Step LookUpName(const Contact& contact) {
     int error = 0;
     const Addresses found = Find(contact, error);
     if (error != 0) {
-      return {false, fmt::format("{}: {}", contact.host, gai_strerror(error))};
+      return {false, NameDetail(contact, error)};
     }
     char text[NI_MAXHOST] = "";
     getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
@@ -79,40 +113,40 @@ Step ConnectTcp(const Contact& contact, int timeout_ms) {
     int error = 0;
     const Addresses found = Find(contact, error);
     if (error != 0) {
-      return {false, fmt::format("{}: {}", contact.host, gai_strerror(error))};
+      return {false, NameDetail(contact, error)};
     }
-    for (const addrinfo* address = found.get(); address != nullptr; address = address->ai_next) {
-      error = ConnectOne(*address, timeout_ms);
-      if (error == 0) {
-        return {true, "connected to " + contact.Address()};
-      }
+    const int fd = ConnectAny(found.get(), timeout_ms);
+    if (fd < 0) {
+      return {false, TcpDetail(contact, -fd)};
     }
-    return {false, fmt::format("{}: {}", contact.Address(),
-                               error == ETIMEDOUT ? "no answer" : std::strerror(error))};
+    close(fd);
+    return {true, "connected to " + contact.Address()};
   });
 }
 
-absl::Status ExplainUnreachable(const Target& target, const absl::Status& handshake) {
-  const std::string who =
-      target.site.empty() ? target.contact.Address()
-                          : fmt::format("{} ({})", target.site, target.contact.Address());
-  if (handshake.code() != absl::StatusCode::kUnavailable && !handshake.ok()) {
-    return Refuse(absl::StatusCode::kUnauthenticated, 7,
-                  fmt::format("the gatekeeper of {} is not who it should be: {}", who, Message(handshake)),
-                  "check the contact and your CA directory (X509_CERT_DIR): sekisho doctor");
+absl::StatusOr<int> Dial(const Target& target) {
+  int error = 0;
+  const Addresses found = Find(target.contact, error);
+  if (error != 0) {
+    return CannotReach(target, "name", NameDetail(target.contact, error),
+                       "check the host's name in the contact or in sites.json");
   }
-  const auto fail = [&](const std::string& step, const std::string& detail, const std::string& remedy) {
-    return Refuse(absl::StatusCode::kUnavailable, 12,
-                  fmt::format("cannot reach the gatekeeper of {}: {}: {}", who, step, detail), remedy);
-  };
-  if (const Step name = LookUpName(target.contact); !name.is_ok) {
-    return fail("name", name.detail, "check the host's name in the contact or in sites.json");
+  const int fd = ConnectAny(found.get(), kConnectTimeMs);
+  if (fd < 0) {
+    return CannotReach(target, "TCP", TcpDetail(target.contact, -fd),
+                       "the site may be down: try again later, or ask its administrator");
   }
-  if (const Step tcp = ConnectTcp(target.contact, kConnectTimeMs); !tcp.is_ok) {
-    return fail("TCP", tcp.detail, "the site may be down: try again later, or ask its administrator");
+  return fd;
+}
+
+absl::Status ExplainHandshake(const Target& target, const absl::Status& handshake) {
+  if (handshake.code() == absl::StatusCode::kUnavailable) {
+    return CannotReach(target, "TLS", Message(handshake), "check your proxy: sekisho proxy info");
   }
-  return fail("TLS", "the gatekeeper closed the connection during the handshake",
-              "check your proxy: sekisho proxy info");
+  return Refuse(absl::StatusCode::kUnauthenticated, 7,
+                fmt::format("the gatekeeper of {} is not who it should be: {}", Who(target),
+                            Message(handshake)),
+                "check the contact and your CA directory (X509_CERT_DIR): sekisho doctor");
 }
 
 }  // namespace sekisho::client

@@ -17,7 +17,10 @@ struct Step {
 Step LookUpName(const Contact& contact);
 Step ConnectTcp(const Contact& contact, int timeout_ms);
 
-// An Unavailable (GRAM 12), or Unauthenticated (GRAM 7) if `handshake` says that the server was refused.
-absl::Status ExplainUnreachable(const Target& target, const absl::Status& handshake);
+// A connected socket; or Unavailable (GRAM 12), saying whether it was the name or TCP.
+absl::StatusOr<int> Dial(const Target& target);
+
+// Why the handshake failed: Unavailable (GRAM 12), or Unauthenticated (GRAM 7) if the server was refused.
+absl::Status ExplainHandshake(const Target& target, const absl::Status& handshake);
 
 }  // namespace sekisho::client

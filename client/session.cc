@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <grpcpp/create_channel_posix.h>
 #include <openssl/rand.h>
 
 #include "client/reach.h"
@@ -16,7 +17,7 @@
 namespace sekisho::client {
 namespace {
 
-constexpr std::chrono::seconds kConnectTime{10};
+constexpr std::chrono::seconds kHandshakeTime{10};
 
 // Channels live as long as the process.  When the last one goes, gRPC 1.51 ends the threads that deliver
 // callbacks, and a channel opened soon after meets their remains: one `sites` in ten aborted.
@@ -41,39 +42,29 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(Loop& loop, const Target&
     return Refuse(absl::StatusCode::kUnauthenticated, 7, Message(trust_directory.status()),
                   "ask your site's administrator for the CA directory, and set X509_CERT_DIR");
   }
-  const auto tls = tls::MakeClientTls(session->credential_, *trust_directory,
-                                      {contact.host, contact.subject});
+  ASSIGN_OR_RETURN(const int fd, Dial(target));
+  auto link = tls::Link::Open(loop, fd, session->credential_, *trust_directory,
+                              {contact.host, contact.subject},
+                              std::chrono::steady_clock::now() + kHandshakeTime);
+  if (!link.ok()) {
+    return ExplainHandshake(target, link.status());
+  }
+  session->link_ = *std::move(link);
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt("grpc.enable_http_proxy", 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, contact.Address());
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
   arguments.SetMaxReceiveMessageSize(16 << 20);
-  session->channel_ = grpc::CreateCustomChannel("dns:///" + contact.Address(), tls.credentials, arguments);
+  session->channel_ =
+      grpc::CreateCustomInsecureChannelFromFd(contact.Address(), session->link_->TakePlainEnd(), arguments);
   Keep(session->channel_);
-
-  // Until it is connected, or fails once; gRPC itself would go on trying.
-  const auto deadline = std::chrono::system_clock::now() + kConnectTime;
-  grpc_connectivity_state state = session->channel_->GetState(true);
-  while (state != GRPC_CHANNEL_READY && state != GRPC_CHANNEL_TRANSIENT_FAILURE) {
-    if (!session->channel_->WaitForStateChange(state, deadline)) {
-      break;
-    }
-    state = session->channel_->GetState(true);
-  }
-  const auto server = tls.server->Get();
-  if (state != GRPC_CHANNEL_READY || !server.ok()) {
-    return ExplainUnreachable(target, server.status());
-  }
-  session->gatekeeper_subject_ = server->subject;
   session->stub_ = proto::JobService::NewStub(session->channel_);
   return session;
 }
 
 absl::StatusOr<proto::SignedRequest> Session::Sign(proto::RequestBody body) const {
   body.set_site(target_.site);
-  body.set_gatekeeper_subject(gatekeeper_subject_);
+  body.set_gatekeeper_subject(gatekeeper_subject());
   body.set_service(target_.contact.service);
   body.set_account(target_.contact.account);
   body.set_time_ms(std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -10,7 +10,7 @@
 #include "client/sites.h"
 #include "common/identity/credential.h"
 #include "common/rpc_client.h"
-#include "common/tls/client_tls.h"
+#include "common/tls/link.h"
 #include "proto/job_service.grpc.pb.h"
 
 namespace sekisho::client {
@@ -40,7 +40,7 @@ class Session {
   Loop& loop() { return loop_; }
   proto::JobService::Stub& stub() { return *stub_; }
   const Target& target() const { return target_; }
-  const std::string& gatekeeper_subject() const { return gatekeeper_subject_; }
+  const std::string& gatekeeper_subject() const { return link_->server().subject; }
 
  private:
   static constexpr std::chrono::seconds kAnswerTime{60};
@@ -51,7 +51,7 @@ class Session {
   Loop& loop_;
   Target target_;
   identity::Credential credential_;
-  std::string gatekeeper_subject_;
+  std::unique_ptr<tls::Link> link_;  // before the channel over it
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<proto::JobService::Stub> stub_;
 };

@@ -7,8 +7,7 @@
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
-#include "common/identity/host.h"
-#include "common/identity/trust_store.h"
+#include "common/tls/judge_server.h"
 #include "common/tls/peer_verifier.h"
 
 namespace sekisho::tls {
@@ -16,7 +15,6 @@ namespace {
 
 using identity::Chain;
 using identity::Identity;
-using identity::Refusal;
 
 std::string Text(grpc::string_ref text) { return std::string(text.data(), text.size()); }
 
@@ -56,19 +54,11 @@ class Verifier final : public grpc::experimental::ExternalCertificateVerifier {
       const grpc::experimental::TlsCustomVerificationCheckRequest& request) const {
     ASSIGN_OR_RETURN(const Chain chain, PresentedChain(Text(request.peer_cert()),
                                                        Text(request.peer_cert_full_chain())));
-    ASSIGN_OR_RETURN(const std::shared_ptr<const identity::TrustStore> trust,
-                     identity::TrustStore::LoadFor(trust_directory_, chain));
-    ASSIGN_OR_RETURN(Identity server,
-                     identity::VerifyChain(chain, *trust, clock_(), identity::Purpose::kServer));
-    const std::string host =
-        expected_.host.empty() ? HostOfTarget(Text(request.target_name())) : expected_.host;
-    const std::optional<Refusal> refusal = expected_.subject.empty()
-                                               ? identity::CheckHost(chain, server, host)
-                                               : identity::CheckSubject(server, expected_.subject);
-    if (refusal.has_value()) {
-      return identity::ToStatus(*refusal);
+    ExpectedServer expected = expected_;
+    if (expected.host.empty()) {
+      expected.host = HostOfTarget(Text(request.target_name()));
     }
-    return server;
+    return JudgeServer(chain, trust_directory_, expected, clock_());
   }
 
   const std::string trust_directory_;

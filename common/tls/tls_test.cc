@@ -2,14 +2,20 @@
 // Real handshakes in one process: a client with a proxy, a server with a host certificate.
 #include <future>
 #include <memory>
+#include <thread>
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/tls/client_tls.h"
+#include "common/tls/link.h"
 #include "common/tls/peer_verifier.h"
 #include "tests/support/test_ca.h"
 
@@ -57,7 +63,7 @@ class TlsTest : public ::testing::Test {
   TlsTest() : user_(ca_.IssueUser("/C=JP/O=Test/CN=Taro")) { ca_.Install(trust_.path()); }
   ~TlsTest() override {
     if (server_ != nullptr) {
-      server_->Shutdown();
+      server_->Shutdown(std::chrono::system_clock::now());
     }
   }
 
@@ -78,7 +84,10 @@ class TlsTest : public ::testing::Test {
 
   // One call; the server answers ALREADY_EXISTS with the subject.
   grpc::Status Call(std::shared_ptr<grpc::ChannelCredentials> credentials) {
-    grpc::GenericStub stub(grpc::CreateChannel(Target(), std::move(credentials)));
+    return CallOn(grpc::CreateChannel(Target(), std::move(credentials)));
+  }
+  grpc::Status CallOn(std::shared_ptr<grpc::Channel> channel) {
+    grpc::GenericStub stub(std::move(channel));
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     const grpc::Slice nothing;
@@ -190,6 +199,102 @@ TEST_F(TlsTest, TheServerServesNobodyWithoutACertificate) {
   const grpc::Status status = Call(grpc::SslCredentials(anonymous));
 
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// The same server, with TLS of our own under gRPC; its loop runs on a thread, as a command's would.
+class LinkTest : public TlsTest {
+ protected:
+  ~LinkTest() override {
+    loop_.stop();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+
+  int Connect() const {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port_));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
+  }
+
+  absl::Status Open(const Credential& credential, const ExpectedServer& expected = {"localhost", ""}) {
+    auto link = Link::Open(loop_, Connect(), credential, trust_.path(), expected,
+                           std::chrono::steady_clock::now() + std::chrono::seconds(10), TestClock);
+    if (link.ok()) {
+      link_ = *std::move(link);
+      thread_ = std::thread([this] { loop_.run(); });
+    }
+    return link.status();
+  }
+
+  std::shared_ptr<grpc::Channel> Channel() {
+    return grpc::CreateInsecureChannelFromFd("gatekeeper", link_->TakePlainEnd());
+  }
+
+  Loop loop_;
+  std::unique_ptr<Link> link_;
+  std::thread thread_;
+};
+
+TEST_F(LinkTest, CarriesCallsOfAUserToAHost) {
+  Serve(ca_.IssueHost("localhost"));
+
+  ASSERT_EQ(Open(MakeProxy(MakeProxy(user_))), absl::OkStatus());
+
+  EXPECT_EQ(link_->server().subject, "/C=JP/O=Test/CN=host/localhost");
+  const auto channel = Channel();
+  EXPECT_EQ(CallOn(channel).error_message(), "/C=JP/O=Test/CN=Taro");
+  EXPECT_EQ(CallOn(channel).error_code(), grpc::StatusCode::ALREADY_EXISTS);
+}
+
+TEST_F(LinkTest, RefusesAnotherHostByNameAndBySubject) {
+  Serve(ca_.IssueHost("elsewhere.example.org"));
+
+  EXPECT_THAT(Open(MakeProxy(user_)).ToString(), HasSubstr("[wrong-host]"));
+  EXPECT_THAT(Open(MakeProxy(user_), {"", "/C=JP/O=Test/CN=host/other"}).ToString(),
+              HasSubstr("[wrong-subject]"));
+  EXPECT_EQ(Open(MakeProxy(user_), {"", "/C=JP/O=Test/CN=host/elsewhere.example.org"}), absl::OkStatus());
+}
+
+TEST_F(LinkTest, RefusesAHostOfAnUnknownAuthority) {
+  Serve(TestCa("/C=JP/O=Other/CN=CA").IssueHost("localhost"));
+
+  EXPECT_THAT(Open(MakeProxy(user_)).ToString(), HasSubstr("[unknown-issuer]"));
+}
+
+TEST_F(LinkTest, TheServersVerdictArrivesByTheCall) {
+  Serve(ca_.IssueHost("localhost"));
+  const Credential stranger = TestCa("/C=JP/O=Other/CN=CA").IssueUser("/C=JP/O=Test/CN=Taro");
+
+  ASSERT_EQ(Open(MakeProxy(stranger)), absl::OkStatus());
+
+  EXPECT_THAT(CallOn(Channel()).error_message(), HasSubstr("[unknown-issuer]"));
+}
+
+TEST_F(LinkTest, ASilentServerIsUnavailableInTime) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+
+  const auto link = Link::Open(loop_, ends[0], MakeProxy(user_), trust_.path(), {"localhost", ""},
+                               std::chrono::steady_clock::now() + std::chrono::milliseconds(20), TestClock);
+
+  EXPECT_EQ(link.status().code(), absl::StatusCode::kUnavailable);
+  close(ends[1]);
+}
+
+TEST_F(LinkTest, CallsFailWhenTheConnectionBreaks) {
+  Serve(ca_.IssueHost("localhost"));
+  ASSERT_EQ(Open(MakeProxy(user_)), absl::OkStatus());
+  const auto channel = Channel();
+  ASSERT_EQ(CallOn(channel).error_code(), grpc::StatusCode::ALREADY_EXISTS);
+
+  server_->Shutdown();
+
+  EXPECT_EQ(CallOn(channel).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST(PeerVerifier, RemembersForSomeMinutesAndForgetsOnReload) {
