@@ -217,7 +217,7 @@ int Main(int argc, char** argv) {
     Report(cell.name, cell.round_trip ? "us" : "MB/s", pm_values, tcp_values);
   }
   const Counters& c = client->endpoint().counters();
-  const DeviceCounters& d = client->counters();
+  const WireCounters& d = client->counters();
   printf(
       "datagrams out %lu (%lu in larger buffers) in %lu; retransmitted %lu (by gap %lu, time-out "
       "%lu, "

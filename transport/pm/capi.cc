@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface: transport/pm/pm.h.  Nothing here throws.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,17 +11,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
-#include "transport/pm/device.h"
+#include "transport/pm/context.h"
 #include "transport/pm/job_file.h"
 #include "transport/pm/pm.h"
 
 using sekisho::pm::Address;
 using sekisho::pm::Bytes;
 using sekisho::pm::Config;
-using sekisho::pm::Device;
-using sekisho::pm::Endpoint;
+using sekisho::pm::Context;
 using sekisho::pm::Error;
 using sekisho::pm::JobFile;
 using sekisho::pm::kNever;
@@ -29,6 +30,8 @@ using sekisho::pm::Message;
 using sekisho::pm::Nanos;
 using sekisho::pm::NodeId;
 using sekisho::pm::PeerState;
+using sekisho::pm::Waiting;
+using sekisho::pm::Wire;
 
 struct pmContext {
   ~pmContext() {
@@ -36,12 +39,12 @@ struct pmContext {
     if (descriptor >= 0) close(descriptor);
   }
 
-  Endpoint& endpoint() { return device->endpoint(); }
+  Context& core() { return *context; }
 
-  std::unique_ptr<Device> device;
+  std::unique_ptr<Context> context;
   std::unique_ptr<bool[]> told_gone;  // the program knows that this node is gone
   int nodes = 0;
-  int descriptor = -1;  // epoll over the socket and the timer
+  int descriptor = -1;  // epoll over the socket, the timer and the daemon's bell
   int timer = -1;
   bool sending = false;
   NodeId send_to = 0;
@@ -72,21 +75,41 @@ int Errno(const std::error_code& error) {
 struct Arguments {
   const char* job = nullptr;
   const char* node = nullptr;
+  const char* daemon = nullptr;
+  const char* wait = nullptr;
 };
 
 bool ReadArguments(int argc, char** argv, Arguments& arguments) {
   arguments.job = getenv("PM_JOB_FILE");
   arguments.node = getenv("PM_NODE");
+  arguments.daemon = getenv("PM_DAEMON");
+  arguments.wait = getenv("PM_WAIT");
   for (int i = 0; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--job") == 0) {
       arguments.job = argv[i + 1];
     } else if (strcmp(argv[i], "--node") == 0) {
       arguments.node = argv[i + 1];
+    } else if (strcmp(argv[i], "--daemon") == 0) {
+      arguments.daemon = argv[i + 1];
+    } else if (strcmp(argv[i], "--wait") == 0) {
+      arguments.wait = argv[i + 1];
     } else {
       return false;
     }
   }
   return argc % 2 == 0 && arguments.job != nullptr && arguments.node != nullptr;
+}
+
+bool ReadWaiting(const char* name, Waiting& waiting) {
+  constexpr const char* kNames[] = {"spin", "yield", "adaptive", "sleep", "classic"};
+  waiting = Waiting::kAdaptive;
+  if (name == nullptr) return true;
+  for (std::size_t i = 0; i < std::size(kNames); ++i) {
+    if (strcmp(name, kNames[i]) != 0) continue;
+    waiting = static_cast<Waiting>(i);
+    return true;
+  }
+  return false;
 }
 
 // Larger with every start: wall clock, so that a restarted rank is newer than the one that died.
@@ -100,7 +123,8 @@ int OpenDescriptor(pmContext& context) {
   context.descriptor = epoll_create1(EPOLL_CLOEXEC);
   context.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
   if (context.descriptor < 0 || context.timer < 0) return errno;
-  for (const int fd : {context.device->fd(), context.timer}) {
+  for (const int fd : {context.core().fd(), context.timer, context.core().bell()}) {
+    if (fd < 0) continue;
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
@@ -126,6 +150,8 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
       !ReadArguments(argc, argv, arguments)) {
     return EINVAL;
   }
+  Waiting waiting;
+  if (!ReadWaiting(arguments.wait, waiting)) return EINVAL;
   JobFile job;
   int line;
   if (const auto error = sekisho::pm::ReadJobFile(arguments.job, job, line)) return Errno(error);
@@ -146,11 +172,18 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   context->nodes = job.nodes;
   context->told_gone.reset(new (std::nothrow) bool[job.nodes]());
   if (!context->told_gone) return ENOMEM;
-  if (const auto error = Device::Open(config, job.addresses[node], {}, nullptr, context->device)) {
-    return Errno(error);
+  int key_fd = -1;
+  if (arguments.daemon != nullptr) {
+    key_fd = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
+    if (key_fd < 0) return errno;
   }
+  const auto opened =
+      Context::Open(config, job.addresses[node], arguments.daemon, key_fd, context->context);
+  if (key_fd >= 0) close(key_fd);
+  if (opened) return Errno(opened);
+  context->core().set_waiting(waiting);
   for (NodeId peer = 0; peer < job.nodes; ++peer) {
-    (void)context->endpoint().SetAddress(peer, job.addresses[peer]);
+    (void)context->core().SetAddress(peer, job.addresses[peer]);
   }
   if (const int error = OpenDescriptor(*context)) return error;
   *out = context.release();
@@ -158,16 +191,14 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
 }
 
 int pmCloseDevice(pmContext* context) {
-  for (int node = 0; node < context->nodes; ++node) {
-    (void)context->endpoint().Close(static_cast<NodeId>(node), Device::Now());
-  }
-  context->device->Flush();
+  // With a daemon: it delivers what is still under way, and closes then.
+  if (!context->core().has_daemon()) context->core().CloseAll();
   delete context;
   return 0;
 }
 
 int pmGetNode(pmContext* context, int* node, int* nodes) {
-  *node = context->endpoint().config().node;
+  *node = context->core().config().node;
   *nodes = context->nodes;
   return 0;
 }
@@ -176,10 +207,10 @@ int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length) 
   if (context->sending) return EBUSY;
   if (node < 0 || node >= context->nodes || length < 1 || length > PM_MTU) return EINVAL;
   const auto to = static_cast<NodeId>(node);
-  std::error_code error = context->endpoint().Room(to, 0, length);
+  std::error_code error = context->core().Room(to, 0, length);
   if (error == Error::kWouldBlock) {
-    context->device->Progress();
-    error = context->endpoint().Room(to, 0, length);
+    context->core().Progress();
+    error = context->core().Room(to, 0, length);
   }
   if (error) return Errno(error);
   context->sending = true;
@@ -192,19 +223,17 @@ int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length) 
 int pmSend(pmContext* context) {
   if (!context->sending) return EINVAL;
   context->sending = false;
-  const auto error = context->endpoint().Send(
-      context->send_to, 0, Bytes(context->send_buffer, context->send_length), Device::Now());
-  context->device->Flush();
-  return Errno(error);
+  return Errno(
+      context->core().Send(context->send_to, 0, Bytes(context->send_buffer, context->send_length)));
 }
 
 int pmIsSendDone(pmContext* context) {
-  context->device->Progress();
+  context->core().Progress();
   int result = 0;
   for (int i = 0; i < context->nodes; ++i) {
     const auto node = static_cast<NodeId>(i);
-    if (context->endpoint().Drained(node)) continue;
-    if (context->endpoint().peer_state(node) == PeerState::kGone) return EPIPE;
+    if (context->core().Drained(node)) continue;
+    if (context->core().peer_state(node) == PeerState::kGone) return EPIPE;
     result = EBUSY;
   }
   return result;
@@ -213,22 +242,20 @@ int pmIsSendDone(pmContext* context) {
 int pmReceive(pmContext* context, void** buffer, size_t* length) {
   if (context->receiving) return EBUSY;
   Message& message = context->message;
-  if (!context->endpoint().Receive(message)) {
-    context->device->Progress();
-    if (!context->endpoint().Receive(message)) {
+  if (!context->core().Receive(message)) {
+    context->core().Progress();
+    if (!context->core().Receive(message)) {
       for (int i = 0; i < context->nodes; ++i) {
-        if (context->told_gone[i] ||
-            context->endpoint().peer_state(static_cast<NodeId>(i)) != PeerState::kGone) {
-          continue;
-        }
-        context->told_gone[i] = true;
-        return EPIPE;
+        const bool gone = context->core().peer_state(static_cast<NodeId>(i)) == PeerState::kGone;
+        if (gone == context->told_gone[i]) continue;
+        context->told_gone[i] = gone;
+        if (gone) return EPIPE;
       }
       return ENOBUFS;
     }
   }
   if (message.more || message.bytes.size() > PM_MTU) {  // no program of this interface sent it
-    (void)context->endpoint().Release(message.source, message.channel, Device::Now());
+    context->core().Release(message);
     return ENOBUFS;
   }
   context->receiving = true;
@@ -253,9 +280,7 @@ int pmGetSource(pmContext* context, int* node) {
 int pmReleaseReceiveBuffer(pmContext* context) {
   if (!context->receiving) return EIO;
   context->receiving = false;
-  (void)context->endpoint().Release(context->message.source, context->message.channel,
-                                    Device::Now());
-  context->device->Flush();
+  context->core().Release(context->message);
   return 0;
 }
 
@@ -264,15 +289,24 @@ int pmGetDescriptor(pmContext* context, int* descriptor) {
   return 0;
 }
 
+int pmWait(pmContext* context, long timeout_us) {
+  const Nanos until =
+      timeout_us < 0 ? kNever : Wire::Now() + timeout_us * sekisho::pm::kMicrosecond;
+  return context->core().Wait(until) ? 0 : ETIMEDOUT;
+}
+
 int pmBeforeSelect(pmContext* context) {
-  context->device->Progress();
-  SetTimer(*context, context->endpoint().NextDeadline());
+  context->core().set_sleeping(true);
+  context->core().Progress();
+  SetTimer(*context, context->core().NextDeadline());
   return 0;
 }
 
 int pmAfterSelect(pmContext* context) {
+  context->core().set_sleeping(false);
+  context->core().Quiet();
   SetTimer(*context, kNever);
-  context->device->Progress();
+  context->core().Progress();
   return 0;
 }
 

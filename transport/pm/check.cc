@@ -53,7 +53,7 @@ const char* Endpoint::Check() const {
   if (records != sent_.size()) return "packet records leaked";
   if (segments != segments_.size()) return "segments leaked";
   if (intervals != intervals_.size()) return "intervals leaked";
-  if (beyond != granted_beyond_) return "sum of grants";
+  if (beyond != state_->granted_beyond) return "sum of grants";
   return nullptr;
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "transport/pm/memory.h"
+
 namespace sekisho::pm {
 namespace {
 
@@ -19,7 +21,8 @@ constexpr std::uint32_t kStartupGain = 289;
 constexpr Nanos kLeastRound = kMillisecond;
 
 std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b / c);
+  c = Once(c);
+  return c == 0 ? 0 : static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b / c);
 }
 
 }  // namespace
@@ -155,7 +158,7 @@ void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t
   const std::uint64_t rate_delay = RateDelay(rtt);
   const std::uint32_t gain = mode_ == Mode::kStartup ? kStartupGain
                              : mode_ == Mode::kDrain ? 35
-                             : mode_ == Mode::kProbe ? kPhaseGain[phase_]
+                             : mode_ == Mode::kProbe ? kPhaseGain[phase_ % kPhaseGain.size()]
                                                      : 100;
   const std::uint64_t rate = MulDiv(bottleneck_, gain, 100);
   pacing_rate_ = mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate;

@@ -2,147 +2,14 @@
 // An endpoint on a real UDP socket.
 #include "transport/pm/device.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <new>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-
 namespace sekisho::pm {
-namespace {
-
-constexpr std::size_t kReceiveBuffers = 16;
-constexpr std::size_t kReceiveBufferSize = 65536;
-constexpr std::size_t kSendBufferSize = 512 * 1024;
-constexpr std::size_t kRuns = 16;
-constexpr std::size_t kRunDatagrams = 60;  // the kernel's limit is 64
-constexpr std::size_t kRunBytes = 65000;
-
-struct SocketAddress {
-  union {
-    sockaddr any;
-    sockaddr_in v4;
-    sockaddr_in6 v6;
-  };
-  socklen_t size = 0;
-};
-
-bool IsMapped(const Address& address) {
-  static constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return memcmp(address.ip.data(), kPrefix, sizeof kPrefix) == 0;
-}
-
-SocketAddress ToSocket(const Address& address, int family) {
-  SocketAddress out;
-  memset(&out.v6, 0, sizeof out.v6);
-  if (family == AF_INET) {
-    out.v4.sin_family = AF_INET;
-    out.v4.sin_port = htons(address.port);
-    memcpy(&out.v4.sin_addr, address.ip.data() + 12, 4);
-    out.size = sizeof out.v4;
-  } else {
-    out.v6.sin6_family = AF_INET6;
-    out.v6.sin6_port = htons(address.port);
-    memcpy(&out.v6.sin6_addr, address.ip.data(), 16);
-    out.size = sizeof out.v6;
-  }
-  return out;
-}
-
-Address FromSocket(const SocketAddress& in) {
-  Address address;
-  if (in.any.sa_family == AF_INET) {
-    address.ip[10] = address.ip[11] = 0xff;
-    memcpy(address.ip.data() + 12, &in.v4.sin_addr, 4);
-    address.port = ntohs(in.v4.sin_port);
-  } else {
-    memcpy(address.ip.data(), &in.v6.sin6_addr, 16);
-    address.port = ntohs(in.v6.sin6_port);
-  }
-  return address;
-}
-
-std::error_code LastError() { return {errno, std::generic_category()}; }
-
-std::size_t PageUp(std::size_t size) { return (size + 4095) & ~std::size_t{4095}; }
-
-}  // namespace
-
-std::error_code ParseAddress(const char* text, Address& address) {
-  const char* colon = strrchr(text, ':');
-  if (colon == nullptr) return Error::kBadConfig;
-  char* end = nullptr;
-  const unsigned long port = strtoul(colon + 1, &end, 10);
-  if (end == colon + 1 || *end != 0 || port > 65535) return Error::kBadConfig;
-  const bool bracketed = text[0] == '[' && colon > text && colon[-1] == ']';
-  const char* host = text + (bracketed ? 1 : 0);
-  const auto length = static_cast<std::size_t>(colon - host) - (bracketed ? 1 : 0);
-  std::array<char, 64> name{};
-  if (length >= name.size()) return Error::kBadConfig;
-  memcpy(name.data(), host, length);
-  SocketAddress socket;
-  memset(&socket.v6, 0, sizeof socket.v6);
-  if (bracketed) {
-    socket.v6.sin6_family = AF_INET6;
-    if (inet_pton(AF_INET6, name.data(), &socket.v6.sin6_addr) != 1) return Error::kBadConfig;
-  } else {
-    socket.v4.sin_family = AF_INET;
-    if (inet_pton(AF_INET, name.data(), &socket.v4.sin_addr) != 1) return Error::kBadConfig;
-  }
-  address = FromSocket(socket);
-  address.port = static_cast<std::uint16_t>(port);
-  return {};
-}
-
-Nanos Device::Now() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
-
-std::error_code Device::OpenSocket(const Options& options) {
-  family_ = IsMapped(own_) ? AF_INET : AF_INET6;
-  fd_ = socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd_ < 0) return LastError();
-  const SocketAddress own = ToSocket(own_, family_);
-  if (bind(fd_, &own.any, own.size) != 0) return LastError();
-  SocketAddress bound;
-  bound.size = sizeof bound.v6;
-  if (getsockname(fd_, &bound.any, &bound.size) != 0) return LastError();
-  own_ = FromSocket(bound);
-
-  // Larger than the system's limit is cut silently; smaller only costs datagrams.
-  (void)setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &options.socket_buffer, sizeof(int));
-  (void)setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &options.socket_buffer, sizeof(int));
-  // Never IP fragments, and no help of the kernel's own idea of the path: we probe.
-  const int probe = family_ == AF_INET ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
-  const int set = family_ == AF_INET
-                      ? setsockopt(fd_, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe)
-                      : setsockopt(fd_, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof probe);
-  if (set != 0) return LastError();
-  if (options.offload) {
-    const int off = 0, on = 1;
-    counters_.segmentation = setsockopt(fd_, SOL_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
-    counters_.coalescing = setsockopt(fd_, SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
-  }
-  return {};
-}
 
 std::error_code Device::Open(const Config& config, const Address& own, const Options& options,
                              Cipher* cipher, std::unique_ptr<Device>& out) {
@@ -150,19 +17,12 @@ std::error_code Device::Open(const Config& config, const Address& own, const Opt
   if (needed == 0) return Error::kBadConfig;
   std::unique_ptr<Device> device(new (std::nothrow) Device);
   if (!device) return Error::kNoMemory;
-  device->own_ = own;
-  if (const auto error = device->OpenSocket(options)) return error;
-
-  const std::size_t buffers = kReceiveBuffers * kReceiveBufferSize;
-  const std::size_t size = PageUp(needed) + buffers + kSendBufferSize;
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+  if (const auto error = device->wire_.Open(own, options)) return error;
+  void* memory = mmap(nullptr, needed, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return LastError();
-  device->mapping_ = {static_cast<std::uint8_t*>(memory), size};
-  device->receive_buffers_ = device->mapping_.subspan(PageUp(needed), buffers);
-  device->send_buffer_ = device->mapping_.subspan(PageUp(needed) + buffers);
-  if (const auto error =
-          device->endpoint_.Init(config, device->mapping_.first(PageUp(needed)), cipher, Now())) {
+  if (memory == MAP_FAILED) return {errno, std::generic_category()};
+  device->mapping_ = {static_cast<std::uint8_t*>(memory), needed};
+  if (const auto error = device->endpoint_.Init(config, device->mapping_, cipher, Now())) {
     return error;
   }
   out = std::move(device);
@@ -170,135 +30,19 @@ std::error_code Device::Open(const Config& config, const Address& own, const Opt
 }
 
 Device::~Device() {
-  if (fd_ >= 0) close(fd_);
   if (!mapping_.empty()) munmap(mapping_.data(), mapping_.size());
 }
 
-bool Device::Receive(bool& full) {
-  full = false;
-  std::array<mmsghdr, kReceiveBuffers> headers{};
-  std::array<iovec, kReceiveBuffers> pieces;
-  std::array<SocketAddress, kReceiveBuffers> from;
-  std::array<std::array<std::uint64_t, 8>, kReceiveBuffers> control;  // aligned for cmsghdr
-  for (std::size_t i = 0; i < kReceiveBuffers; ++i) {
-    pieces[i] = {receive_buffers_.data() + i * kReceiveBufferSize, kReceiveBufferSize};
-    headers[i].msg_hdr = {&from[i].v6,       sizeof from[i].v6, &pieces[i], 1,
-                          control[i].data(), sizeof control[i], 0};
-  }
-  const int count = recvmmsg(fd_, headers.data(), kReceiveBuffers, MSG_DONTWAIT, nullptr);
-  ++counters_.receive_calls;
-  if (count <= 0) return false;
-  full = static_cast<std::size_t>(count) == kReceiveBuffers;
-  const Nanos now = Now();
-  for (int i = 0; i < count; ++i) {
-    MutableBytes rest = receive_buffers_.subspan(static_cast<std::size_t>(i) * kReceiveBufferSize,
-                                                 headers[i].msg_len);
-    std::size_t step = rest.size();
-    msghdr& header = headers[i].msg_hdr;
-    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-      if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO) continue;
-      int size;
-      memcpy(&size, CMSG_DATA(c), sizeof size);
-      if (size > 0) step = static_cast<std::size_t>(size);
-    }
-    const Address source = FromSocket(from[i]);
-    if (step < rest.size()) counters_.received_together += (rest.size() + step - 1) / step;
-    while (!rest.empty()) {
-      const std::size_t size = std::min(step, rest.size());
-      endpoint_.OnDatagram(source, rest.first(size), false, now);
-      rest = rest.subspan(size);
-    }
-  }
-  return true;
-}
-
-void Device::SendSingly(const Run& run) {
-  const SocketAddress to = ToSocket(run.to, family_);
-  for (std::size_t done = 0; done < run.size; done += run.step) {
-    const std::size_t size = std::min(run.step, run.size - done);
-    const std::uint8_t* data = send_buffer_.data() + run.offset + done;
-    ++counters_.send_calls;
-    if (sendto(fd_, data, size, MSG_DONTWAIT, &to.any, to.size) >= 0) continue;
-    if (errno == ECONNREFUSED) {  // an older datagram's ICMP answer; this one was not sent
-      (void)sendto(fd_, data, size, MSG_DONTWAIT, &to.any, to.size);
-    } else if (errno == EMSGSIZE) {
-      ++counters_.too_large;
-    } else {
-      ++(errno == EAGAIN || errno == ENOBUFS ? counters_.blocked : counters_.failed);
-    }
-  }
-}
-
-void Device::Send(std::span<Run> runs) {
-  std::array<mmsghdr, kRuns> headers{};
-  std::array<iovec, kRuns> pieces;
-  std::array<SocketAddress, kRuns> to;
-  std::array<std::array<std::uint64_t, 4>, kRuns> control{};
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    to[i] = ToSocket(runs[i].to, family_);
-    pieces[i] = {send_buffer_.data() + runs[i].offset, runs[i].size};
-    msghdr& header = headers[i].msg_hdr;
-    header = {&to[i].v6, to[i].size, &pieces[i], 1, nullptr, 0, 0};
-    if (runs[i].count == 1) continue;
-    counters_.sent_together += runs[i].count;
-    header.msg_control = control[i].data();
-    header.msg_controllen = CMSG_SPACE(sizeof(std::uint16_t));
-    cmsghdr* c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_UDP;
-    c->cmsg_type = UDP_SEGMENT;
-    c->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
-    const auto step = static_cast<std::uint16_t>(runs[i].step);
-    memcpy(CMSG_DATA(c), &step, sizeof step);
-  }
-  std::size_t done = 0;
-  while (done < runs.size()) {
-    const int sent = sendmmsg(fd_, headers.data() + done, static_cast<unsigned>(runs.size() - done),
-                              MSG_DONTWAIT);
-    ++counters_.send_calls;
-    if (sent > 0) {
-      done += static_cast<std::size_t>(sent);
-      continue;
-    }
-    if (runs[done].count > 1 && (errno == EIO || errno == EINVAL)) counters_.segmentation = false;
-    SendSingly(runs[done++]);
-  }
-}
-
-void Device::Flush() {
-  std::array<Run, kRuns> runs;
-  for (;;) {
-    std::size_t used = 0, count = 0;
-    bool more = true;
-    while (send_buffer_.size() - used >= kDatagramMax) {
-      Address to;
-      const std::size_t size = endpoint_.NextDatagram(Now(), send_buffer_.subspan(used), to);
-      if (size == 0) {
-        more = false;
-        break;
-      }
-      Run* last = count == 0 ? nullptr : &runs[count - 1];
-      const bool joins = last != nullptr && counters_.segmentation && !last->closed &&
-                         last->to == to && size <= last->step && last->count < kRunDatagrams &&
-                         last->size + size <= kRunBytes;
-      if (joins) {
-        last->size += size;
-        ++last->count;
-        last->closed = size < last->step;
-      } else {
-        runs[count++] = {to, used, size, size, 1, false};
-      }
-      used += size;
-      if (count == kRuns) break;
-    }
-    if (count > 0) Send(std::span(runs).first(count));
-    if (!more) return;
-  }
-}
+void Device::Flush() { wire_.Flush(endpoint_, {}); }
 
 bool Device::Progress() {
   bool any = false;
-  bool full = true;  // there may be more than was taken
-  for (int i = 0; i < 4 && full; ++i) any = Receive(full) || any;
+  for (int i = 0; i < 4 && wire_.Pull() > 0; ++i) {
+    const bool full = wire_.full();  // there may be more than was taken
+    wire_.Feed(endpoint_);
+    any = true;
+    if (!full) break;
+  }
   const Nanos now = Now();
   if (endpoint_.NextDeadline() <= now) endpoint_.OnTimer(now);
   Flush();
@@ -307,7 +51,7 @@ bool Device::Progress() {
 
 void Device::Wait(Nanos until) {
   const Nanos wake = std::min(until, endpoint_.NextDeadline());
-  pollfd waiting = {fd_, POLLIN, 0};
+  pollfd waiting = {fd(), POLLIN, 0};
   const Nanos left = wake == kNever ? kNever : std::max<Nanos>(wake - Now(), 0);
   const timespec timeout = {left / kSecond, left % kSecond};
   (void)ppoll(&waiting, 1, wake == kNever ? nullptr : &timeout, nullptr);

@@ -21,12 +21,20 @@ struct Endpoint::Draft {
     writer.SetRoom(limit - payload);
   }
 
+  // Its length as the frame says: the record may be in memory that someone spoils.
+  void AddSegment(std::uint32_t index, std::uint32_t length) {
+    segments[segment_count] = index;
+    lengths[segment_count++] = length;
+    AddPayload(length);
+  }
+
   std::array<std::uint8_t, kControlRoom> control;
   std::size_t limit;  // of control part and payload together
   FrameWriter writer;
   std::size_t payload = 0;
   std::size_t padding = 0;
   std::array<std::uint32_t, kSegmentsPerPacket> segments;
+  std::array<std::uint32_t, kSegmentsPerPacket> lengths;
   std::uint8_t segment_count = 0;
   std::uint8_t carried = 0;
   bool eliciting = false;

@@ -22,11 +22,26 @@ struct Message {
 
 class Endpoint {
  public:
-  // Bytes of memory that Init wants; 0 if the configuration is out of its limits.
+  // Bytes of memory that Init wants; 0 if the configuration is out of its limits.  It is the area,
+  // all that the protocol knows, and the rings, the bytes of messages.
   static std::size_t MemoryNeeded(const Config& config);
+  static std::size_t AreaNeeded(const Config& config);
+  static std::size_t RingsNeeded(const Config& config);
 
   // `memory`, aligned to 64, and `cipher`, which may be null, outlive the endpoint.
   std::error_code Init(const Config& config, MutableBytes memory, Cipher* cipher, Nanos now);
+  std::error_code Init(const Config& config, MutableBytes area, MutableBytes rings, Cipher* cipher,
+                       Nanos now);
+  // To memory that another endpoint of the same configuration initialised, in this process or
+  // another.  Whatever is in it, no byte outside is touched; see Spoiled().
+  std::error_code Attach(const Config& config, MutableBytes area, MutableBytes rings);
+  // After Init on other memory, with the same rings: goes on where `torn` was when its owner was
+  // killed or stopped, at whatever instruction.  What was in flight is sent again.
+  void Rebuild(const Endpoint& torn);
+  // The application holds no message, whatever Rebuild found.
+  void DropOpen();
+  // The application is dead: messages that it gave in part will never be complete.
+  void DropParts();
   std::error_code SetAddress(NodeId node, const Address& address);
 
   // The application.  Send takes the whole message or nothing; Begin and then Append until its
@@ -37,6 +52,7 @@ class Endpoint {
   std::error_code Begin(NodeId node, ChannelId channel, std::uint32_t length, Nanos now);
   std::size_t Append(NodeId node, ChannelId channel, Bytes part, Nanos now);
   bool Receive(Message& message);
+  bool HasMessage() const { return !state_->ready.empty(); }
   std::error_code Release(NodeId node, ChannelId channel, Nanos now);
   std::error_code Close(NodeId node, Nanos now);
 
@@ -53,11 +69,14 @@ class Endpoint {
   std::uint32_t peer_session(NodeId node) const { return peers_[node].session; }
   const Peer& peer(NodeId node) const { return peers_[node]; }
   std::span<const SendStream> send_streams(NodeId node) const {
-    return send_streams_.subspan(StreamIndex(node, 0), config_.channels);
+    return send_streams_.part(StreamIndex(node, 0), config_.channels);
+  }
+  const ReceiveStream& receive_stream(NodeId node, ChannelId channel) const {
+    return receive_streams_[StreamIndex(node, channel)];
   }
   // Everything that was accepted for this peer was acknowledged.
   bool Drained(NodeId node) const;
-  const Counters& counters() const { return counters_; }
+  const Counters& counters() const { return state_->counters; }
   const Config& config() const { return config_; }
 
   // What is wrong with the state, or null; for tests, O(everything).
@@ -71,18 +90,30 @@ class Endpoint {
     Greeting greeting;
   };
 
+  // endpoint_memory.cc
+  void RebuildSend(const SendStream& from, SendStream& out);
+  std::uint64_t RebuildReceive(const Endpoint& torn, const ReceiveStream& from, ReceiveStream& in);
+  void RebuildPeer(const Endpoint& torn, NodeId node);
+
   // endpoint.cc
-  void Cut(Arena& arena);
-  Nanos Clock(Nanos now) { return now_ = now > now_ ? now : now_; }
+  void Cut(Arena& area, Arena& rings);
+  std::error_code Place(const Config& config, MutableBytes area, MutableBytes rings,
+                        Arena::Mode mode);
+  Nanos Clock(Nanos now) { return state_->now = now > state_->now ? now : state_->now; }
   std::error_code CheckCall(NodeId node, ChannelId channel) const;
   std::uint32_t StreamIndex(NodeId node, std::size_t channel) const {
     return static_cast<std::uint32_t>(node * std::size_t{config_.channels} + channel);
   }
   MutableBytes SendRing(std::uint32_t stream) {
-    return send_rings_.subspan(std::size_t{stream} * config_.send_ring, config_.send_ring);
+    return Ring(send_rings_, config_.send_ring, stream);
   }
   MutableBytes ReceiveRing(std::uint32_t stream) {
-    return receive_rings_.subspan(std::size_t{stream} * config_.receive_ring, config_.receive_ring);
+    return Ring(receive_rings_, config_.receive_ring, stream);
+  }
+  MutableBytes Ring(MutableBytes rings, std::size_t size, std::uint32_t stream) const {
+    stream = Once(stream);
+    if (stream >= send_streams_.size()) Spoiled();
+    return rings.subspan(stream * size, size);
   }
   NodeId IdOf(const Peer& peer) const { return static_cast<NodeId>(&peer - peers_.data()); }
   void Work(Peer& peer);
@@ -157,34 +188,40 @@ class Endpoint {
   std::size_t Finish(Peer& peer, Draft& draft, MutableBytes room);
   std::uint64_t Floor(const Peer& peer) const;
 
+  // What is neither of one peer nor a record; in the memory, too.  No pointers: the memory lies at
+  // another address in every process.
+  struct State {
+    Nanos now = 0;
+    Counters counters;
+    SipKey cookie_key{};
+    std::uint64_t nonce_counter = 0;
+    PoolHead sent, segments, intervals;
+    std::uint32_t deadlines = 0;  // how many
+    List<Peer, &Peer::work_next, &Peer::work_previous> work;
+    List<Peer, &Peer::grant_next, &Peer::grant_previous> grants;
+    ReadyList ready;
+    std::uint64_t granted_beyond = 0;  // sum of Beyond over all peers
+    Nanos epoch = -1;                  // senders are counted per epoch
+    std::uint32_t senders_now = 0, senders_before = 0;
+    std::uint32_t burst = 0;  // datagrams in a row to the first of work
+    std::array<Reply, 32> replies;
+    std::uint32_t reply_first = 0, reply_count = 0;
+  };
+
   Config config_;
   Cipher* cipher_ = nullptr;
-  Nanos now_ = 0;
-  Counters counters_;
-  SipKey cookie_key_{};
-  std::uint64_t nonce_counter_ = 0;
-  std::span<Peer> peers_;
-  std::span<SendStream> send_streams_;
-  std::span<ReceiveStream> receive_streams_;
+  State* state_ = nullptr;
+  Items<Peer> peers_;
+  Items<SendStream> send_streams_;
+  Items<ReceiveStream> receive_streams_;
   MutableBytes send_rings_, receive_rings_;
   Pool<Sent> sent_;
   Pool<Segment> segments_;
   Pool<Interval> intervals_;
-  std::span<Sent> sent_items_;
-  std::span<Segment> segment_items_;
-  std::span<Interval> interval_items_;
-  std::span<std::uint32_t> heap_items_, heap_positions_;
-  std::span<Nanos> heap_deadlines_;
+  Items<Sent> sent_items_;
+  Items<Segment> segment_items_;
+  Items<Interval> interval_items_;
   DeadlineHeap deadlines_;
-  List<Peer, &Peer::work_next, &Peer::work_previous> work_;
-  List<Peer, &Peer::grant_next, &Peer::grant_previous> grants_;
-  ReadyList ready_;
-  std::uint64_t granted_beyond_ = 0;  // sum of Beyond over all peers
-  Nanos epoch_ = -1;                  // senders are counted per epoch
-  std::uint32_t senders_now_ = 0, senders_before_ = 0;
-  std::uint32_t burst_ = 0;  // datagrams in a row to the first of work_
-  std::array<Reply, 32> replies_;
-  std::uint32_t reply_first_ = 0, reply_count_ = 0;
 };
 
 }  // namespace sekisho::pm

@@ -11,24 +11,23 @@ constexpr std::uint32_t kAckEvery = 16;  // eliciting packets
 constexpr std::uint64_t kGrantChunk = 16 * 1024;
 constexpr std::uint64_t kLeastAllowance = 3 * 1024;
 constexpr Nanos kActiveEpoch = 10 * kMillisecond;
-constexpr std::uint64_t kWantMax = 16 * 1024 * 1024;  // whatever a peer says
 
 }  // namespace
 
 void Endpoint::OnDatagram(const Address& from, MutableBytes datagram, bool ce, Nanos now) {
   Clock(now);
-  ++counters_.datagrams_in;
-  counters_.bytes_in += datagram.size();
+  ++state_->counters.datagrams_in;
+  state_->counters.bytes_in += datagram.size();
   Packet packet;
   if (ParsePacket(datagram, packet) != ParseError::kNone) {
-    ++counters_.malformed;
+    ++state_->counters.malformed;
     return;
   }
   const Header& header = packet.header;
   if (header.context != config_.context || header.destination != config_.node ||
       header.source >= config_.nodes || header.source == config_.node ||
       header.kind > Kind::kData) {
-    ++counters_.foreign;
+    ++state_->counters.foreign;
     return;
   }
   if (header.kind == Kind::kData) {
@@ -42,7 +41,7 @@ void Endpoint::OnDatagram(const Address& from, MutableBytes datagram, bool ce, N
 void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
   Peer& peer = peers_[packet.header.source];
   if (!peer.has_session) {
-    ++counters_.no_session;
+    ++state_->counters.no_session;
     return;
   }
   const std::uint64_t number = packet.header.number;
@@ -50,19 +49,19 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
     case ReceiveWindow::Verdict::kNew:
       break;
     case ReceiveWindow::Verdict::kDuplicate:
-      ++counters_.replayed;
+      ++state_->counters.replayed;
       return;
     case ReceiveWindow::Verdict::kTooOld:
-      ++counters_.too_old;
+      ++state_->counters.too_old;
       return;
   }
   if (!Open(peer.session_receive, cipher_, datagram, packet)) {
-    ++counters_.bad_tag;
+    ++state_->counters.bad_tag;
     return;
   }
   bool eliciting = false, closing = false;
   if (!Acceptable(peer, packet, eliciting, closing)) {
-    ++counters_.bad_frames;
+    ++state_->counters.bad_frames;
     return;
   }
   if (peer.state == PeerState::kGone) {
@@ -146,7 +145,7 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
         peer.want = std::min(frame.value, kWantMax);
         if (!peer.in_grants && peer.want > 0) {
           peer.in_grants = true;
-          grants_.PushBack(peers_, IdOf(peer));
+          state_->grants.PushBack(peers_, IdOf(peer));
         }
         AllotGrants();
         break;
@@ -171,7 +170,7 @@ bool Endpoint::StoreData(Peer& peer, const Frame& frame) {
   std::uint64_t fresh;
   if (in.Store(ReceiveRing(stream), intervals_, frame.value, frame.payload, fresh) !=
       Stored::kYes) {
-    ++counters_.no_interval;
+    ++state_->counters.no_interval;
     return false;
   }
   if (fresh > 0) {
@@ -184,17 +183,17 @@ bool Endpoint::StoreData(Peer& peer, const Frame& frame) {
 void Endpoint::NoteArrival(Peer& peer, std::uint64_t number, bool eliciting, bool ce) {
   const bool newest = number > peer.window.largest();
   const bool in_order = peer.window.Mark(number);
-  if (newest) peer.largest_time = now_;
+  if (newest) peer.largest_time = state_->now;
   if (ce) {
     ++peer.ce_count;
-    ++counters_.ce_marks;
+    ++state_->counters.ce_marks;
   }
   if (!eliciting) return;
   ++peer.unacknowledged;
   if (!in_order || ce || peer.unacknowledged >= kAckEvery) {
     peer.ack_now = true;
   } else if (peer.ack_deadline == kNever) {
-    peer.ack_deadline = now_ + peer.rtt.AckDelay();
+    peer.ack_deadline = state_->now + peer.rtt.AckDelay();
   }
 }
 
@@ -204,50 +203,51 @@ std::uint64_t Endpoint::Beyond(const Peer& peer) const {
 
 // What everyone may be ahead without asking: less when many have sent of late.
 std::uint64_t Endpoint::Allowance(Peer& peer) {
-  const Nanos epoch = now_ / kActiveEpoch;
-  if (epoch != epoch_) {
-    senders_before_ = epoch == epoch_ + 1 ? senders_now_ : 0;
-    senders_now_ = 0;
-    epoch_ = epoch;
+  const Nanos epoch = state_->now / kActiveEpoch;
+  if (epoch != state_->epoch) {
+    state_->senders_before = epoch == state_->epoch + 1 ? state_->senders_now : 0;
+    state_->senders_now = 0;
+    state_->epoch = epoch;
   }
   if (peer.active_epoch != epoch) {
     peer.active_epoch = epoch;
-    ++senders_now_;
+    ++state_->senders_now;
   }
-  const std::uint64_t senders = std::max<std::uint32_t>({1, senders_now_, senders_before_});
+  const std::uint64_t senders =
+      std::max<std::uint32_t>({1, state_->senders_now, state_->senders_before});
   return std::clamp<std::uint64_t>(2 * config_.incast_budget / senders, kLeastAllowance,
                                    kFreeAllowance);
 }
 
 void Endpoint::NoteReceived(Peer& peer, std::uint64_t fresh) {
   const std::uint64_t allowance = Allowance(peer);
-  granted_beyond_ -= Beyond(peer);
+  state_->granted_beyond -= Beyond(peer);
   peer.received += fresh;
   if (peer.granted <= peer.received + allowance) peer.bulk = false;
   if (peer.granted < peer.received + allowance / 2) {
     peer.granted = peer.received + allowance;
     peer.grant_due = true;
   }
-  granted_beyond_ += Beyond(peer);
-  if (!grants_.empty()) AllotGrants();
+  state_->granted_beyond += Beyond(peer);
+  if (!state_->grants.empty()) AllotGrants();
 }
 
 // To each that wants, in turn, until the budget is given away.
 void Endpoint::AllotGrants() {
-  while (!grants_.empty()) {
-    Peer& peer = peers_[grants_.first];
+  while (!state_->grants.empty()) {
+    Peer& peer = peers_[state_->grants.first];
     const std::uint64_t budget = std::max<std::uint64_t>(config_.incast_budget, peer.want);
-    if (granted_beyond_ >= budget) return;
-    const std::uint64_t chunk = std::min({kGrantChunk, peer.want, budget - granted_beyond_});
-    granted_beyond_ -= Beyond(peer);
+    if (state_->granted_beyond >= budget) return;
+    const std::uint64_t chunk = std::min({kGrantChunk, peer.want, budget - state_->granted_beyond});
+    state_->granted_beyond -= Beyond(peer);
     peer.bulk = true;
     peer.granted = std::max(peer.granted, peer.received) + chunk;
-    granted_beyond_ += Beyond(peer);
+    state_->granted_beyond += Beyond(peer);
     peer.want -= chunk;
     peer.grant_due = true;
-    grants_.Remove(peers_, IdOf(peer));
+    state_->grants.Remove(peers_, IdOf(peer));
     if (peer.want > 0) {
-      grants_.PushBack(peers_, IdOf(peer));
+      state_->grants.PushBack(peers_, IdOf(peer));
     } else {
       peer.in_grants = false;
     }

@@ -2,6 +2,7 @@
 // What goes into the next datagram.
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "transport/pm/draft.h"
 
@@ -22,28 +23,31 @@ std::size_t DataFrameSize(std::size_t channel, std::uint64_t offset, std::size_t
 std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
   Clock(now);
   std::size_t size = 0;
-  if (reply_count_ > 0) {
-    const Reply& reply = replies_[reply_first_];
-    reply_first_ = (reply_first_ + 1) % static_cast<std::uint32_t>(replies_.size());
-    --reply_count_;
+  if (state_->reply_count > 0) {
+    constexpr auto kReplies =
+        static_cast<std::uint32_t>(std::tuple_size<decltype(state_->replies)>());
+    const std::uint32_t first = Once(state_->reply_first) % kReplies;
+    const Reply& reply = state_->replies[first];
+    state_->reply_first = (first + 1) % kReplies;
+    --state_->reply_count;
     to = reply.to;
     size = WriteGreetingPacket(reply.kind, peers_[reply.node], reply.greeting, room);
   }
-  while (size == 0 && !work_.empty()) {
-    Peer& peer = peers_[work_.first];
+  while (size == 0 && !state_->work.empty()) {
+    Peer& peer = peers_[state_->work.first];
     to = peer.address;
     size = Build(peer, room);
-    if (size == 0 || ++burst_ >= kBurst) {
-      work_.Remove(peers_, IdOf(peer));
+    if (size == 0 || ++state_->burst >= kBurst) {
+      state_->work.Remove(peers_, IdOf(peer));
       peer.in_work = false;
-      burst_ = 0;
+      state_->burst = 0;
       if (size > 0) Work(peer);  // behind the others
     }
     Reschedule(peer);
   }
   if (size > 0) {
-    ++counters_.datagrams_out;
-    counters_.bytes_out += size;
+    ++state_->counters.datagrams_out;
+    state_->counters.bytes_out += size;
   }
   return size;
 }
@@ -85,7 +89,7 @@ bool Endpoint::MaySend(Peer& peer) {
     for (Peer& other : peers_) ForgetLost(other);
   }
   if (sent_.free_count() == 0) {
-    if (!peer.starved) ++counters_.no_packet_record;
+    if (!peer.starved) ++state_->counters.no_packet_record;
     peer.starved = true;
     return false;
   }
@@ -94,7 +98,7 @@ bool Endpoint::MaySend(Peer& peer) {
     if (peer.next_number - Floor(peer) >= kNumbersInFlight) return false;
   }
   if (peer.probe_due) return true;
-  return peer.in_flight < peer.congestion.window() && peer.next_send <= now_;
+  return peer.in_flight < peer.congestion.window() && peer.next_send <= state_->now;
 }
 
 // Whether a packet that would not be full waits a moment for more, as enough are on their way.
@@ -105,10 +109,10 @@ bool Endpoint::Hold(Peer& peer, std::uint64_t backlog, std::size_t room) {
   }
   if (peer.hold_until == kNever) {
     peer.hold_until =
-        now_ + std::clamp(peer.rtt.smoothed() / 4, 10 * kMicrosecond, 100 * kMicrosecond);
-    ++counters_.held_small;
+        state_->now + std::clamp(peer.rtt.smoothed() / 4, 10 * kMicrosecond, 100 * kMicrosecond);
+    ++state_->counters.held_small;
   }
-  return peer.hold_until > now_;
+  return peer.hold_until > state_->now;
 }
 
 std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
@@ -116,7 +120,8 @@ std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
   if (!peer.has_session) return 0;
   const std::size_t overhead = kHeaderSize + kFloorRoom + TagSize(cipher_);
   if (room.size() < overhead + 64) return 0;
-  Draft draft(std::min<std::size_t>(peer.mtu, room.size()) - overhead);
+  const std::size_t mtu = std::clamp<std::size_t>(Once(peer.mtu), kDatagramBase, kDatagramMax);
+  Draft draft(std::min(mtu, room.size()) - overhead);
   if (peer.state == PeerState::kGone) {
     if (!peer.close_due) return 0;
     peer.close_due = false;
@@ -150,7 +155,8 @@ void Endpoint::AddAck(Peer& peer, Draft& draft) {
   std::array<NumberRange, kAckRangesMax> ranges;
   const std::size_t count = peer.window.Ranges(ranges);
   if (count == 0) return;
-  const auto delay_us = static_cast<std::uint64_t>((now_ - peer.largest_time) / kMicrosecond);
+  const auto delay_us =
+      static_cast<std::uint64_t>((state_->now - peer.largest_time) / kMicrosecond);
   draft.acks = draft.writer.Ack(std::span(ranges).first(count), delay_us, peer.ce_count);
 }
 
@@ -201,7 +207,7 @@ bool Endpoint::SplitSegment(std::uint32_t index, std::uint32_t length) {
   whole.next = rest;
   SendStream& out = send_streams_[whole.stream];
   if (out.last == index) out.last = rest;
-  ++counters_.cut_smaller;
+  ++state_->counters.cut_smaller;
   return true;
 }
 
@@ -237,14 +243,13 @@ void Endpoint::AddLost(Peer& peer, Draft& draft) {
     const bool split = length < segments_[index].length;
     if (split && !SplitSegment(index, length)) return;
     Segment& segment = segments_[index];
-    draft.writer.Data(segment.stream % config_.channels, segment.offset, segment.length);
-    draft.AddPayload(segment.length);
-    draft.segments[draft.segment_count++] = index;
+    draft.writer.Data(segment.stream % config_.channels, segment.offset, length);
+    draft.AddSegment(index, length);
     draft.eliciting = true;
     peer.lost_segments.Remove(segments_, index);
     segment.state = Segment::State::kInFlight;
     if (split) peer.lost_segments.PushFront(segments_, segment.next);
-    ++counters_.retransmitted;
+    ++state_->counters.retransmitted;
   }
 }
 
@@ -275,8 +280,7 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
     (out.last == kNil ? out.first : segments_[out.last].next) = index;
     out.last = index;
     draft.writer.Data(channel, out.cut, length);
-    draft.AddPayload(length);
-    draft.segments[draft.segment_count++] = index;
+    draft.AddSegment(index, static_cast<std::uint32_t>(length));
     draft.eliciting = true;
     out.cut += length;
     peer.new_bytes += length;
@@ -302,7 +306,7 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
   for (std::size_t i = 0; i < draft.segment_count; ++i) {
     Segment& segment = segments_[draft.segments[i]];
     segment.last_number = number;
-    const Pieces data = RingRead(SendRing(segment.stream), segment.offset, segment.length);
+    const Pieces data = RingRead(SendRing(segment.stream), segment.offset, draft.lengths[i]);
     std::memcpy(room.data() + size, data.first.data(), data.first.size());
     size += data.first.size();
     if (!data.second.empty()) {
@@ -319,29 +323,29 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
     peer.ack_deadline = kNever;
   }
   if (!draft.eliciting) {
-    if (draft.acks) ++counters_.acks_only;
+    if (draft.acks) ++state_->counters.acks_only;
     return size;
   }
   const std::uint32_t index = sent_.Get();  // MaySend saw one
   Sent& packet = sent_[index];
   packet = Sent{};
   packet.number = number;
-  packet.time = now_;
+  packet.time = state_->now;
   packet.size = static_cast<std::uint32_t>(size);
   packet.carried = draft.carried;
   packet.segment_count = draft.segment_count;
   for (std::size_t i = 0; i < draft.segment_count; ++i) {
     packet.segments[i] = {draft.segments[i], segments_[draft.segments[i]].generation};
   }
-  packet.rate = peer.congestion.OnSent(packet.size, peer.in_flight, now_);
+  packet.rate = peer.congestion.OnSent(packet.size, peer.in_flight, state_->now);
   peer.sent.PushBack(sent_, index);
   peer.in_flight += size;
   ++peer.in_flight_packets;
   packet.small =
       draft.segment_count > 0 && draft.limit > draft.writer.size() + draft.payload + kSmallRoom;
   peer.in_flight_small += packet.small ? 1 : 0;
-  peer.last_eliciting = now_;
-  peer.next_send = peer.congestion.NextSend(peer.next_send, packet.size, now_);
+  peer.last_eliciting = state_->now;
+  peer.next_send = peer.congestion.NextSend(peer.next_send, packet.size, state_->now);
   peer.probe_due = false;
   peer.hold_until = kNever;
   return size;

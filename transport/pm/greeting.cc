@@ -17,9 +17,9 @@ constexpr Nanos kCookiePeriod = 4 * kSecond;
 
 void Endpoint::StartGreeting(Peer& peer) {
   if (peer.state == PeerState::kUnknown) peer.state = PeerState::kGreeting;
-  peer.nonce = SipHash128(
-      cookie_key_,
-      Bytes(reinterpret_cast<const std::uint8_t*>(&++nonce_counter_), sizeof nonce_counter_))[0];
+  peer.nonce = SipHash128(state_->cookie_key,
+                          Bytes(reinterpret_cast<const std::uint8_t*>(&++state_->nonce_counter),
+                                sizeof state_->nonce_counter))[0];
   peer.greet = Peer::Greet::kHello;
   peer.greet_due = true;
   peer.greet_tries = 0;
@@ -45,15 +45,15 @@ std::uint64_t Endpoint::Cookie(const Address& from, NodeId node, const Greeting&
   std::memcpy(text.data() + 20, &greeting.incarnation, 8);
   std::memcpy(text.data() + 28, &greeting.nonce, 8);
   std::memcpy(text.data() + 36, &period, 8);
-  return SipHash(cookie_key_, text);
+  return SipHash(state_->cookie_key, text);
 }
 
 void Endpoint::PushReply(const Reply& reply) {
-  if (reply_count_ == replies_.size()) {
-    ++counters_.replies_lost;
+  if (state_->reply_count == state_->replies.size()) {
+    ++state_->counters.replies_lost;
     return;
   }
-  replies_[(reply_first_ + reply_count_++) % replies_.size()] = reply;
+  state_->replies[(state_->reply_first + state_->reply_count++) % state_->replies.size()] = reply;
 }
 
 std::size_t Endpoint::WriteGreetingPacket(Kind kind, const Peer& peer, const Greeting& greeting,
@@ -80,8 +80,10 @@ std::size_t Endpoint::BuildGreeting(Peer& peer, MutableBytes room) {
     greeting.channels = static_cast<std::uint8_t>(config_.channels - 1);
   }
   peer.greet_due = false;
-  peer.hello_time = now_;
-  peer.greet_deadline = now_ + std::min(kFirstRetry << peer.greet_tries, kLongestRetry);
+  peer.hello_time = state_->now;
+  peer.greet_deadline =
+      state_->now +
+      std::min(kFirstRetry << std::min<unsigned>(peer.greet_tries, 20), kLongestRetry);
   ++peer.greet_tries;
   return WriteGreetingPacket(kind, peer, greeting, room);
 }
@@ -89,12 +91,12 @@ std::size_t Endpoint::BuildGreeting(Peer& peer, MutableBytes room) {
 void Endpoint::OnGreeting(const Address& from, MutableBytes datagram, const Packet& packet) {
   Peer& peer = peers_[packet.header.source];
   if (!Open(peer.greeting_receive, nullptr, datagram, packet)) {
-    ++counters_.bad_tag;
+    ++state_->counters.bad_tag;
     return;
   }
   Greeting greeting;
   if (!packet.payload.empty() || !ParseGreeting(packet.header.kind, packet.control, greeting)) {
-    ++counters_.bad_frames;
+    ++state_->counters.bad_frames;
     return;
   }
   switch (packet.header.kind) {
@@ -111,10 +113,10 @@ void Endpoint::OnGreeting(const Address& from, MutableBytes datagram, const Pack
 
 void Endpoint::OnHello(const Address& from, Peer& peer, const Greeting& greeting) {
   if (greeting.incarnation < peer.incarnation) {
-    ++counters_.stale_greeting;
+    ++state_->counters.stale_greeting;
     return;
   }
-  const auto period = static_cast<std::uint64_t>(now_ / kCookiePeriod);
+  const auto period = static_cast<std::uint64_t>(state_->now / kCookiePeriod);
   Greeting reply = greeting;
   reply.cookie = Cookie(from, IdOf(peer), greeting, period);
   reply.incarnation = config_.incarnation;
@@ -126,7 +128,7 @@ void Endpoint::OnHello(const Address& from, Peer& peer, const Greeting& greeting
 void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
   if (peer.greet != Peer::Greet::kHello || greeting.nonce != peer.nonce ||
       greeting.incarnation < peer.incarnation) {
-    ++counters_.stale_greeting;
+    ++state_->counters.stale_greeting;
     return;
   }
   peer.silence = 0;
@@ -137,17 +139,17 @@ void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
     return;
   }
   if (peer.has_session && HasUnread(peer)) {
-    ++counters_.greeting_deferred;
+    ++state_->counters.greeting_deferred;
     return;
   }
   if (greeting.channels != config_.channels - 1) {
     Gone(peer, Reason::kRefused);
     return;
   }
-  const Nanos rtt = now_ - peer.hello_time;
+  const Nanos rtt = state_->now - peer.hello_time;
   const bool clear = peer.greet_tries == 1;  // else which HELLO is answered?
   StartSession(peer, greeting);
-  if (clear && rtt > 0) peer.rtt.Sample(rtt, 0, now_);
+  if (clear && rtt > 0) peer.rtt.Sample(rtt, 0, state_->now);
   peer.cookie = greeting.cookie;
   peer.greet = Peer::Greet::kAnswer;
   peer.greet_due = true;
@@ -155,22 +157,22 @@ void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
 }
 
 void Endpoint::OnAnswer(const Address& from, Peer& peer, const Greeting& greeting) {
-  const auto period = static_cast<std::uint64_t>(now_ / kCookiePeriod);
+  const auto period = static_cast<std::uint64_t>(state_->now / kCookiePeriod);
   if (greeting.cookie != Cookie(from, IdOf(peer), greeting, period) &&
       greeting.cookie != Cookie(from, IdOf(peer), greeting, period - 1)) {
-    ++counters_.bad_cookie;
+    ++state_->counters.bad_cookie;
     return;
   }
   if (greeting.other_incarnation != config_.incarnation ||
       greeting.incarnation < peer.incarnation) {
-    ++counters_.stale_greeting;
+    ++state_->counters.stale_greeting;
     return;
   }
   const bool known = peer.has_session && greeting.incarnation == peer.incarnation;
   if (known && peer.state == PeerState::kGone) return;  // final for these two incarnations
   if (!known) {
     if (peer.has_session && HasUnread(peer)) {
-      ++counters_.greeting_deferred;  // the old session's messages first; ANSWER is repeated
+      ++state_->counters.greeting_deferred;  // the old session's messages first; ANSWER is repeated
       return;
     }
     if (greeting.channels != config_.channels - 1) {
@@ -188,7 +190,7 @@ void Endpoint::OnAnswer(const Address& from, Peer& peer, const Greeting& greetin
 void Endpoint::OnWelcome(Peer& peer, const Greeting& greeting) {
   if (peer.greet != Peer::Greet::kAnswer || greeting.nonce != peer.nonce ||
       greeting.incarnation != peer.incarnation) {
-    ++counters_.stale_greeting;
+    ++state_->counters.stale_greeting;
     return;
   }
   peer.greet = Peer::Greet::kNone;
@@ -210,6 +212,8 @@ bool Endpoint::HasUnread(const Peer& peer) const {
 void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
   const NodeId node = IdOf(peer);
   const bool restarted = peer.has_session;
+  peer.has_session = false;  // until all of it is there: we may be killed in between
+  Publish();
   ForgetFlight(peer);
   Peer fresh;
   fresh.address = peer.address;
@@ -224,15 +228,14 @@ void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
 
   peer.state = PeerState::kUp;
   peer.reason = restarted ? Reason::kRestarted : Reason::kNone;
-  peer.has_session = true;
   peer.incarnation = greeting.incarnation;
   const std::uint64_t own = config_.incarnation;
   peer.session_send =
       SessionKey(config_.key, {config_.context, config_.node, node, own, peer.incarnation});
   peer.session_receive =
       SessionKey(config_.key, {config_.context, node, config_.node, peer.incarnation, own});
-  peer.congestion.Init(config_.fixed_window, peer.mtu, now_);
-  peer.reorder_calm = now_;
+  peer.congestion.Init(config_.fixed_window, peer.mtu, state_->now);
+  peer.reorder_calm = state_->now;
   peer.grant_limit = peer.granted = kFreeAllowance;
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(node, channel);
@@ -243,7 +246,9 @@ void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
     send_streams_[stream].byte_limit = greeting.credit;
     receive_streams_[stream].byte_limit = config_.receive_ring;
   }
-  ++counters_.sessions;
+  Publish();
+  peer.has_session = true;
+  ++state_->counters.sessions;
   Work(peer);
 }
 

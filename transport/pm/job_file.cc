@@ -34,7 +34,12 @@ bool Number(const char* text, unsigned long largest, unsigned long& value) {
 // One line: a word and its values.
 std::error_code Take(const char* word, const char* first, const char* second, JobFile& job) {
   unsigned long value;
-  if (strcmp(word, "key") == 0 && first != nullptr) return ReadKeyFile(first, job.key);
+  if (strcmp(word, "key") == 0 && first != nullptr) {
+    job.key_path.reset(new (std::nothrow) char[strlen(first) + 1]);
+    if (!job.key_path) return Error::kNoMemory;
+    strcpy(job.key_path.get(), first);
+    return ReadKeyFile(first, job.key);
+  }
   if (strcmp(word, "context") == 0 && Number(first, 65535, value)) {
     job.context = static_cast<std::uint16_t>(value);
     return {};
@@ -61,12 +66,17 @@ std::error_code Take(const char* word, const char* first, const char* second, Jo
 std::error_code ReadKeyFile(const char* path, JobKey& key) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {errno, std::generic_category()};
-  struct stat status;
-  const bool ours = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-                    status.st_uid == geteuid() && (status.st_mode & 077) == 0;
-  std::array<std::uint8_t, 33> bytes;
-  const ssize_t size = ours ? read(fd, bytes.data(), bytes.size()) : -1;
+  const auto error = ReadKeyFile(fd, geteuid(), key);
   close(fd);
+  return error;
+}
+
+std::error_code ReadKeyFile(int fd, uid_t owner, JobKey& key) {
+  struct stat status;
+  const bool ours = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
+                    (status.st_mode & 077) == 0;
+  std::array<std::uint8_t, 33> bytes;
+  const ssize_t size = ours ? pread(fd, bytes.data(), bytes.size(), 0) : -1;
   if (!ours) return std::make_error_code(std::errc::permission_denied);
   if (size != 32) return Error::kBadConfig;
   memcpy(key.data(), bytes.data(), key.size());

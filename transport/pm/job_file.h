@@ -2,6 +2,8 @@
 // The file that names the nodes of a job: docs/operations/pm.md.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <memory>
 #include <system_error>
@@ -15,6 +17,7 @@ struct JobFile {
   std::uint16_t channels = 1;
   std::uint16_t nodes = 0;
   JobKey key{};
+  std::unique_ptr<char[]> key_path;
   std::unique_ptr<Address[]> addresses;  // of each node
 };
 
@@ -23,5 +26,7 @@ std::error_code ReadJobFile(const char* path, JobFile& job, int& line);
 
 // 32 bytes from a file that belongs to us and that nobody else may read.
 std::error_code ReadKeyFile(const char* path, JobKey& key);
+// The same of an open file that must belong to `owner`.
+std::error_code ReadKeyFile(int fd, uid_t owner, JobKey& key);
 
 }  // namespace sekisho::pm

@@ -21,7 +21,8 @@ bool Contains(const Frame& ack, std::uint64_t number) {
 
 void Endpoint::SampleRtt(Peer& peer, const Sent& packet, const Frame& ack) {
   const auto delay_us = static_cast<Nanos>(std::min<std::uint64_t>(ack.delay_us, 1'000'000));
-  peer.rtt.Sample(now_ - packet.time, std::min(delay_us * kMicrosecond, peer.rtt.AckDelay()), now_);
+  peer.rtt.Sample(state_->now - packet.time, std::min(delay_us * kMicrosecond, peer.rtt.AckDelay()),
+                  state_->now);
 }
 
 void Endpoint::OnAck(Peer& peer, const Frame& ack) {
@@ -51,7 +52,7 @@ void Endpoint::OnAck(Peer& peer, const Frame& ack) {
   DetectLosses(peer);
   const std::uint64_t marked = ack.ce_count > peer.ce_seen ? ack.ce_count - peer.ce_seen : 0;
   peer.ce_seen += marked;
-  peer.congestion.OnAckEnd(peer.rtt, peer.in_flight, marked, now_);
+  peer.congestion.OnAckEnd(peer.rtt, peer.in_flight, marked, state_->now);
 }
 
 void Endpoint::Acknowledge(Peer& peer, std::uint32_t index, bool was_lost) {
@@ -62,10 +63,10 @@ void Endpoint::Acknowledge(Peer& peer, std::uint32_t index, bool was_lost) {
     peer.rack_number = packet.number;
   }
   if (was_lost) {
-    ++counters_.spurious;
+    ++state_->counters.spurious;
     if (packet.by_gap) {
       peer.reorder_shift = std::min<std::uint8_t>(peer.reorder_shift + 1, 8);
-      peer.reorder_calm = now_;
+      peer.reorder_calm = state_->now;
     }
     peer.congestion.OnSpurious(packet.size);
     peer.lost.Remove(sent_, index);
@@ -76,11 +77,9 @@ void Endpoint::Acknowledge(Peer& peer, std::uint32_t index, bool was_lost) {
     peer.sent.Remove(sent_, index);
   }
   NoteLargePacket(peer, packet.size, true);
-  peer.congestion.OnAcked(packet.rate, packet.time, packet.size, now_);
+  peer.congestion.OnAcked(packet.rate, packet.time, packet.size, state_->now);
   if ((packet.carried & kCarriedMtuProbe) != 0) OnMtuProbe(peer, true);
-  for (std::size_t i = 0; i < packet.segment_count; ++i) {
-    AcknowledgeSegment(peer, packet.segments[i]);
-  }
+  for (const SegmentRef& ref : packet.refs()) AcknowledgeSegment(peer, ref);
   sent_.Put(index);
 }
 
@@ -102,26 +101,27 @@ void Endpoint::AcknowledgeSegment(Peer& peer, const SegmentRef& ref) {
 
 Nanos Endpoint::ReorderWindow(const Peer& peer) const {
   const Nanos base = std::max(peer.rtt.minimum() / 4, 20 * kMicrosecond);
-  return std::min(base << peer.reorder_shift, std::max(peer.rtt.smoothed(), base));
+  return std::min(base << std::min<unsigned>(peer.reorder_shift, 8),
+                  std::max(peer.rtt.smoothed(), base));
 }
 
 void Endpoint::DetectLosses(Peer& peer) {
   peer.loss_deadline = kNever;
   const Nanos calm = 16 * peer.rtt.smoothed();
-  if (peer.reorder_shift > 0 && now_ - peer.reorder_calm > calm) {
+  if (peer.reorder_shift > 0 && state_->now - peer.reorder_calm > calm) {
     --peer.reorder_shift;
-    peer.reorder_calm = now_;
+    peer.reorder_calm = state_->now;
   }
   const Nanos patience = std::max(peer.rtt.latest(), peer.rtt.smoothed()) + ReorderWindow(peer);
   for (std::uint32_t i = peer.sent.first; i != kNil;) {
     const Sent& packet = sent_[i];
     if (packet.number >= peer.rack_number || packet.time > peer.rack_time) break;
-    if (packet.time + patience > now_) {
+    if (packet.time + patience > state_->now) {
       peer.loss_deadline = packet.time + patience;
       break;
     }
     const std::uint32_t next = packet.next;
-    ++counters_.lost_by_gap;
+    ++state_->counters.lost_by_gap;
     DeclareLost(peer, i, true);
     i = next;
   }
@@ -142,8 +142,7 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
   }
   peer.congestion.OnLost(packet.size);
   NoteLargePacket(peer, packet.size, false);
-  for (std::size_t i = 0; i < packet.segment_count; ++i) {
-    const SegmentRef& ref = packet.segments[i];
+  for (const SegmentRef& ref : packet.refs()) {
     Segment& segment = segments_[ref.index];
     if (segment.generation != ref.generation || segment.state != Segment::State::kInFlight ||
         segment.last_number != packet.number) {
@@ -162,7 +161,7 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
   }
   if ((packet.carried & kCarriedGrant) != 0) peer.grant_due = true;
   if ((packet.carried & kCarriedWant) != 0) peer.want_reported = 0;
-  packet.lost_time = now_;
+  packet.lost_time = state_->now;
   packet.by_gap = by_gap;
   peer.lost.PushBack(sent_, index);
 }
@@ -174,7 +173,7 @@ void Endpoint::ForgetLost(Peer& peer) {
     const std::uint32_t index = peer.lost.first;
     const bool crowded = sent_.free_count() < sent_.size() / 4 ||
                          peer.next_number - sent_[index].number > kNumbersInFlight / 2;
-    if (now_ - sent_[index].lost_time < memory && !crowded) return;
+    if (state_->now - sent_[index].lost_time < memory && !crowded) return;
     peer.lost.Remove(sent_, index);
     sent_.Put(index);
   }
@@ -189,11 +188,11 @@ Nanos Endpoint::ProbeDeadline(const Peer& peer) const {
 
 void Endpoint::OnProbeTimeout(Peer& peer) {
   peer.probe_due = true;
-  peer.last_eliciting = now_;
+  peer.last_eliciting = state_->now;
   if (peer.timeouts < 255) ++peer.timeouts;
   if (peer.timeouts == 1) {
     // The probe: the oldest data once more, or new data if nothing can be repeated.
-    ++counters_.probes;
+    ++state_->counters.probes;
     for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
       if (sent_[i].segment_count == 0) continue;
       DeclareLost(peer, i, false);
@@ -201,9 +200,9 @@ void Endpoint::OnProbeTimeout(Peer& peer) {
     }
     return;
   }
-  ++counters_.timeouts;
+  ++state_->counters.timeouts;
   while (!peer.sent.empty()) {
-    ++counters_.lost_by_timeout;
+    ++state_->counters.lost_by_timeout;
     DeclareLost(peer, peer.sent.first, false);
   }
   peer.congestion.OnTimeout();

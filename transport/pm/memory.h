@@ -3,6 +3,7 @@
 // indices in it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,10 +15,53 @@
 
 namespace sekisho::pm {
 
-// Without memory it only measures: the same cutting code runs twice.
+// Called when memory that is shared with another process proves to be spoiled.  Does not return;
+// abort() unless set.  The daemon's keeper leaves, tests jump.
+using SpoiledHandler = void (*)();
+void SetSpoiledHandler(SpoiledHandler handler);
+[[noreturn]] void Spoiled();
+
+// The value, read once: another process may change the memory it came from between a check and the
+// use, and the compiler must not read it again.
+template <typename T>
+inline T Once(T value) {
+  asm("" : "+r"(value));
+  return value;
+}
+
+// What was written before is in memory before what is written after, whenever we are killed.
+inline void Publish() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+// An array in memory that another process may write, too: every index is checked.
+template <typename T>
+class Items {
+ public:
+  Items() = default;
+  Items(std::span<T> items) : data_(items.data()), size_(items.size()) {}
+
+  T& operator[](std::size_t index) const {
+    index = Once(index);
+    if (index >= size_) [[unlikely]]
+      Spoiled();
+    return data_[index];
+  }
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  T* begin() const { return data_; }
+  T* end() const { return data_ + size_; }
+  std::span<T> part(std::size_t first, std::size_t count) const { return {data_ + first, count}; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Without memory it only measures: the same cutting code runs several times.
 class Arena {
  public:
-  explicit Arena(MutableBytes memory) : memory_(memory) {}
+  enum class Mode { kMake, kAttach };  // attached: another process made it
+
+  explicit Arena(MutableBytes memory, Mode mode = Mode::kMake) : memory_(memory), mode_(mode) {}
 
   template <typename T>
   std::span<T> Take(std::size_t count) {
@@ -28,55 +72,65 @@ class Arena {
     if (memory_.empty() || used_ > memory_.size()) return {};
     T* first = reinterpret_cast<T*>(memory_.data() + at);
     // Bytes are left untouched: rings of peers that never speak cost no page.
-    if constexpr (!std::is_same_v<T, std::uint8_t>)
-      std::uninitialized_value_construct_n(first, count);
+    if constexpr (!std::is_same_v<T, std::uint8_t>) {
+      if (mode_ == Mode::kMake) std::uninitialized_value_construct_n(first, count);
+    }
     return {first, count};
   }
 
-  std::size_t used() const { return used_ + 64; }
+  std::size_t used() const { return (used_ + 63) & ~std::size_t{63}; }
   bool fits() const { return used_ <= memory_.size(); }
 
  private:
   MutableBytes memory_;
+  Mode mode_;
   std::size_t used_ = 0;
+};
+
+struct PoolHead {
+  std::uint32_t free = kNil;
+  std::uint32_t free_count = 0;
 };
 
 // T has a field `next`, which links the free ones.
 template <typename T>
 class Pool {
  public:
-  void Init(std::span<T> items) {
+  void Attach(Items<T> items, PoolHead& head) {
     items_ = items;
-    free_ = kNil;
+    head_ = &head;
+  }
+
+  void Init(Items<T> items, PoolHead& head) {
+    Attach(items, head);
+    head = {};
     for (std::uint32_t i = static_cast<std::uint32_t>(items.size()); i-- > 0;) Put(i);
-    free_count_ = static_cast<std::uint32_t>(items.size());
   }
 
   // kNil when none is left.
   std::uint32_t Get() {
-    const std::uint32_t index = free_;
+    const std::uint32_t index = head_->free;
     if (index != kNil) {
-      free_ = items_[index].next;
-      --free_count_;
+      head_->free = items_[index].next;
+      --head_->free_count;
     }
     return index;
   }
 
   void Put(std::uint32_t index) {
-    items_[index].next = free_;
-    free_ = index;
-    ++free_count_;
+    items_[index].next = head_->free;
+    head_->free = index;
+    ++head_->free_count;
   }
 
   T& operator[](std::uint32_t index) { return items_[index]; }
   const T& operator[](std::uint32_t index) const { return items_[index]; }
-  std::uint32_t free_count() const { return free_count_; }
+  std::uint32_t free_count() const { return head_->free_count; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(items_.size()); }
 
  private:
-  std::span<T> items_;
-  std::uint32_t free_ = kNil;
-  std::uint32_t free_count_ = 0;
+  Items<T> items_;
+  PoolHead* head_ = nullptr;
 };
 
 // Doubly linked through two members of T; an element is in at most one list per pair of members.
@@ -115,13 +169,17 @@ struct List {
 // The earliest of one deadline per peer: a binary heap with positions.
 class DeadlineHeap {
  public:
-  void Init(std::span<std::uint32_t> heap, std::span<std::uint32_t> position,
-            std::span<Nanos> deadline) {
-    heap_ = heap, position_ = position, deadline_ = deadline, size_ = 0;
+  void Attach(Items<std::uint32_t> heap, Items<std::uint32_t> position, Items<Nanos> deadline,
+              std::uint32_t& size) {
+    heap_ = heap, position_ = position, deadline_ = deadline, size_ = &size;
+  }
+
+  void Init() {
+    *size_ = 0;
     for (std::uint32_t& at : position_) at = kNil;
   }
 
-  Nanos earliest() const { return size_ == 0 ? kNever : deadline_[heap_[0]]; }
+  Nanos earliest() const { return *size_ == 0 ? kNever : deadline_[heap_[0]]; }
   std::uint32_t first() const { return heap_[0]; }
 
   // kNever removes.
@@ -130,14 +188,14 @@ class DeadlineHeap {
     if (when == kNever) {
       if (at == kNil) return;
       position_[id] = kNil;
-      const std::uint32_t moved = heap_[--size_];
+      const std::uint32_t moved = heap_[--*size_];
       if (moved == id) return;
       Place(moved, at);
       Down(Up(at));
       return;
     }
     deadline_[id] = when;
-    if (at == kNil) Place(id, at = size_++);
+    if (at == kNil) Place(id, at = (*size_)++);
     Down(Up(at));
   }
 
@@ -165,7 +223,7 @@ class DeadlineHeap {
     for (;;) {
       std::uint32_t least = at;
       for (const std::uint32_t child : {2 * at + 1, 2 * at + 2}) {
-        if (child < size_ && deadline_[heap_[child]] < deadline_[heap_[least]]) least = child;
+        if (child < *size_ && deadline_[heap_[child]] < deadline_[heap_[least]]) least = child;
       }
       if (least == at) return;
       Swap(at, least);
@@ -173,9 +231,9 @@ class DeadlineHeap {
     }
   }
 
-  std::span<std::uint32_t> heap_, position_;
-  std::span<Nanos> deadline_;
-  std::uint32_t size_ = 0;
+  Items<std::uint32_t> heap_, position_;
+  Items<Nanos> deadline_;
+  std::uint32_t* size_ = nullptr;
 };
 
 }  // namespace sekisho::pm

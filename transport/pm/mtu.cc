@@ -25,19 +25,21 @@ void Endpoint::OnMtuProbe(Peer& peer, bool arrived) {
   if (arrived) {
     ++peer.mtu_index;
     peer.mtu_tries = 0;
-    SetMtu(peer, std::min<std::uint16_t>(kMtuSteps[peer.mtu_index],
+    const std::size_t step = std::min<std::size_t>(Once(peer.mtu_index), kMtuSteps.size() - 1);
+    SetMtu(peer, std::min<std::uint16_t>(kMtuSteps[step],
                                          static_cast<std::uint16_t>(config_.datagram_max)));
   } else if (++peer.mtu_tries >= kMtuTries) {
     peer.mtu_tries = 0;
-    peer.mtu_raise = now_ + kMtuRaise;
+    peer.mtu_raise = state_->now + kMtuRaise;
   }
 }
 
 std::uint16_t Endpoint::NextMtu(const Peer& peer) const {
-  if (now_ < peer.mtu_raise || peer.mtu_index + 1u >= kMtuSteps.size()) return 0;
+  const std::size_t next = Once<std::size_t>(peer.mtu_index) + 1;
+  if (state_->now < peer.mtu_raise || next >= kMtuSteps.size()) return 0;
   const auto limit = static_cast<std::uint16_t>(config_.datagram_max);
   if (peer.mtu >= limit) return 0;
-  return std::min(kMtuSteps[peer.mtu_index + 1u], limit);
+  return std::min(kMtuSteps[next], limit);
 }
 
 std::size_t Endpoint::BuildMtuProbe(Peer& peer, MutableBytes room) {
@@ -52,18 +54,18 @@ std::size_t Endpoint::BuildMtuProbe(Peer& peer, MutableBytes room) {
   draft.eliciting = true;
   draft.carried = kCarriedMtuProbe;
   peer.mtu_in_flight = true;
-  ++counters_.mtu_probes;
+  ++state_->counters.mtu_probes;
   return Finish(peer, draft, room);
 }
 
 // Time-outs in a row: perhaps only large packets vanish.
 void Endpoint::OnMtuBlackHole(Peer& peer) {
   if (peer.mtu <= kMtuSteps[0]) return;
-  ++counters_.mtu_black_holes;
+  ++state_->counters.mtu_black_holes;
   SetMtu(peer, kMtuSteps[0]);
   peer.mtu_index = 0;
   peer.mtu_tries = 0;
-  peer.mtu_raise = now_;
+  peer.mtu_raise = state_->now;
   peer.large_lost = 0;
 }
 

@@ -2,8 +2,10 @@
 // All that an endpoint knows of one peer, and its record of packets that are not resolved yet.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "transport/pm/congestion.h"
 #include "transport/pm/memory.h"
@@ -14,10 +16,12 @@
 
 namespace sekisho::pm {
 
+inline constexpr std::size_t kDatagramBase = 1200;  // what every path carries
 inline constexpr std::size_t kSegmentsPerPacket = 4;
 inline constexpr std::uint64_t kNumbersInFlight = 1792;  // from the oldest unresolved to the next
 
-inline constexpr std::uint64_t kFreeAllowance = 16 * 1024;  // bytes that need no grant
+inline constexpr std::uint64_t kWantMax = 16 * 1024 * 1024;  // whatever a peer says
+inline constexpr std::uint64_t kFreeAllowance = 16 * 1024;   // bytes that need no grant
 
 struct SegmentRef {
   std::uint32_t index = kNil;
@@ -43,6 +47,10 @@ struct Sent {
   std::uint8_t carried = 0;
   bool small = false;   // could have carried more
   bool by_gap = false;  // declared lost because a later packet arrived
+
+  std::span<const SegmentRef> refs() const {
+    return std::span(segments).first(std::min<std::size_t>(segment_count, kSegmentsPerPacket));
+  }
 };
 
 using SentList = List<Sent, &Sent::next, &Sent::previous>;

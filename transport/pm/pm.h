@@ -22,11 +22,14 @@ typedef struct pmHandle { /* reserved for remote memory */
   unsigned long opaque[2];
 } pmHandle;
 
-/* type "udp".  Arguments: --job FILE (else PM_JOB_FILE), --node N (else PM_NODE).
+/* type "udp".  Arguments: --job FILE (else PM_JOB_FILE), --node N (else PM_NODE), --daemon SOCKET
+ * (else PM_DAEMON; without it the program drives alone), --wait spin|yield|adaptive|sleep|classic
+ * (else PM_WAIT; adaptive).
  * EINVAL: arguments or job file; EACCES: the key file is readable by others; else the system's
  * error. */
 PM_API int pmOpenDevice(const char* type, int argc, char** argv, pmContext** context);
-/* Closes the sessions, drops what is not acknowledged (see pmIsSendDone), frees the context. */
+/* Frees the context.  With a daemon everything sent still arrives; without one what is not
+ * acknowledged is dropped (see pmIsSendDone). */
 PM_API int pmCloseDevice(pmContext* context);
 
 /* Ours: the own number and the number of nodes. */
@@ -48,6 +51,9 @@ PM_API int pmReceive(pmContext* context, void** buffer, size_t* length);
 PM_API int pmGetSource(pmContext* context, int* node);
 /* EIO: none is open. */
 PM_API int pmReleaseReceiveBuffer(pmContext* context);
+
+/* Ours: waits for a message in the way that --wait names; a negative time for ever.  ETIMEDOUT. */
+PM_API int pmWait(pmContext* context, long timeout_us);
 
 /* pmBeforeSelect, pmReceive until ENOBUFS, poll or select the descriptor, pmAfterSelect: no wake-up
  * is lost. */

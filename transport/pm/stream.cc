@@ -15,7 +15,7 @@ struct Head {
 
 Head ReadHead(MutableBytes ring, std::uint64_t offset) {
   // Offsets of heads and sizes of rings are multiples of 8: a head never wraps.
-  const std::uint8_t* at = RingRead(ring, offset, kMessageHeadSize).first.data();
+  const std::uint8_t* at = RingRead(ring, offset & ~7ull, kMessageHeadSize).first.data();
   Head head;
   for (int i = 0; i < 4; ++i) {
     head.length |= static_cast<std::uint32_t>(at[i]) << 8 * i;
@@ -27,6 +27,7 @@ Head ReadHead(MutableBytes ring, std::uint64_t offset) {
 }  // namespace
 
 Pieces RingRead(MutableBytes ring, std::uint64_t offset, std::size_t length) {
+  if (length > ring.size()) Spoiled();
   const std::size_t at = offset & (ring.size() - 1);
   const std::size_t first = std::min(length, ring.size() - at);
   return {ring.subspan(at, first), ring.first(length - first)};
@@ -34,6 +35,7 @@ Pieces RingRead(MutableBytes ring, std::uint64_t offset, std::size_t length) {
 
 void RingWrite(MutableBytes ring, std::uint64_t offset, Bytes data) {
   if (data.empty()) return;
+  if (data.size() > ring.size()) Spoiled();
   const std::size_t at = offset & (ring.size() - 1);
   const std::size_t first = std::min(data.size(), ring.size() - at);
   std::memcpy(ring.data() + at, data.data(), first);
@@ -53,6 +55,19 @@ bool SendStream::Begin(MutableBytes ring, std::uint32_t length, std::uint64_t ro
   part_left = length;
   ++messages;
   return true;
+}
+
+void SendStream::Put(MutableBytes ring, Bytes message) {
+  std::array<std::uint8_t, kMessageHeadSize> head{};
+  for (int i = 0; i < 4; ++i) head[i] = static_cast<std::uint8_t>(message.size() >> 8 * i);
+  const std::uint64_t begin = Once(written);
+  const std::uint64_t end = begin + kMessageHeadSize + message.size();
+  RingWrite(ring, begin, head);
+  RingWrite(ring, begin + kMessageHeadSize, message);
+  RingClear(ring, end, Padded(end) - end);
+  ++messages;
+  Publish();
+  written = Padded(end);
 }
 
 std::uint32_t SendStream::Append(MutableBytes ring, Bytes data) {
@@ -84,6 +99,7 @@ bool ReceiveStream::AddInterval(Pool<Interval>& intervals, std::uint64_t low, st
     const std::uint32_t made = intervals.Get();
     if (made == kNil) return false;
     intervals[made] = {low, high, *link};
+    Publish();
     *link = made;
     fresh += high - low;
     return true;
@@ -106,18 +122,20 @@ bool ReceiveStream::AddInterval(Pool<Interval>& intervals, std::uint64_t low, st
 Stored ReceiveStream::Store(MutableBytes ring, Pool<Interval>& intervals, std::uint64_t offset,
                             Bytes data, std::uint64_t& fresh) {
   const std::uint64_t high = offset + data.size();
+  const std::uint64_t end = Once(contiguous);
   fresh = 0;
-  if (high <= contiguous) return Stored::kYes;
-  if (offset < contiguous) {
-    data = data.subspan(contiguous - offset);
-    offset = contiguous;
+  if (high <= end) return Stored::kYes;
+  if (offset < end) {
+    data = data.subspan(end - offset);
+    offset = end;
   }
-  if (offset > contiguous) {
-    if (!AddInterval(intervals, offset, high, fresh)) return Stored::kNoInterval;
+  if (offset > end) {
+    // Bytes first: a run that is known is in the ring, also if we are killed here.
     RingWrite(ring, offset, data);
-    return Stored::kYes;
+    return AddInterval(intervals, offset, high, fresh) ? Stored::kYes : Stored::kNoInterval;
   }
   RingWrite(ring, offset, data);
+  Publish();
   fresh = high - contiguous;
   contiguous = high;
   while (interval != kNil && intervals[interval].low <= contiguous) {

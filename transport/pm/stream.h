@@ -57,6 +57,8 @@ struct SendStream {
 
   // Appends the head of a message if it and at least `room_for` bytes fit into the ring.
   bool Begin(MutableBytes ring, std::uint32_t length, std::uint64_t room_for);
+  // A whole message that fits; it is there with one store, or not at all.
+  void Put(MutableBytes ring, Bytes message);
   // Takes as much as fits; adds the padding behind the last byte.
   std::uint32_t Append(MutableBytes ring, Bytes data);
 
@@ -96,6 +98,9 @@ struct ReceiveStream {
   // Stores bytes that lie inside the limit; `fresh` gets the number of bytes not seen before.
   Stored Store(MutableBytes ring, Pool<Interval>& intervals, std::uint64_t offset, Bytes data,
                std::uint64_t& fresh);
+  // A run above `contiguous`; false if there is no record for it.
+  bool AddInterval(Pool<Interval>& intervals, std::uint64_t low, std::uint64_t high,
+                   std::uint64_t& fresh);
   void FreeIntervals(Pool<Interval>& intervals);
 
   enum class Look : std::uint8_t { kNothing, kMessage, kPiece, kBroken };
@@ -106,10 +111,6 @@ struct ReceiveStream {
   // After Peek said message or piece: opens it.
   Pieces Open(MutableBytes ring, bool& more);
   void Release();
-
- private:
-  bool AddInterval(Pool<Interval>& intervals, std::uint64_t low, std::uint64_t high,
-                   std::uint64_t& fresh);
 };
 
 }  // namespace sekisho::pm

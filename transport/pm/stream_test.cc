@@ -22,7 +22,8 @@ TEST(Stream, BytesArriveWhateverTheirOrder) {
     std::vector<std::uint8_t> ring(4096);
     std::vector<Interval> items(200);
     Pool<Interval> intervals;
-    intervals.Init(items);
+    PoolHead head;
+    intervals.Init(std::span(items), head);
     ReceiveStream in;
     in.consumed = in.contiguous = start;
     std::vector<std::uint8_t> text(4096);
@@ -53,7 +54,8 @@ TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
     std::vector<std::uint8_t> out_ring(4096), in_ring(4096);
     std::vector<Interval> items(4);
     Pool<Interval> intervals;
-    intervals.Init(items);
+    PoolHead head;
+    intervals.Init(std::span(items), head);
     SendStream out;
     out.written = out.cut = out.acked = start;
     out.message_limit = UINT64_MAX;
@@ -87,7 +89,8 @@ TEST(Stream, AHeadThatLiesIsSeen) {
   std::vector<std::uint8_t> ring(4096);
   std::vector<Interval> items(4);
   Pool<Interval> intervals;
-  intervals.Init(items);
+  PoolHead head;
+  intervals.Init(std::span(items), head);
   std::uint64_t fresh;
   for (const std::array<std::uint8_t, 8>& head :
        {std::array<std::uint8_t, 8>{1, 0, 0, 0, 1}, {1, 0, 0, 0x40}, {0xff, 0xff, 0xff, 0xff}}) {
@@ -101,7 +104,8 @@ TEST(Stream, FullIntervalPoolRefusesInsteadOfForgetting) {
   std::vector<std::uint8_t> ring(4096);
   std::vector<Interval> items(4);
   Pool<Interval> intervals;
-  intervals.Init(items);
+  PoolHead head;
+  intervals.Init(std::span(items), head);
   ReceiveStream in;
   std::uint64_t fresh;
   const std::array<std::uint8_t, 1> byte = {1};

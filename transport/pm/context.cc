@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// A context as a program uses it.
+#include "transport/pm/context.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+
+namespace sekisho::pm {
+namespace {
+
+constexpr Nanos kKeeperLooksSoon = 4 * kMillisecond;  // then it need not be rung
+constexpr Nanos kDaemonRetry = 100 * kMillisecond;
+constexpr int kAskTimeoutMs = 5000;
+constexpr Nanos kLongestSpin = 50 * kMicrosecond;
+
+void Pause(Nanos time) {
+  const timespec left = {time / kSecond, time % kSecond};
+  nanosleep(&left, nullptr);
+}
+
+}  // namespace
+
+std::error_code Context::Open(const Config& config, const Address& own, const char* daemon,
+                              int key_fd, std::unique_ptr<Context>& out) {
+  std::unique_ptr<Context> context(new (std::nothrow) Context);
+  if (!context) return Error::kNoMemory;
+  if (daemon != nullptr && !DaemonPath(daemon, context->daemon_)) return Error::kBadConfig;
+  const auto error = daemon != nullptr ? context->OpenByDaemon(config, own, key_fd)
+                                       : context->OpenAlone(config, own);
+  if (error) return error;
+  context->head().program_pid.store(getpid());
+  out = std::move(context);
+  return {};
+}
+
+std::error_code Context::OpenAlone(const Config& config, const Address& own) {
+  if (Endpoint::MemoryNeeded(config) == 0) return Error::kBadConfig;
+  if (const auto error = wire_.Open(own, {})) return error;
+  return memory_.Make(config, wire_.own_address(), Wire::Now());
+}
+
+std::error_code Context::OpenByDaemon(const Config& config, const Address& own, int key_fd) {
+  connection_ = ConnectDaemon(daemon_.data());
+  if (connection_ < 0) return {errno, std::generic_category()};
+  AskMessage ask;
+  ask.ask = Ask::kOpen;
+  ask.config = config;
+  ask.config.key = {};  // the daemon reads it from the file
+  ask.own = own;
+  AnswerMessage answer;
+  Received received;
+  const std::array<int, 1> fds = {key_fd};
+  int error = AskDaemon(connection_, ask, fds, kAskTimeoutMs, answer, received);
+  if (error == 0 && received.fd_count != ContextFds::kCount) error = EPROTO;
+  if (error != 0) {
+    for (std::size_t i = 0; i < received.fd_count; ++i) close(received.fds[i]);
+    return {error, std::generic_category()};
+  }
+  keeper_bell_ = received.fds[2];
+  program_bell_ = received.fds[3];
+  const auto mapped = memory_.Map(received.fds[0]);
+  const auto adopted = wire_.Adopt(received.fds[1]);
+  return mapped ? mapped : adopted;
+}
+
+Context::~Context() {
+  for (const int fd : {connection_, keeper_bell_, program_bell_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+void Context::NoteCall() {
+  if (head().calls.fetch_add(1, std::memory_order_relaxed) % 32 == 0) FindDaemon();
+}
+
+// The daemon may have been killed: programs go on, and look for another.
+void Context::FindDaemon() {
+  const Nanos now = Wire::Now();
+  if (now < look_for_daemon_) return;
+  look_for_daemon_ = now + kDaemonRetry;
+  if (connection_ >= 0 && !KeeperIsDead()) return;
+  if (connection_ >= 0) close(connection_);
+  connection_ = ConnectDaemon(daemon_.data());
+  if (connection_ < 0) return;
+  AskMessage ask;
+  ask.ask = Ask::kAdopt;
+  ask.config.context = config().context;
+  ask.config.node = config().node;
+  const std::array<int, 4> fds = {memory_.fd(), wire_.fd(), keeper_bell_, program_bell_};
+  (void)SendMessage(connection_, BytesOf(ask), fds);  // a refusal closes the connection
+}
+
+bool Context::KeeperIsDead() {
+  if (connection_ < 0) return true;
+  pollfd state = {connection_, POLLIN, 0};
+  if (poll(&state, 1, 0) <= 0) return false;
+  if ((state.revents & (POLLHUP | POLLERR)) != 0) return true;
+  AnswerMessage answer;  // to an adoption
+  const Received received = ReceiveMessage(connection_, RoomFor(answer));
+  for (std::size_t i = 0; i < received.fd_count; ++i) close(received.fds[i]);
+  return received.size == 0;
+}
+
+void Context::WaitForKeeper(int tries) {
+  if (tries < 100) return;
+  if (tries < 200) {
+    sched_yield();
+    return;
+  }
+  Pause(50 * kMicrosecond);
+  if (tries % 20 != 0 || !KeeperIsDead()) return;
+  // It died with the word in its hands.
+  auto word = hand_over();
+  const OwnerWord from = word.seen();
+  if (from.owner != Side::kKeeper) return;
+  const std::uint32_t area = word.SpareArea(from);
+  memory_.Rebuild(from.area, area, Wire::Now());
+  OwnerWord mine;
+  if (word.Seize(from, area, false, mine)) {
+    head().seizures.fetch_add(1);
+    (void)word.GiveBack(mine);
+  }
+}
+
+Endpoint& Context::Take() {
+  if (has_daemon()) {
+    NoteCall();
+  }
+  auto word = hand_over();
+  for (int tries = 0; !word.TryTake(mine_); ++tries) WaitForKeeper(tries);
+  return memory_.area(mine_.area);
+}
+
+// False: while we were stopped the daemon went on without us, and what we did since counts for
+// nothing.
+bool Context::Give() {
+  const Nanos deadline = memory_.area(mine_.area).NextDeadline();
+  if (has_daemon()) head().deadline.store(deadline);
+  if (!hand_over().GiveBack(mine_)) return false;
+  if (has_daemon() && deadline != kNever &&
+      head().keeper_wakes.load() > deadline + kKeeperLooksSoon) {
+    head().rings.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t one = 1;
+    (void)!write(keeper_bell_, &one, sizeof one);
+  }
+  return true;
+}
+
+void Context::Flush(Endpoint& endpoint) { wire_.Flush(endpoint, {&head().word, mine_.bits()}); }
+
+std::error_code Context::SetAddress(NodeId node, const Address& address) {
+  std::error_code error;
+  do {
+    error = Take().SetAddress(node, address);
+  } while (!Give());
+  return error;
+}
+
+std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length) {
+  if (head().stopped.load(std::memory_order_relaxed) != 0) return Error::kWouldBlock;
+  return view().Room(node, channel, length);
+}
+
+std::error_code Context::Send(NodeId node, ChannelId channel, Bytes message) {
+  if (node >= config().nodes || channel >= config().channels) return Error::kBadNode;
+  for (;;) {
+    Endpoint& endpoint = Take();
+    const std::uint64_t before = endpoint.send_streams(node)[channel].written;
+    const auto error = endpoint.Send(node, channel, message, Wire::Now());
+    Flush(endpoint);
+    if (Give() || error) return error;
+    // Whether the daemon found the message when it took over.
+    const bool known = Take().send_streams(node)[channel].written != before;
+    (void)Give();
+    if (known) return {};
+  }
+}
+
+bool Context::Receive(Message& message) {
+  if (!view().HasMessage()) return false;
+  for (;;) {
+    const bool any = Take().Receive(message);
+    if (Give()) return any;
+    do {
+      Take().DropOpen();
+    } while (!Give());
+  }
+}
+
+void Context::Release(const Message& message) {
+  for (;;) {
+    Endpoint& endpoint = Take();
+    const std::uint64_t before = endpoint.receive_stream(message.source, message.channel).consumed;
+    (void)endpoint.Release(message.source, message.channel, Wire::Now());
+    Flush(endpoint);
+    if (Give()) return;
+    Endpoint& now = Take();
+    const bool done = now.receive_stream(message.source, message.channel).consumed != before;
+    if (done) now.DropOpen();
+    (void)Give();
+    if (done) return;
+  }
+}
+
+void Context::CloseAll() {
+  Endpoint& endpoint = Take();
+  for (NodeId node = 0; node < config().nodes; ++node) (void)endpoint.Close(node, Wire::Now());
+  Flush(endpoint);
+  (void)Give();
+}
+
+void Context::Progress() {
+  for (int i = 0; i < 4; ++i) {
+    const std::size_t pulled = wire_.Pull();
+    const bool full = wire_.full();
+    const Nanos now = Wire::Now();
+    if (pulled == 0 && view().NextDeadline() > now) {
+      if (has_daemon()) {
+        NoteCall();
+      }
+      return;
+    }
+    Endpoint& endpoint = Take();
+    wire_.Feed(endpoint);
+    if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
+    Flush(endpoint);
+    if (!Give() || !full) return;
+  }
+}
+
+void Context::Quiet() {
+  std::uint64_t count;
+  if (program_bell_ >= 0) (void)!read(program_bell_, &count, sizeof count);
+}
+
+bool Context::Wait(Nanos until) {
+  const Nanos begin = Wire::Now();
+  // Adaptive: as long as waiting has paid, but not longer; then the processor goes to others.
+  const Nanos spin = waiting_ == Waiting::kSpin      ? kNever
+                     : waiting_ == Waiting::kYield   ? kNever
+                     : waiting_ == Waiting::kClassic ? kNever
+                     : waiting_ == Waiting::kSleep
+                         ? 0
+                         : std::min(2 * pays_ + kMicrosecond, kLongestSpin);
+  for (;;) {
+    Progress();
+    const Nanos now = Wire::Now();
+    if (view().HasMessage()) {
+      const Nanos waited = now - begin;
+      pays_ = waited <= kLongestSpin ? std::max(waited, pays_ / 2) : pays_ / 2;
+      return true;
+    }
+    if (now >= until) return false;
+    if (waiting_ == Waiting::kYield) sched_yield();
+    if (waiting_ == Waiting::kClassic) {
+      pollfd socket = {wire_.fd(), POLLIN, 0};
+      if (poll(&socket, 1, 0) > 0) sched_yield();
+    }
+    if (spin == kNever || now - begin < spin) continue;
+    set_sleeping(true);
+    if (!view().HasMessage()) {
+      const Nanos wake = std::min(until, view().NextDeadline());
+      std::array<pollfd, 2> waiting = {pollfd{wire_.fd(), POLLIN, 0},
+                                       pollfd{program_bell_, POLLIN, 0}};
+      const Nanos left = wake == kNever ? kNever : std::max<Nanos>(wake - now, 0);
+      const timespec timeout = {left / kSecond, left % kSecond};
+      (void)ppoll(waiting.data(), program_bell_ >= 0 ? 2 : 1, wake == kNever ? nullptr : &timeout,
+                  nullptr);
+    }
+    set_sleeping(false);
+    Quiet();
+  }
+}
+
+}  // namespace sekisho::pm

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A context as a program uses it: on its own, or made and kept alive by sekisho-pmd.
+// docs/protocol/9-pm.md, "Two drivers".
+#pragma once
+
+#include <array>
+#include <memory>
+#include <system_error>
+
+#include "transport/pm/shared_memory.h"
+#include "transport/pm/unix_message.h"
+#include "transport/pm/wire.h"
+
+namespace sekisho::pm {
+
+enum class Waiting : std::uint8_t { kSpin, kYield, kAdaptive, kSleep, kClassic };
+
+class Context {
+ public:
+  // `daemon`: path of its socket, or null: nobody drives but we.  `key_fd`: the job's key file,
+  // which proves to the daemon that we may.
+  static std::error_code Open(const Config& config, const Address& own, const char* daemon,
+                              int key_fd, std::unique_ptr<Context>& context);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  std::error_code SetAddress(NodeId node, const Address& address);
+  std::error_code Room(NodeId node, ChannelId channel, std::size_t length);
+  // Exactly once, also if we are stopped in it and the daemon goes on meanwhile.
+  std::error_code Send(NodeId node, ChannelId channel, Bytes message);
+  bool Receive(Message& message);
+  void Release(const Message& message);
+  void CloseAll();
+  // Takes what arrived, does what is due, sends what may leave.
+  void Progress();
+  // Until a message is there or `until`; as the policy says.
+  bool Wait(Nanos until);
+  void set_waiting(Waiting waiting) { waiting_ = waiting; }
+
+  PeerState peer_state(NodeId node) { return view().peer_state(node); }
+  bool Drained(NodeId node) { return view().Drained(node); }
+  Nanos NextDeadline() { return view().NextDeadline(); }
+  bool HasMessage() { return view().HasMessage(); }
+  const Config& config() const { return memory_.config(); }
+  SharedHead& head() { return memory_.head(); }
+  const Address& own_address() const { return wire_.own_address(); }
+  bool has_daemon() const { return daemon_[0] != 0; }
+  void set_sleeping(bool sleeping) { head().program_sleeps.store(sleeping ? 1 : 0); }
+  int fd() const { return wire_.fd(); }
+  int bell() const { return program_bell_; }
+  void Quiet();  // empties the bell
+
+ private:
+  Context() = default;
+  std::error_code OpenAlone(const Config& config, const Address& own);
+  std::error_code OpenByDaemon(const Config& config, const Address& own, int key_fd);
+  // The state as it is, without the word: good for hints.
+  Endpoint& view() { return memory_.area(hand_over().seen().area); }
+  SharedHandOver hand_over() { return {head().word, head().zombie, Side::kProgram}; }
+  Endpoint& Take();
+  bool Give();
+  void Flush(Endpoint& endpoint);
+  void WaitForKeeper(int tries);
+  bool KeeperIsDead();
+  void NoteCall();
+  void FindDaemon();
+
+  SharedMemory memory_;
+  Wire wire_;
+  OwnerWord mine_;
+  int connection_ = -1;  // to the daemon; -1: none now
+  int keeper_bell_ = -1, program_bell_ = -1;
+  Nanos look_for_daemon_ = 0;
+  std::array<char, 108> daemon_{};
+  Waiting waiting_ = Waiting::kAdaptive;
+  Nanos pays_ = 0;  // how long spinning was worth it of late
+};
+
+}  // namespace sekisho::pm

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that compute, stop and die, with sekisho-pmd behind them.
+#include "transport/pm/daemon/daemon_test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+namespace sekisho::pm {
+namespace {
+
+// PMD_TEST_ROUNDS=1000 is the long run.
+int Rounds(int usual) {
+  const char* text = getenv("PMD_TEST_ROUNDS");
+  return text != nullptr ? atoi(text) : usual;
+}
+
+TEST_F(DaemonTest, AStoppedProgramGoesOnAcknowledging) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  const pid_t other = Spawn(1, [this](pmContext* context) {
+    std::uint64_t number;
+    int error;
+    for (;;) {
+      if (!ReceiveNumber(context, number, error)) continue;
+      if (number != board_->received.load()) ++board_->wrong;
+      ++board_->received;
+    }
+  });
+  ASSERT_EQ(SendNumber(own, 1, 0, 100), 0);
+  ASSERT_TRUE(Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  std::uint64_t sent = 1;
+  for (int stop = 0; stop < Rounds(20); ++stop) {
+    kill(other, SIGSTOP);
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_EQ(SendNumber(own, 1, sent++, 1000), 0);
+      EXPECT_TRUE(Until(5 * kSecond, [&] { return pmIsSendDone(own) == 0; })) << "stop " << stop;
+    }
+    kill(other, SIGCONT);
+    EXPECT_TRUE(Until(5 * kSecond,
+                      [&] {
+                        pmIsSendDone(own);
+                        return board_->received.load() == sent;
+                      }))
+        << "stop " << stop << " received " << board_->received.load() << " of " << sent;
+  }
+  EXPECT_EQ(board_->wrong.load(), 0u);
+  Kill(other);
+  pmCloseDevice(own);
+}
+
+TEST_F(DaemonTest, AProgramThatComputesAcknowledgesAndRepeats) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  const pid_t other = Spawn(1, [this](pmContext*) {
+    board_->ready = 1;
+    while (board_->stop.load() == 0) {
+    }
+  });
+  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready.load() != 0; }));
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    ASSERT_EQ(SendNumber(own, 1, i, 3000), 0);
+    EXPECT_TRUE(Until(5 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  }
+  Kill(other);
+  pmCloseDevice(own);
+}
+
+TEST_F(DaemonTest, EverythingThatAKilledProgramSentArrives) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  unsigned seed = static_cast<unsigned>(getpid());
+  std::printf("seed %u\n", seed);
+  for (int round = 0; round < Rounds(100); ++round) {
+    board_->accepted = 0;
+    board_->ready = 0;
+    const pid_t other = Spawn(1, [this](pmContext* context) {
+      board_->ready = 1;
+      for (std::uint64_t i = 0;; ++i) {
+        while (SendNumber(context, 0, i, 8 + i * 37 % 4000) != 0) {
+          std::uint64_t number;
+          int error;
+          (void)ReceiveNumber(context, number, error);
+        }
+        board_->accepted.store(i + 1);
+      }
+    });
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return board_->ready.load() != 0; }));
+    const Nanos kill_at = Wire::Now() + rand_r(&seed) % 3000 * kMicrosecond;
+    std::uint64_t next = 0, number = 0;
+    bool killed = false, freed = false, over = false;
+    const Nanos limit = Wire::Now() + 20 * kSecond;
+    while (!over && Wire::Now() < limit) {
+      if (!killed && Wire::Now() >= kill_at) {
+        Kill(other);
+        killed = true;
+      }
+      int error;
+      if (ReceiveNumber(own, number, error)) {
+        ASSERT_EQ(number, next) << "round " << round;
+        ++next;
+      } else if (killed && error == ENOBUFS) {
+        over = freed;  // and nothing came after that
+        freed = !IsListed("node 1");
+      }
+    }
+    EXPECT_TRUE(over) << "round " << round;
+    if (!killed) Kill(other);
+    const std::uint64_t accepted = board_->accepted.load();
+    EXPECT_GE(next, accepted) << "round " << round;
+    EXPECT_LE(next, accepted + 1) << "round " << round;
+    EXPECT_EQ(board_->wrong.load(), 0u) << "round " << round;
+    if (HasFailure()) break;
+  }
+  pmCloseDevice(own);
+}
+
+TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  const pid_t other = Spawn(1, [this](pmContext* context) {
+    std::uint64_t number, answered = 0;
+    int error;
+    board_->ready = 1;
+    for (;;) {
+      if (!ReceiveNumber(context, number, error)) continue;
+      if (number != board_->received.load()) ++board_->wrong;
+      ++board_->received;
+      while (SendNumber(context, 0, answered, 64) != 0) {
+      }
+      ++answered;
+    }
+  });
+  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready.load() != 0; }));
+  unsigned seed = static_cast<unsigned>(getpid());
+  std::uint64_t sent = 0, got = 0, number = 0;
+  for (int round = 0; round < Rounds(20); ++round) {
+    const Nanos kill_at = Wire::Now() + rand_r(&seed) % 2000 * kMicrosecond;
+    bool killed = false;
+    const std::uint64_t goal = sent + 50;
+    ASSERT_TRUE(Until(20 * kSecond,
+                      [&] {
+                        if (!killed && Wire::Now() >= kill_at) {
+                          StopDaemon(SIGKILL);  // with all its keepers
+                          killed = true;
+                        }
+                        if (sent < goal && SendNumber(own, 1, sent, 500) == 0) ++sent;
+                        int error;
+                        if (ReceiveNumber(own, number, error)) {
+                          EXPECT_EQ(number, got);
+                          ++got;
+                        }
+                        return killed && got == goal;
+                      }))
+        << "round " << round << " sent " << sent << " got " << got;
+    StartDaemon();
+  }
+  EXPECT_EQ(board_->wrong.load(), 0u);
+  // Adopted: the new daemon acknowledges for a stopped program.
+  int connection = ConnectDaemon((folder_ + "/pmd").c_str());
+  ASSERT_GE(connection, 0);
+  close(connection);
+  ASSERT_TRUE(Until(20 * kSecond, [&] {
+    pmIsSendDone(own);
+    return IsListed("node 1");
+  }));
+  kill(other, SIGSTOP);
+  ASSERT_EQ(SendNumber(own, 1, sent++, 500), 0);
+  EXPECT_TRUE(Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  Kill(other);
+  pmCloseDevice(own);
+}
+
+TEST_F(DaemonTest, AKeyFileOfSomeoneElseOpensNothing) {
+  chmod((folder_ + "/key").c_str(), 0644);
+  const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
+  AskMessage ask;
+  ask.ask = Ask::kOpen;
+  AnswerMessage answer;
+  Received received;
+  const std::array<int, 1> fds = {key};
+  EXPECT_EQ(AskDaemon(fd, ask, fds, 5000, answer, received), EACCES);
+  close(fd);
+  close(key);
+}
+
+}  // namespace
+}  // namespace sekisho::pm

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sekisho-pmd of its own for a test, a job of two nodes, programs in processes of their own.
+#pragma once
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <new>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "transport/pm/pm.h"
+#include "transport/pm/unix_message.h"
+#include "transport/pm/wire.h"
+
+namespace sekisho::pm {
+
+// Seen by the test and by its children.
+struct Board {
+  std::atomic<std::uint64_t> accepted{0}, received{0}, wrong{0};
+  std::atomic<int> ready{0}, stop{0};
+};
+
+class DaemonTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/pmd_test_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+    std::ofstream(folder_ + "/key") << std::string(32, 'k');
+    chmod((folder_ + "/key").c_str(), 0600);
+    std::ofstream job(folder_ + "/job");
+    job << "key " << folder_ << "/key\nnodes 2\ncontext 5\n";
+    for (int node = 0; node < 2; ++node) {
+      Address own;
+      Wire wire;  // a port that was free a moment ago
+      ASSERT_FALSE(ParseAddress("127.0.0.1:0", own));
+      ASSERT_FALSE(wire.Open(own, {}));
+      job << "node " << node << " 127.0.0.1:" << wire.own_address().port << "\n";
+    }
+    job.close();
+    void* board = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(board, MAP_FAILED);
+    board_ = new (board) Board;
+    StartDaemon();
+  }
+
+  void TearDown() override {
+    StopDaemon(SIGKILL);
+    munmap(board_, 4096);
+    for (const char* name : {"/key", "/job", "/pmd", "/pmd.lock"}) unlink((folder_ + name).c_str());
+    rmdir(folder_.c_str());
+  }
+
+  // The daemon and its keepers are a process group of their own.
+  void StartDaemon() {
+    const char* bin = getenv("SEKISHO_BIN");
+    const std::string path =
+        std::string(bin != nullptr ? bin : "build/release/bin") + "/sekisho-pmd";
+    const std::string socket = folder_ + "/pmd";
+    daemon_ = fork();
+    ASSERT_GE(daemon_, 0);
+    if (daemon_ == 0) {
+      setpgid(0, 0);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getenv("PMD_TEST_VERBOSE") == nullptr && freopen("/dev/null", "w", stderr) == nullptr) {
+        _exit(1);
+      }
+      execl(path.c_str(), path.c_str(), "--socket", socket.c_str(), nullptr);
+      _exit(127);
+    }
+    setpgid(daemon_, daemon_);
+    const Nanos limit = Wire::Now() + 20 * kSecond;
+    int fd = -1;
+    while (fd < 0 && Wire::Now() < limit) {
+      fd = ConnectDaemon(socket.c_str());
+      if (fd < 0) usleep(1000);
+    }
+    ASSERT_GE(fd, 0) << "sekisho-pmd does not listen";
+    close(fd);
+  }
+
+  void StopDaemon(int signal) {
+    if (daemon_ <= 0) return;
+    kill(-daemon_, signal);
+    waitpid(daemon_, nullptr, 0);
+    daemon_ = -1;
+  }
+
+  pmContext* Open(int node) {
+    std::string job = folder_ + "/job", number = std::to_string(node), socket = folder_ + "/pmd";
+    std::string a = "--job", b = "--node", c = "--daemon";
+    char* arguments[] = {a.data(), job.data(), b.data(), number.data(), c.data(), socket.data()};
+    pmContext* context = nullptr;
+    const Nanos limit = Wire::Now() + 20 * kSecond;
+    int error;
+    do {
+      error = pmOpenDevice("udp", 6, arguments, &context);
+      if (error != 0) usleep(500);
+    } while (error != 0 && Wire::Now() < limit);
+    EXPECT_EQ(error, 0) << strerror(error);
+    return context;
+  }
+
+  // Runs `body` with a context in a process of its own.
+  template <typename Body>
+  pid_t Spawn(int node, Body body) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      pmContext* context = Open(node);
+      if (context != nullptr) body(context);
+      _exit(0);
+    }
+    return pid;
+  }
+
+  void Kill(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+
+  // Whether the daemon has such a context.
+  bool IsListed(const char* text) {
+    const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
+    AskMessage ask;
+    AnswerMessage answer;
+    Received received;
+    const int error = AskDaemon(fd, ask, {}, 5000, answer, received);
+    close(fd);
+    EXPECT_EQ(error, 0);
+    return strstr(answer.text.data(), text) != nullptr;
+  }
+
+  // 0, ENOBUFS or EPIPE.
+  static int SendNumber(pmContext* context, int to, std::uint64_t number, std::size_t size) {
+    void* buffer;
+    if (const int error = pmGetSendBuffer(context, to, &buffer, size)) return error;
+    std::memset(buffer, static_cast<int>(number), size);
+    std::memcpy(buffer, &number, sizeof number);
+    return pmSend(context);
+  }
+
+  // The next message's number; whether its contents are whole goes to the board.
+  bool ReceiveNumber(pmContext* context, std::uint64_t& number, int& error) {
+    void* buffer;
+    std::size_t length;
+    error = pmReceive(context, &buffer, &length);
+    if (error != 0) return false;
+    std::memcpy(&number, buffer, sizeof number);
+    const auto* bytes = static_cast<const unsigned char*>(buffer);
+    for (std::size_t i = sizeof number; i < length; ++i) {
+      if (bytes[i] != static_cast<unsigned char>(number)) ++board_->wrong;
+    }
+    EXPECT_EQ(pmReleaseReceiveBuffer(context), 0);
+    return true;
+  }
+
+  template <typename Condition>
+  static bool Until(Nanos time, Condition condition) {
+    const Nanos limit = Wire::Now() + time;
+    while (!condition()) {
+      if (Wire::Now() > limit) return false;
+    }
+    return true;
+  }
+
+  std::string folder_;
+  pid_t daemon_ = -1;
+  Board* board_ = nullptr;
+};
+
+}  // namespace sekisho::pm

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process of sekisho-pmd for one context.
+#include "transport/pm/daemon/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "transport/pm/daemon/process_state.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr Nanos kLookAgain = kMillisecond;        // while the program drives
+constexpr Nanos kGrace = 500 * kMicrosecond;      // for a program that sleeps on the socket
+constexpr Nanos kWordRetry = 200 * kMicrosecond;  // while the program holds the word
+constexpr Nanos kLongestLinger = 60 * kSecond;    // of a dead program's messages
+constexpr Nanos kAdoptionRetry = 200 * kMillisecond;
+
+// A loop over spoiled lists must not keep a processor for ever: a second of it in one turn ends it.
+volatile sig_atomic_t turns = 0, turns_seen = -1;
+
+void OnProcessorTime(int) {
+  if (turns % 2 == 1 && turns == turns_seen) _exit(kKeeperSpoiled);
+  turns_seen = turns;
+}
+
+void Leave() { _exit(kKeeperSpoiled); }
+
+void WatchTurns() {
+  signal(SIGVTALRM, OnProcessorTime);
+  const itimerval every = {{1, 0}, {1, 0}};
+  setitimer(ITIMER_VIRTUAL, &every, nullptr);
+}
+
+// One keeper for a context: waits until another that still lives is gone.
+void LockMemory(int fd) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_len = 1;
+  (void)fcntl(fd, F_SETLKW, &lock);
+}
+
+void Ring(int bell) {
+  const std::uint64_t one = 1;
+  (void)!write(bell, &one, sizeof one);
+}
+
+}  // namespace
+
+int Keeper::Run() {
+  SetSpoiledHandler(Leave);
+  if (memory_.Map(setup_.fds.memory) || wire_.Adopt(setup_.fds.socket)) return kKeeperSpoiled;
+  LockMemory(setup_.fds.memory);
+  WatchTurns();
+  dead_ = setup_.pid_fd < 0;
+  dead_since_ = Wire::Now();
+  calls_ = memory_.head().calls.load();
+  while (!closed_) {
+    Look();
+    if (closed_) break;
+    Sleep();
+  }
+  return kKeeperDone;
+}
+
+bool Keeper::Seize(const OwnerWord& from, bool stopped, const ProcessState& before,
+                   OwnerWord& mine) {
+  auto word = hand_over();
+  const std::uint32_t area = word.SpareArea(from);
+  memory_.Rebuild(from.area % kAreas, area, Wire::Now());
+  // If it ran meanwhile, what we made may be of two moments.
+  if (stopped && !(ReadProcessState(setup_.program) == before)) return false;
+  if (!word.Seize(from, area, stopped, mine)) return false;
+  memory_.head().seizures.fetch_add(1);
+  return true;
+}
+
+bool Keeper::Acquire(OwnerWord& mine) {
+  auto word = hand_over();
+  if (word.TryTake(mine)) {
+    predecessor_ = false;
+    return true;
+  }
+  const OwnerWord from = word.seen();
+  if (from.owner == Side::kNone) return false;  // just now; try again
+  if (from.owner == Side::kKeeper) {
+    if (!predecessor_) Leave();  // nobody else may say that
+    predecessor_ = false;
+    return Seize(from, false, {}, mine);
+  }
+  if (setup_.pid_fd < 0 || IsReadable(setup_.pid_fd)) return Seize(from, false, {}, mine);
+  const ProcessState state = ReadProcessState(setup_.program);
+  return state.stopped && Seize(from, true, state, mine);
+}
+
+bool Keeper::AllDrained(Endpoint& endpoint) {
+  for (NodeId node = 0; node < memory_.config().nodes; ++node) {
+    if (endpoint.peer_state(node) != PeerState::kGone && !endpoint.Drained(node)) return false;
+  }
+  return true;
+}
+
+// Takes what arrived, does what is due, sends what may leave.  False: the program is at it.
+bool Keeper::Pump() {
+  OwnerWord mine;
+  turns = turns + 1;
+  if (!Acquire(mine)) {
+    turns = turns + 1;
+    return false;
+  }
+  SharedHead& head = memory_.head();
+  Endpoint& endpoint = memory_.area(mine.area);
+  const Fence fence = {&head.word, mine.bits()};
+  for (int i = 0; i < 8 && wire_.Pull() > 0; ++i) {
+    const bool full = wire_.full();
+    wire_.Feed(endpoint);
+    if (!full) break;
+  }
+  if (dead_) endpoint.DropParts();
+  const Nanos now = Wire::Now();
+  if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
+  wire_.Flush(endpoint, fence);
+  drained_ = (dead_ || stop_client_ >= 0) && AllDrained(endpoint);
+  if (dead_ && (drained_ || now > dead_since_ + kLongestLinger)) {
+    for (NodeId node = 0; node < memory_.config().nodes; ++node) (void)endpoint.Close(node, now);
+    wire_.Flush(endpoint, fence);
+    closed_ = true;
+  }
+  const bool has_message = endpoint.HasMessage();
+  head.deadline.store(endpoint.NextDeadline());
+  head.take_overs.fetch_add(1, std::memory_order_relaxed);
+  (void)hand_over().GiveBack(mine);
+  if (has_message && head.program_sleeps.load() != 0) Ring(setup_.fds.program_bell);
+  turns = turns + 1;
+  return true;
+}
+
+Nanos Keeper::Due() const {
+  const Nanos deadline = memory_.head().deadline.load();
+  const bool sleeps = !dead_ && memory_.head().program_sleeps.load() != 0;
+  return sleeps && deadline != kNever ? deadline + kGrace : deadline;
+}
+
+// Who drives?  The program as long as it calls; else we.
+void Keeper::Look() {
+  SharedHead& head = memory_.head();
+  const Nanos now = Wire::Now();
+  const std::uint32_t calls = head.calls.load();
+  const bool active = !dead_ && calls != calls_;
+  calls_ = calls;
+  attended_ = active;
+  if (active && stop_client_ < 0) {
+    grace_ = false;
+    watching_ = false;
+    wake_ = now + kLookAgain;
+    return;
+  }
+  readable_ = IsReadable(wire_.fd());
+  const bool sleeps = !dead_ && head.program_sleeps.load() != 0;
+  if (readable_ && sleeps && !grace_) {
+    grace_ = true;
+    watching_ = false;
+    wake_ = now + kGrace;
+    return;
+  }
+  grace_ = false;
+  watching_ = true;
+  const bool must = dead_ || stop_client_ >= 0 || readable_ || predecessor_;
+  if ((must || Due() <= now) && !Pump()) {
+    watching_ = false;
+    wake_ = now + kWordRetry;
+    return;
+  }
+  if (stop_client_ >= 0) AnswerStop();
+  wake_ = Due();
+  if (dead_ || stop_client_ >= 0) wake_ = std::min(wake_, now + 10 * kMillisecond);
+}
+
+void Keeper::Sleep() {
+  SharedHead& head = memory_.head();
+  if (setup_.control < 0) {
+    if (Wire::Now() >= retry_adoption_ && AskToBeAdopted()) _exit(kKeeperDone);
+    wake_ = std::min(wake_, retry_adoption_);
+  }
+  head.keeper_wakes.store(wake_);
+  if (watching_ && Due() < wake_) return;  // armed just now: the program did not see us asleep
+  enum { kBell, kSocket, kControl, kProgram, kConnection, kCount };
+  std::array<pollfd, kCount> fds;
+  fds[kBell] = {setup_.fds.keeper_bell, POLLIN, 0};
+  fds[kSocket] = {watching_ ? wire_.fd() : -1, POLLIN, 0};
+  fds[kControl] = {setup_.control, POLLIN, 0};
+  fds[kProgram] = {dead_ ? -1 : setup_.pid_fd, POLLIN, 0};
+  fds[kConnection] = {dead_ ? -1 : setup_.connection, POLLIN, 0};
+  const Nanos left = wake_ == kNever ? kNever : std::max<Nanos>(wake_ - Wire::Now(), 0);
+  const timespec timeout = {left / kSecond, left % kSecond};
+  const int count = ppoll(fds.data(), fds.size(), wake_ == kNever ? nullptr : &timeout, nullptr);
+  head.keeper_wakes.store(0);
+  if (count <= 0) return;
+  if (fds[kBell].revents != 0) {
+    std::uint64_t rung;
+    (void)!read(setup_.fds.keeper_bell, &rung, sizeof rung);
+  }
+  if (fds[kControl].revents != 0) TakeControl();
+  std::uint8_t ignored;
+  const bool hung_up =
+      fds[kConnection].revents != 0 && recv(setup_.connection, &ignored, 1, MSG_DONTWAIT) <= 0;
+  if (fds[kProgram].revents != 0 || hung_up) {
+    dead_ = true;
+    dead_since_ = Wire::Now();
+  }
+}
+
+}  // namespace sekisho::pm

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// One process of sekisho-pmd for one context: it stands by while the program drives, and drives
+// when the program does not.  docs/protocol/9-pm.md, "Two drivers".
+#pragma once
+
+#include <sys/types.h>
+
+#include "transport/pm/shared_memory.h"
+#include "transport/pm/unix_message.h"
+#include "transport/pm/wire.h"
+
+namespace sekisho::pm {
+
+inline constexpr int kKeeperDone = 0;      // the context is closed in order
+inline constexpr int kKeeperSpoiled = 70;  // its memory is: nothing can be saved
+
+class Keeper {
+ public:
+  struct Setup {
+    ContextFds fds;       // become ours
+    int connection = -1;  // to the program; closed there: it is done with the context
+    int pid_fd = -1;      // of the program; -1: it is dead
+    pid_t program = 0;
+    int control = -1;  // to sekisho-pmd: questions of users, each with the descriptor to answer on
+    const char* daemon_path = nullptr;
+  };
+
+  explicit Keeper(const Setup& setup) : setup_(setup) {}
+
+  // Until the context is closed; an exit code.
+  int Run();
+
+ private:
+  SharedHandOver hand_over() { return {memory_.head().word, memory_.head().zombie, Side::kKeeper}; }
+  bool Acquire(OwnerWord& mine);
+  bool Seize(const OwnerWord& from, bool stopped, const struct ProcessState& before,
+             OwnerWord& mine);
+  bool Pump();
+  void Look();
+  void Sleep();
+  void TakeControl();
+  void Answer(int client, int error, const char* text);
+  void AnswerStop();
+  int Save(int file);
+  std::size_t Describe(std::array<char, 4096>& text);
+  bool AskToBeAdopted();
+  bool AllDrained(Endpoint& endpoint);
+  Nanos Due() const;
+
+  Setup setup_;
+  SharedMemory memory_;
+  Wire wire_;
+  bool dead_ = false;        // the program is, or has closed the context
+  bool predecessor_ = true;  // the word may be held by a keeper that was killed
+  bool drained_ = false;
+  bool readable_ = false;  // the socket, when last asked
+  bool grace_ = false;     // the program sleeps on the socket, too, and should be faster
+  bool closed_ = false;
+  std::uint32_t calls_ = 0;
+  bool attended_ = false;
+  bool watching_ = true;
+  Nanos dead_since_ = 0;
+  Nanos wake_ = 0;
+  Nanos retry_adoption_ = 0;
+  int stop_client_ = -1;
+  Nanos stop_since_ = 0;
+};
+
+}  // namespace sekisho::pm

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users ask of a keeper, and how it finds a new sekisho-pmd if its own was killed.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "transport/pm/daemon/keeper.h"
+#include "transport/pm/daemon/process_state.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr int kAdoptionTimeoutMs = 1000;
+
+const char* Name(PeerState state) {
+  switch (state) {
+    case PeerState::kUnknown:
+      return "unknown";
+    case PeerState::kGreeting:
+      return "greeting";
+    case PeerState::kUp:
+      return "up";
+    case PeerState::kSuspect:
+      return "suspect";
+    case PeerState::kGone:
+      return "gone";
+  }
+  return "?";
+}
+
+}  // namespace
+
+void Keeper::Answer(int client, int error, const char* text) {
+  AnswerMessage answer;
+  answer.error = error;
+  answer.length = static_cast<std::uint32_t>(std::min(strlen(text), answer.text.size() - 1));
+  memcpy(answer.text.data(), text, answer.length);
+  (void)SendMessage(client, BytesOf(answer), {});
+  close(client);
+}
+
+void Keeper::AnswerStop() {
+  const bool late = Wire::Now() > stop_since_;
+  if (!drained_ && !late) return;
+  if (!drained_) memory_.head().stopped.store(0);
+  Answer(stop_client_, drained_ ? 0 : ETIMEDOUT, "");
+  stop_client_ = -1;
+}
+
+// Key and value, as many as fit.
+std::size_t Keeper::Describe(std::array<char, 4096>& text) {
+  SharedHead& head = memory_.head();
+  const OwnerWord word = hand_over().seen();
+  Endpoint& endpoint = memory_.area(word.area);
+  const Counters c = endpoint.counters();
+  std::size_t used = 0;
+  const auto add = [&](const char* format, auto... values) {
+    const int size = snprintf(text.data() + used, text.size() - used, format, values...);
+    if (size > 0) used = std::min(used + static_cast<std::size_t>(size), text.size() - 1);
+  };
+  const char* drives = dead_ ? "daemon, program gone" : attended_ ? "program" : "daemon";
+  add("context %u node %u/%u program %d drives %s%s\n", memory_.config().context,
+      memory_.config().node, memory_.config().nodes, static_cast<int>(setup_.program), drives,
+      head.stopped.load() != 0 ? ", stopped" : "");
+  add("turns of the daemon %llu, seizures %llu, rings %llu\n",
+      static_cast<unsigned long long>(head.take_overs.load()),
+      static_cast<unsigned long long>(head.seizures.load()),
+      static_cast<unsigned long long>(head.rings.load()));
+  add("datagrams in %llu out %llu, messages in %llu out %llu\n",
+      static_cast<unsigned long long>(c.datagrams_in),
+      static_cast<unsigned long long>(c.datagrams_out),
+      static_cast<unsigned long long>(c.messages_in),
+      static_cast<unsigned long long>(c.messages_out));
+  add("sent twice %llu: gap %llu, timeout %llu, probes %llu; spurious %llu\n",
+      static_cast<unsigned long long>(c.retransmitted),
+      static_cast<unsigned long long>(c.lost_by_gap),
+      static_cast<unsigned long long>(c.lost_by_timeout), static_cast<unsigned long long>(c.probes),
+      static_cast<unsigned long long>(c.spurious));
+  for (NodeId node = 0; node < memory_.config().nodes; ++node) {
+    const Peer& peer = endpoint.peer(node);
+    if (peer.state == PeerState::kUnknown) continue;
+    add("peer %u %s rtt_us %.1f window %llu in_flight %llu mtu %u\n", node, Name(peer.state),
+        static_cast<double>(peer.rtt.smoothed()) / 1000.0,
+        static_cast<unsigned long long>(peer.congestion.window()),
+        static_cast<unsigned long long>(peer.in_flight), peer.mtu);
+  }
+  return used;
+}
+
+// The whole memory, while nobody changes it.
+int Keeper::Save(int file) {
+  if (memory_.head().stopped.load() == 0) return EBUSY;
+  OwnerWord mine;
+  if (!Acquire(mine)) return EBUSY;
+  const std::size_t size = SharedMemory::SizeFor(memory_.config());
+  off_t offset = 0;
+  int error = ftruncate(file, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  while (error == 0) {
+    // Only what was ever written.
+    const off_t data = lseek(memory_.fd(), offset, SEEK_DATA);
+    if (data < 0) break;
+    const off_t hole = lseek(memory_.fd(), data, SEEK_HOLE);
+    offset = data;
+    if (lseek(file, data, SEEK_SET) < 0) error = errno;
+    while (error == 0 && offset < hole) {
+      if (sendfile(file, memory_.fd(), &offset, static_cast<std::size_t>(hole - offset)) <= 0) {
+        error = errno != 0 ? errno : EIO;
+      }
+    }
+  }
+  (void)hand_over().GiveBack(mine);
+  return error;
+}
+
+void Keeper::TakeControl() {
+  AskMessage ask;
+  const Received received = ReceiveMessage(setup_.control, RoomFor(ask));
+  if (received.size == 0) {  // sekisho-pmd is dead
+    close(setup_.control);
+    setup_.control = -1;
+    return;
+  }
+  if (received.size != sizeof ask || received.fd_count == 0) return;
+  const int client = received.fds[0];
+  const int file = received.fds[1];
+  std::array<char, 4096> text{};
+  switch (ask.ask) {
+    case Ask::kTop:
+      Describe(text);
+      Answer(client, 0, text.data());
+      break;
+    case Ask::kStop:
+      if (stop_client_ >= 0) {
+        Answer(client, EBUSY, "");
+        break;
+      }
+      memory_.head().stopped.store(1);
+      stop_client_ = client;
+      stop_since_ = Wire::Now() + Nanos{ask.timeout_ms} * kMillisecond;
+      break;
+    case Ask::kGo:
+      memory_.head().stopped.store(0);
+      if (memory_.head().program_sleeps.load() != 0) {
+        const std::uint64_t one = 1;
+        (void)!write(setup_.fds.program_bell, &one, sizeof one);
+      }
+      Answer(client, 0, "");
+      break;
+    case Ask::kSave:
+      Answer(client, file >= 0 ? Save(file) : EINVAL, "");
+      break;
+    default:
+      Answer(client, EINVAL, "");
+  }
+  for (std::size_t i = 1; i < received.fd_count; ++i) close(received.fds[i]);
+}
+
+// Hands everything to the next sekisho-pmd, which starts a keeper of its own.
+bool Keeper::AskToBeAdopted() {
+  retry_adoption_ = Wire::Now() + 200 * kMillisecond;
+  const int daemon = ConnectDaemon(setup_.daemon_path);
+  if (daemon < 0) return false;
+  AskMessage ask;
+  ask.ask = Ask::kAdopt;
+  ask.config.context = memory_.config().context;
+  ask.config.node = memory_.config().node;
+  ask.program = dead_ ? 0 : setup_.program;
+  std::array<int, kFdsMax> fds = {memory_.fd(), wire_.fd(), setup_.fds.keeper_bell,
+                                  setup_.fds.program_bell, setup_.connection};
+  AnswerMessage answer;
+  Received received;
+  const int error = AskDaemon(daemon, ask, std::span(fds).first(setup_.connection >= 0 ? 5u : 4u),
+                              kAdoptionTimeoutMs, answer, received);
+  close(daemon);
+  return error == 0;
+}
+
+}  // namespace sekisho::pm

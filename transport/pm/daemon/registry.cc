@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contexts of this host.
+#include "transport/pm/daemon/registry.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "transport/pm/daemon/keeper.h"
+#include "transport/pm/daemon/process_state.h"
+#include "transport/pm/job_file.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr std::size_t kContextsMax = 1024;
+constexpr int kStartsMax = 1'000'000;  // of the keeper of one context
+
+int Errno(const std::error_code& error) {
+  if (!error) return 0;
+  return error.category() == std::generic_category() ? error.value() : EINVAL;
+}
+
+void CloseAll(std::span<int> fds) {
+  for (int& fd : fds) {
+    if (fd >= 0) close(fd);
+    fd = -1;
+  }
+}
+
+std::uint64_t Incarnation() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// Everything but these, standard error, and what comes below it.
+void KeepOnly(std::vector<int> fds) {
+  std::sort(fds.begin(), fds.end());
+  unsigned next = 3;
+  for (const int fd : fds) {
+    if (fd < 3) continue;
+    const auto keep = static_cast<unsigned>(fd);
+    if (keep > next) (void)close_range(next, keep - 1, 0);
+    next = std::max(next, keep + 1);
+  }
+  (void)close_range(next, ~0u, 0);
+}
+
+void Reply(int client, int error, const std::string& text, std::span<const int> fds) {
+  AnswerMessage answer;
+  answer.error = error;
+  answer.length = static_cast<std::uint32_t>(std::min(text.size(), answer.text.size() - 1));
+  memcpy(answer.text.data(), text.data(), answer.length);
+  (void)SendMessage(client, BytesOf(answer), fds);
+}
+
+}  // namespace
+
+Registry::~Registry() {
+  for (const auto& context : contexts_) Free(*context);
+}
+
+Registry::Context* Registry::Find(std::uint16_t number, std::uint16_t node, uid_t uid) {
+  for (const auto& context : contexts_) {
+    if (context->number == number && context->node == node && context->uid == uid) {
+      return context.get();
+    }
+  }
+  return nullptr;
+}
+
+int Registry::Start(Context& context) {
+  int control[2];
+  if (++context.starts > kStartsMax) return EMFILE;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) return errno;
+  const pid_t pid = fork();
+  if (pid < 0) {
+    CloseAll(control);
+    return EAGAIN;
+  }
+  if (pid == 0) {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    signal(SIGINT, SIG_IGN);
+    KeepOnly({context.fds.memory, context.fds.socket, context.fds.keeper_bell,
+              context.fds.program_bell, context.connection, context.pid_fd, control[1]});
+    Keeper keeper({context.fds, context.connection, context.pid_fd, context.program, control[1],
+                   path_.c_str()});
+    _exit(keeper.Run());
+  }
+  close(control[1]);
+  if (context.control >= 0) close(context.control);
+  context.control = control[0];
+  context.keeper = pid;
+  return 0;
+}
+
+void Registry::Free(Context& context) {
+  std::array<int, 7> fds = {context.fds.memory,       context.fds.socket, context.fds.keeper_bell,
+                            context.fds.program_bell, context.connection, context.pid_fd,
+                            context.control};
+  CloseAll(fds);
+}
+
+void Registry::Reap() {
+  int status;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    const auto at = std::find_if(contexts_.begin(), contexts_.end(),
+                                 [pid](const auto& context) { return context->keeper == pid; });
+    if (at == contexts_.end()) continue;
+    Context& context = **at;
+    // Killed from outside: another takes its place.  Left or crashed: over.
+    const bool again = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (again && Start(context) == 0) continue;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != kKeeperDone) {
+      fprintf(stderr, "sekisho-pmd: context given up number=%u node=%u status=%#x\n",
+              context.number, context.node, status);
+    }
+    Free(context);
+    contexts_.erase(at);
+  }
+}
+
+int Registry::Open(const Client& client, const AskMessage& ask, const Received& received) {
+  if (received.fd_count != 1) return EINVAL;
+  if (contexts_.size() >= kContextsMax) return EMFILE;
+  Config config = ask.config;
+  if (const auto error = ReadKeyFile(received.fds[0], client.uid, config.key)) return Errno(error);
+  if (Find(config.context, config.node, client.uid) != nullptr) return EADDRINUSE;
+  config.incarnation = Incarnation();
+  if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) return EIO;
+  if (Endpoint::MemoryNeeded(config) == 0) return EINVAL;
+
+  auto context = std::make_unique<Context>();
+  context->number = config.context;
+  context->node = config.node;
+  context->key = config.key;
+  context->uid = client.uid;
+  Wire wire;
+  SharedMemory memory;
+  if (const auto error = wire.Open(ask.own, {})) return Errno(error);
+  if (const auto error = memory.Make(config, wire.own_address(), Wire::Now())) return Errno(error);
+  context->fds = {dup(memory.fd()), dup(wire.fd()), eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+                  eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  context->connection = dup(client.fd);
+  context->pid_fd = OpenPidFd(client.pid);
+  context->program = client.pid;
+  const int error = context->pid_fd < 0 ? ESRCH : Start(*context);
+  if (error != 0) {
+    Free(*context);
+    return error;
+  }
+  const std::array<int, ContextFds::kCount> fds = {context->fds.memory, context->fds.socket,
+                                                   context->fds.keeper_bell,
+                                                   context->fds.program_bell};
+  Reply(client.fd, 0, "", fds);
+  contexts_.push_back(std::move(context));
+  return 0;
+}
+
+// From a program whose daemon was killed, or from a keeper that lost it.
+int Registry::Adopt(const Client& client, const AskMessage& ask, Received& received) {
+  const bool by_keeper = ask.program >= 0 && client.uid == geteuid();
+  if (received.fd_count != ContextFds::kCount + (by_keeper && received.fds[4] >= 0 ? 1u : 0u)) {
+    return EINVAL;
+  }
+  SharedMemory memory;
+  Wire wire;
+  if (const auto error = memory.Map(dup(received.fds[0]))) return Errno(error);
+  if (const auto error = wire.Adopt(dup(received.fds[1]))) return Errno(error);
+  const Config& config = memory.config();
+  if (Find(config.context, config.node, client.uid) != nullptr) return EEXIST;
+  if (contexts_.size() >= kContextsMax) return EMFILE;
+  auto context = std::make_unique<Context>();
+  context->number = config.context;
+  context->node = config.node;
+  context->key = config.key;
+  context->uid = client.uid;
+  context->program = by_keeper ? static_cast<pid_t>(ask.program) : client.pid;
+  context->pid_fd = context->program > 0 ? OpenPidFd(context->program) : -1;
+  context->connection = by_keeper ? received.fds[4] : dup(client.fd);
+  context->fds = {received.fds[0], received.fds[1], received.fds[2], received.fds[3]};
+  received.fds.fill(-1);
+  if (const int error = Start(*context)) {
+    Free(*context);
+    return error;
+  }
+  Reply(client.fd, 0, "", {});
+  contexts_.push_back(std::move(context));
+  return 0;
+}
+
+// The keeper answers the client itself.
+int Registry::Forward(const Client& client, const AskMessage& ask, const Received& received) {
+  JobKey key;
+  if (received.fd_count == 0) return EINVAL;
+  if (const auto error = ReadKeyFile(received.fds[0], client.uid, key)) return Errno(error);
+  Context* context = Find(ask.config.context, ask.config.node, client.uid);
+  if (context == nullptr || key != context->key) return ENOENT;
+  const std::array<int, 2> fds = {client.fd, received.fds[1]};
+  return SendMessage(context->control, BytesOf(ask),
+                     std::span(fds).first(received.fd_count > 1 ? 2u : 1u));
+}
+
+std::string Registry::List(uid_t uid) const {
+  std::string text;
+  for (const auto& context : contexts_) {
+    if (context->uid != uid && uid != 0) continue;
+    text += "context " + std::to_string(context->number) + " node " +
+            std::to_string(context->node) + " program " + std::to_string(context->program) +
+            " keeper " + std::to_string(context->keeper) + " starts " +
+            std::to_string(context->starts) + "\n";
+  }
+  return text;
+}
+
+void Registry::OnMessage(const Client& client, const AskMessage& ask, Received& received) {
+  int error = EINVAL;
+  bool answered = false;
+  if (ask.magic == AskMessage::kMagic) {
+    switch (ask.ask) {
+      case Ask::kOpen:
+        error = Open(client, ask, received);
+        answered = error == 0;
+        break;
+      case Ask::kAdopt:
+        error = Adopt(client, ask, received);
+        answered = error == 0;
+        break;
+      case Ask::kList:
+        Reply(client.fd, 0, List(client.uid), {});
+        answered = true;
+        break;
+      case Ask::kTop:
+      case Ask::kStop:
+      case Ask::kGo:
+      case Ask::kSave:
+        error = Forward(client, ask, received);
+        answered = error == 0;
+        break;
+      default:
+        break;
+    }
+  }
+  if (!answered) Reply(client.fd, error, "", {});
+  CloseAll(received.fds);
+  close(client.fd);
+}
+
+}  // namespace sekisho::pm

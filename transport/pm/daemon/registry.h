@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contexts of this host: sekisho-pmd makes them, starts a keeper for each, and asks the keepers
+// what users want to know.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/pm/unix_message.h"
+
+namespace sekisho::pm {
+
+struct Client {
+  int fd = -1;
+  uid_t uid = 0;
+  pid_t pid = 0;
+  Nanos since = 0;
+};
+
+class Registry {
+ public:
+  explicit Registry(std::string path) : path_(std::move(path)) {}
+  ~Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  // The client's first message.  Its descriptor is ours from now on.
+  void OnMessage(const Client& client, const AskMessage& ask, Received& received);
+  // Keepers that ended.
+  void Reap();
+  // Descriptors that a keeper must not inherit are closed in it, these among them.
+  std::size_t size() const { return contexts_.size(); }
+
+ private:
+  struct Context {
+    std::uint16_t number = 0, node = 0;
+    JobKey key{};
+    uid_t uid = 0;
+    ContextFds fds;
+    int connection = -1;
+    int pid_fd = -1;
+    pid_t program = 0;
+    pid_t keeper = -1;
+    int control = -1;
+    int starts = 0;
+  };
+
+  int Open(const Client& client, const AskMessage& ask, const Received& received);
+  int Adopt(const Client& client, const AskMessage& ask, Received& received);
+  int Forward(const Client& client, const AskMessage& ask, const Received& received);
+  std::string List(uid_t uid) const;
+  int Start(Context& context);
+  void Free(Context& context);
+  Context* Find(std::uint16_t number, std::uint16_t node, uid_t uid);
+
+  std::string path_;
+  std::vector<std::unique_ptr<Context>> contexts_;
+};
+
+}  // namespace sekisho::pm

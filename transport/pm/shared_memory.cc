@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of a context.
+#include "transport/pm/shared_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <new>
+
+namespace sekisho::pm {
+namespace {
+
+constexpr std::size_t kHeadSize = 4096;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+static_assert(sizeof(SharedHead) <= kHeadSize);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+std::size_t PageUp(std::size_t size) { return (size + 4095) & ~std::size_t{4095}; }
+
+std::error_code LastError() { return {errno, std::generic_category()}; }
+
+}  // namespace
+
+std::size_t SharedMemory::SizeFor(const Config& config) {
+  const std::size_t area = Endpoint::AreaNeeded(config);
+  if (area == 0) return 0;
+  return kHeadSize + kAreas * PageUp(area) + PageUp(Endpoint::RingsNeeded(config));
+}
+
+std::error_code CheckHead(const SharedHead& head, std::size_t size, Config& config) {
+  if (size < kHeadSize || Once(head.magic) != SharedHead::kMagic) return Error::kBadConfig;
+  config = head.config;  // a copy: what is checked is what is used
+  if (SharedMemory::SizeFor(config) != size) return Error::kBadConfig;
+  return {};
+}
+
+SharedMemory::~SharedMemory() {
+  if (!mapping_.empty()) munmap(mapping_.data(), mapping_.size());
+  if (fd_ >= 0) close(fd_);
+}
+
+MutableBytes SharedMemory::AreaBytes(std::uint32_t index) const {
+  const std::size_t size = PageUp(Endpoint::AreaNeeded(config_));
+  return mapping_.subspan(kHeadSize + index * size, size);
+}
+
+MutableBytes SharedMemory::RingBytes() const {
+  return mapping_.subspan(kHeadSize + kAreas * PageUp(Endpoint::AreaNeeded(config_)));
+}
+
+std::error_code SharedMemory::MapChecked(std::size_t size) {
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+  if (memory == MAP_FAILED) return LastError();
+  mapping_ = {static_cast<std::uint8_t*>(memory), size};
+  head_ = static_cast<SharedHead*>(memory);
+  return {};
+}
+
+std::error_code SharedMemory::Make(const Config& config, const Address& own, Nanos now) {
+  const std::size_t size = SizeFor(config);
+  if (size == 0) return Error::kBadConfig;
+  fd_ = memfd_create("pm-context", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(size)) != 0) return LastError();
+  if (fcntl(fd_, F_ADD_SEALS, kSeals) != 0) return LastError();
+  if (const auto error = MapChecked(size)) return error;
+  config_ = config;
+  new (head_) SharedHead;
+  head_->config = config;
+  head_->own = own;
+  for (std::uint32_t i = 0; i < kAreas; ++i) {
+    const auto error = i == 0 ? areas_[i].Init(config, AreaBytes(i), RingBytes(), nullptr, now)
+                              : areas_[i].Attach(config, AreaBytes(i), RingBytes());
+    if (error) return error;
+  }
+  return {};
+}
+
+std::error_code SharedMemory::Map(int fd) {
+  fd_ = fd;
+  struct stat status;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Error::kBadConfig;
+  if (fstat(fd, &status) != 0 || status.st_size < static_cast<off_t>(kHeadSize)) {
+    return Error::kBadConfig;
+  }
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (const auto error = MapChecked(size)) return error;
+  if (const auto error = CheckHead(*head_, size, config_)) return error;
+  for (std::uint32_t i = 0; i < kAreas; ++i) {
+    if (const auto error = areas_[i].Attach(config_, AreaBytes(i), RingBytes())) return error;
+  }
+  return {};
+}
+
+void SharedMemory::Rebuild(std::uint32_t from, std::uint32_t to, Nanos now) {
+  (void)areas_[to].Init(config_, AreaBytes(to), RingBytes(), nullptr, now);
+  areas_[to].Rebuild(areas_[from]);
+}
+
+}  // namespace sekisho::pm

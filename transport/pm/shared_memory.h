@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of a context, which a program and the daemon's keeper map both: a head, three areas of
+// which one holds the state, the rings.  docs/protocol/9-pm.md, "Two drivers".
+#pragma once
+
+#include <atomic>
+#include <system_error>
+
+#include "transport/pm/endpoint.h"
+#include "transport/pm/hand_over.h"
+
+namespace sekisho::pm {
+
+struct SharedHead {
+  static constexpr std::uint64_t kMagic = 0x31306d7073656b31;  // changes with the layout
+
+  std::uint64_t magic = kMagic;
+  Config config;
+  Address own;
+
+  alignas(64) std::atomic<std::uint64_t> word{0};  // see hand_over.h
+  std::atomic<std::uint32_t> zombie{0};            // area + 1 of a stopped owner
+
+  alignas(64) std::atomic<std::uint32_t> calls{0};  // grows with what the program does
+  std::atomic<std::uint32_t> program_sleeps{0};     // in select: ring it when a message is there
+  std::atomic<std::int64_t> deadline{kNever};       // of the protocol, when the word was given back
+  std::atomic<std::int64_t> program_pid{0};
+
+  alignas(64) std::atomic<std::int64_t> keeper_wakes{kNever};  // it looks again then, or when rung
+  std::atomic<std::uint32_t> stopped{0};                       // no new sends
+  std::atomic<std::uint64_t> take_overs{0}, seizures{0}, rings{0};
+};
+
+// Reads the head of memory that we do not trust: limits and size must fit.
+std::error_code CheckHead(const SharedHead& head, std::size_t size, Config& config);
+
+class SharedMemory {
+ public:
+  SharedMemory() = default;
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  static std::size_t SizeFor(const Config& config);
+
+  // A sealed memfd, initialised.
+  std::error_code Make(const Config& config, const Address& own, Nanos now);
+  // `fd` becomes ours.  It must be sealed against shrinking.
+  std::error_code Map(int fd);
+
+  int fd() const { return fd_; }
+  SharedHead& head() const { return *head_; }
+  const Config& config() const { return config_; }  // ours: checked once
+  Endpoint& area(std::uint32_t index) { return areas_[index % kAreas]; }
+  // Makes the state of the spare area from that of another.
+  void Rebuild(std::uint32_t from, std::uint32_t to, Nanos now);
+
+ private:
+  std::error_code MapChecked(std::size_t size);
+  MutableBytes AreaBytes(std::uint32_t index) const;
+  MutableBytes RingBytes() const;
+
+  int fd_ = -1;
+  MutableBytes mapping_;
+  SharedHead* head_ = nullptr;
+  Config config_;
+  Endpoint areas_[kAreas];
+};
+
+using SharedHandOver = HandOver<std::atomic<std::uint32_t>, std::atomic<std::uint64_t>>;
+
+}  // namespace sekisho::pm

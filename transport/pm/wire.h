@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A UDP socket and the buffers between it and an endpoint.  Linux.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <system_error>
+
+#include "transport/pm/endpoint.h"
+
+namespace sekisho::pm {
+
+// "192.0.2.1:5000" or "[2001:db8::1]:5000".
+std::error_code ParseAddress(const char* text, Address& address);
+
+struct WireCounters {
+  std::uint64_t receive_calls = 0, send_calls = 0;
+  std::uint64_t received_together = 0;  // datagrams that came as part of a larger buffer (UDP_GRO)
+  std::uint64_t sent_together = 0;  // datagrams that left as part of a larger buffer (UDP_SEGMENT)
+  std::uint64_t blocked = 0;        // dropped here: the socket's buffer was full
+  std::uint64_t too_large = 0;      // refused by the own interface (path MTU probes)
+  std::uint64_t failed = 0;
+  bool segmentation = false, coalescing = false;  // in use now
+};
+
+// Whether what was decided may still leave: the owner word is as it was.
+struct Fence {
+  const std::atomic<std::uint64_t>* word = nullptr;
+  std::uint64_t value = 0;
+
+  bool holds() const { return word == nullptr || word->load() == value; }
+};
+
+class Wire {
+ public:
+  struct Options {
+    bool offload = true;  // UDP_SEGMENT and UDP_GRO where the kernel has them
+    int socket_buffer = 4 << 20;
+  };
+
+  Wire() = default;
+  ~Wire();
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  static Nanos Now();
+
+  // Binds `own` (port 0: any).
+  std::error_code Open(const Address& own, const Options& options);
+  // A socket that another process opened so; `fd` becomes ours.
+  std::error_code Adopt(int fd);
+
+  // Takes datagrams from the socket; how many buffers.  Touches no endpoint.
+  std::size_t Pull();
+  // Whether Pull filled all buffers: there may be more.
+  bool full() const { return pulled_ == kReceiveBuffers; }
+  void Feed(Endpoint& endpoint);
+  // Sends what may leave.
+  void Flush(Endpoint& endpoint, const Fence& fence);
+
+  int fd() const { return fd_; }
+  const Address& own_address() const { return own_; }
+  const WireCounters& counters() const { return counters_; }
+
+ private:
+  static constexpr std::size_t kReceiveBuffers = 16;
+
+  // Datagrams of one size (the last may be shorter) to one address, one after the other in the
+  // buffer.
+  struct Run {
+    Address to;
+    std::size_t offset = 0;
+    std::size_t size = 0;
+    std::size_t step = 0;
+    std::size_t count = 0;
+    bool closed = false;
+  };
+  struct Pulled {
+    Address from;
+    std::size_t size = 0;
+    std::size_t step = 0;
+  };
+
+  std::error_code Prepare();
+  void Send(std::span<Run> runs);
+  void SendSingly(const Run& run);
+
+  int fd_ = -1;
+  int family_ = 0;
+  Address own_;
+  WireCounters counters_;
+  MutableBytes mapping_;  // receive buffers, then send buffer
+  MutableBytes receive_buffers_;
+  MutableBytes send_buffer_;
+  std::array<Pulled, kReceiveBuffers> datagrams_;
+  std::size_t pulled_ = 0;
+};
+
+}  // namespace sekisho::pm
