@@ -9,6 +9,7 @@
 #include "client/legacy.h"
 #include "client/verb_proxy.h"
 #include "client/verb_rankmap.h"
+#include "client/verb_relay.h"
 #include "client/verb_rsl.h"
 #include "client/verbs.h"
 #include "common/daemon.h"
@@ -42,6 +43,7 @@ int Main(int argc, char** argv) {
   AddProxyVerb(app, invocation.exit_code);
   AddRslVerb(app, invocation.exit_code);
   AddRankmapVerb(app, invocation.exit_code);
+  AddRelayVerb(app, invocation);
 
   std::vector<std::string> reversed(line.arguments.rbegin(), line.arguments.rend());
   try {

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/verb_relay.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "client/verbs.h"
+
+namespace sekisho::client {
+namespace {
+
+constexpr int kExitFailed = 125;
+constexpr int kExitUsage = 64;
+
+struct RelayOptions {
+  std::string server;
+  std::string scope = "job";
+  std::vector<std::string> ports;
+  bool is_advertising = false;
+  bool takes_loopback = false;
+  std::string local;
+  std::string target;
+  bool is_json = false;
+  double interval_s = 2;
+  int rounds = 0;
+};
+
+// Beside this program (build folder), or where it is installed.
+std::string PorterPath() {
+  std::array<char, 4096> buffer{};
+  const ssize_t length = readlink("/proc/self/exe", buffer.data(), buffer.size() - 1);
+  std::string folder(buffer.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  folder.erase(std::min(folder.rfind('/'), folder.size()));
+  const std::string beside = folder + "/sekisho-nxporter";
+  return access(beside.c_str(), X_OK) == 0 ? beside
+                                           : folder + "/../libexec/sekisho/sekisho-nxporter";
+}
+
+std::vector<std::string> PorterWords(const RelayOptions& options,
+                                     const std::vector<std::string>& words) {
+  std::vector<std::string> all = {PorterPath()};
+  all.insert(all.end(), words.begin(), words.end());
+  if (!options.server.empty()) {
+    all.insert(all.end(), {"--server", options.server});
+  }
+  return all;
+}
+
+// Becomes the porter; returns only if that fails.
+int Become(const std::vector<std::string>& words) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) {
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  }
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  fmt::print(stderr, "sekisho: {}: {}\n", words[0], std::strerror(errno));
+  return kExitFailed;
+}
+
+// What the porter prints; its exit code.
+int Capture(const std::vector<std::string>& words, std::string& out) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) {
+    return kExitFailed;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], 1);
+    close(ends[0]);
+    close(ends[1]);
+    _exit(Become(words));
+  }
+  close(ends[1]);
+  std::array<char, 4096> buffer{};
+  ssize_t got = 0;
+  while ((got = read(ends[0], buffer.data(), buffer.size())) > 0) {
+    out.append(buffer.data(), static_cast<size_t>(got));
+  }
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailed;
+}
+
+int ExecVerb(const RelayOptions& options, const Invocation& invocation) {
+  if (invocation.command.empty()) {
+    fmt::print(stderr, "sekisho relay exec: expected a command behind --\n");
+    return kExitUsage;
+  }
+  std::vector<std::string> words = PorterWords(options, {"exec", "--scope", options.scope});
+  for (const std::string& port : options.ports) {
+    words.insert(words.end(), {"--port", port});
+  }
+  if (options.is_advertising) {
+    words.emplace_back("--advertise");
+  }
+  if (options.takes_loopback) {
+    words.emplace_back("--loopback");
+  }
+  words.emplace_back("--");
+  words.insert(words.end(), invocation.command.begin(), invocation.command.end());
+  return Become(words);
+}
+
+int ListVerb(const RelayOptions& options) {
+  std::string report;
+  const int code = Capture(PorterWords(options, {"stats"}), report);
+  if (code != 0) {
+    return code;
+  }
+  std::string error;
+  const std::string table = RelayTable(report, "", 0, error);
+  if (!error.empty()) {
+    fmt::print(stderr, "sekisho relay: {}\n", error);
+    return kExitFailed;
+  }
+  fmt::print("{}", options.is_json ? report : table);
+  return 0;
+}
+
+int TopVerb(const RelayOptions& options) {
+  std::string before;
+  auto since = std::chrono::steady_clock::now();
+  const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+  const int rounds = options.rounds > 0 ? options.rounds : (is_terminal ? 1 << 30 : 1);
+  for (int round = 0; round <= rounds; ++round) {
+    std::string report;
+    if (const int code = Capture(PorterWords(options, {"stats"}), report); code != 0) {
+      return code;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    std::string error;
+    const std::string table =
+        RelayTable(report, before, std::chrono::duration<double>(now - since).count(), error);
+    if (!error.empty()) {
+      fmt::print(stderr, "sekisho relay: {}\n", error);
+      return kExitFailed;
+    }
+    if (round > 0) {
+      fmt::print("{}{}", is_terminal ? "\033[H\033[2J" : "", table);
+      std::fflush(stdout);
+    }
+    before = report;
+    since = now;
+    if (round < rounds) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
+    }
+  }
+  return 0;
+}
+
+struct Row {
+  std::string endpoint;
+  std::string inside;
+  std::string scope;
+  std::string owner;
+  std::string job;
+  uint64_t streams = 0;
+  uint64_t bytes = 0;
+  double rate = -1;  // bytes per second; -1: not known
+};
+
+bool ParseReport(const std::string& text, std::vector<Row>& rows) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("endpoints") || !json["endpoints"].is_array()) {
+    return false;
+  }
+  for (const nlohmann::json& one : json["endpoints"]) {
+    const auto text_of = [&](const char* key) {
+      return one.contains(key) && one[key].is_string() ? one[key].get<std::string>()
+                                                       : std::string();
+    };
+    const auto number_of = [&](const char* key) {
+      return one.contains(key) && one[key].is_number_unsigned() ? one[key].get<uint64_t>() : 0;
+    };
+    rows.push_back({text_of("endpoint"), text_of("inside"), text_of("scope"), text_of("owner"),
+                    text_of("job"), number_of("streams"), number_of("bytes")});
+  }
+  return true;
+}
+
+void AddServer(CLI::App* verb, RelayOptions& options) {
+  verb->add_option("--server", options.server,
+                   "The relay, HOST:PORT ($NXPROXY_SERVER, /etc/sekisho/nxproxy-server)");
+}
+
+void AddExec(CLI::App* relay, Invocation& invocation) {
+  auto options = std::make_shared<RelayOptions>();
+  CLI::App* verb = relay->add_subcommand("exec",
+                                         "Run a command whose ports are reachable at the relay: "
+                                         "sekisho relay exec [OPTIONS] -- COMMAND...");
+  verb->add_option("--scope", options->scope,
+                   "Who may connect: job (its own job or user) or public (anyone)")
+      ->check(CLI::IsMember({"job", "public"}))
+      ->capture_default_str();
+  verb->add_option(
+          "--port", options->ports,
+          "Port at the relay of the command's first listener, or LOCAL:PORT of the one at LOCAL")
+      ->expected(1)
+      ->take_all();
+  verb->add_flag("--advertise", options->is_advertising,
+                 "Tell the command its public address (for peers that do not run under the relay)");
+  verb->add_flag("--loopback", options->takes_loopback, "Listeners on 127.0.0.1 too");
+  AddServer(verb, *options);
+  verb->callback([options, &invocation] { invocation.exit_code = ExecVerb(*options, invocation); });
+}
+
+}  // namespace
+
+std::string RelayTable(const std::string& report, const std::string& before, double seconds,
+                       std::string& error) {
+  std::vector<Row> rows;
+  std::vector<Row> old;
+  if (!ParseReport(report, rows) || (!before.empty() && !ParseReport(before, old))) {
+    error = "the relay's report cannot be read";
+    return "";
+  }
+  std::map<std::string, uint64_t> old_bytes;
+  for (const Row& row : old) {
+    old_bytes[row.endpoint] = row.bytes;
+  }
+  for (Row& row : rows) {
+    if (const auto found = old_bytes.find(row.endpoint); found != old_bytes.end() && seconds > 0) {
+      row.rate = static_cast<double>(row.bytes - std::min(found->second, row.bytes)) / seconds;
+    }
+  }
+  if (!before.empty()) {
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const Row& one, const Row& other) { return one.rate > other.rate; });
+  }
+  std::string table =
+      fmt::format("{:<24} {:<22} {:<7} {:>7} {:>14} {}{:<16} {}\n", "ENDPOINT", "INSIDE", "SCOPE",
+                  "STREAMS", "BYTES", before.empty() ? "" : "     BYTES/S ", "JOB", "OWNER");
+  for (const Row& row : rows) {
+    const std::string rate =
+        before.empty() ? "" : fmt::format("{:>12.0f} ", std::max(row.rate, 0.0));
+    table += fmt::format("{:<24} {:<22} {:<7} {:>7} {:>14} {}{:<16} {}\n", row.endpoint, row.inside,
+                         row.scope, row.streams, row.bytes, rate, row.job.empty() ? "-" : row.job,
+                         row.owner);
+  }
+  return table;
+}
+
+void AddRelayVerb(CLI::App& app, Invocation& invocation) {
+  CLI::App* relay =
+      app.add_subcommand("relay", "Reach, and be reached, through the firewall's relay");
+  relay->require_subcommand(1);
+  AddExec(relay, invocation);
+
+  auto forward = std::make_shared<RelayOptions>();
+  CLI::App* verb = relay->add_subcommand("forward", "A local port that leads to a job's service");
+  verb->add_option("LOCALPORT", forward->local, "PORT of 127.0.0.1, or ADDRESS:PORT")->required();
+  verb->add_option("TARGET", forward->target, "JOB:PORT, or an endpoint's HOST:PORT")->required();
+  AddServer(verb, *forward);
+  verb->callback([forward, &invocation] {
+    invocation.exit_code =
+        Become(PorterWords(*forward, {"forward", forward->local, forward->target}));
+  });
+
+  auto connect = std::make_shared<RelayOptions>();
+  verb = relay->add_subcommand("connect",
+                               "Standard input to an endpoint, its answer to standard output");
+  verb->add_option("TARGET", connect->target, "JOB:PORT, or an endpoint's HOST:PORT")->required();
+  AddServer(verb, *connect);
+  verb->callback([connect, &invocation] {
+    invocation.exit_code = Become(PorterWords(*connect, {"connect", connect->target}));
+  });
+
+  auto list = std::make_shared<RelayOptions>();
+  verb = relay->add_subcommand("list",
+                               "Your endpoints at the relay (an administrator's: everybody's)");
+  verb->add_flag("--json", list->is_json, "Print the relay's report as it is");
+  AddServer(verb, *list);
+  verb->callback([list, &invocation] { invocation.exit_code = ListVerb(*list); });
+
+  auto top = std::make_shared<RelayOptions>();
+  verb = relay->add_subcommand("top", "The same, the busiest first, again and again");
+  verb->add_option("--interval", top->interval_s, "Seconds")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  verb->add_option("--rounds", top->rounds, "Stop after so many (without a terminal: 1)");
+  AddServer(verb, *top);
+  verb->callback([top, &invocation] { invocation.exit_code = TopVerb(*top); });
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS towards the relay: the user's credential and the trust directory, at their usual places:
+// docs/protocol/2-identity.md.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <openssl/ssl.h>
+
+namespace sekisho::nxproxy::client {
+
+struct FreeSsl {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
+};
+using ContextPtr = std::unique_ptr<SSL_CTX, FreeSsl>;
+using SslPtr = std::unique_ptr<SSL, FreeSsl>;
+
+// $NXPROXY_TOKEN_FILE's text, "" if there is none.  Read at each dial: the token is renewed there.
+std::string ReadToken(std::string& error);
+
+// With the user's certificate if there is one (a token may do instead).  nullptr and `error` if the
+// credential cannot be used.
+ContextPtr MakeContext(bool has_token, std::string& error);
+
+// Asks the peer to be `host`, a name or an address.
+bool ExpectHost(SSL* ssl, const std::string& host);
+
+// Why the last operation failed, in words.
+std::string TlsError(const SSL* ssl);
+
+}  // namespace sekisho::nxproxy::client

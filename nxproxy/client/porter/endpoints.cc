@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nxproxy/client/porter/endpoints.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "nxproxy/client/rules.h"
+
+namespace sekisho::nxproxy::client {
+namespace {
+
+constexpr size_t kEndpointsMax = 1024;
+
+Listener ListenerOf(const Asker& asker) {
+  const LocalRequest& request = asker.request();
+  Listener out;
+  out.inode = request.inode;
+  out.local = request.local;
+  out.is_v6 = (request.flags & kIsV6) != 0;
+  out.is_v6_only = (request.flags & kIsV6Only) != 0;
+  out.is_listening = request.verb == LocalVerb::kListen;
+  out.pid = asker.pid();
+  return out;
+}
+
+const char* Name(wire::Scope scope) { return scope == wire::Scope::kPublic ? "public" : "job"; }
+
+bool IsAlive(pid_t pid) { return kill(pid, 0) == 0 || errno == EPERM; }
+
+std::string InsideOf(const Endpoint& endpoint) {
+  const Listener& first = endpoint.listeners.front();
+  const bool takes_v4 = std::any_of(endpoint.listeners.begin(), endpoint.listeners.end(),
+                                    [](const Listener& one) { return !one.is_v6_only; });
+  const bool takes_v6 = std::any_of(endpoint.listeners.begin(), endpoint.listeners.end(),
+                                    [](const Listener& one) { return one.is_v6; });
+  return Interfaces::Read().InsideText(first.local, takes_v4, takes_v6);
+}
+
+}  // namespace
+
+Endpoints::Endpoints(Session& session, BindPlan plan, Say say, std::function<void()> on_change)
+    : session_(session),
+      plan_(std::move(plan)),
+      say_(std::move(say)),
+      on_change_(std::move(on_change)) {}
+
+Endpoint* Endpoints::FindAlike(const Listener& listener) {
+  for (Endpoint& endpoint : all_) {
+    const Listener& first = endpoint.listeners.front();
+    const bool is_same_place =
+        first.local == listener.local || (first.local.port == listener.local.port &&
+                                          IsWildcard(first.local) && IsWildcard(listener.local));
+    if (is_same_place) {
+      return &endpoint;
+    }
+  }
+  return nullptr;
+}
+
+void Endpoints::Add(const std::shared_ptr<Asker>& asker) {
+  const Listener listener = ListenerOf(*asker);
+  const uint32_t flags = asker->request().flags;
+  Endpoint* endpoint = FindAlike(listener);
+  if (endpoint == nullptr) {
+    if (all_.size() >= kEndpointsMax) {
+      asker->Refuse(EMFILE, "more than 1024 endpoints");
+      return;
+    }
+    endpoint = &all_.emplace_back();
+    const auto planned = plan_.ports.find(listener.local.port);
+    endpoint->wanted_port = planned != plan_.ports.end() ? planned->second : 0;
+    if (planned == plan_.ports.end() && added_++ == 0) {
+      endpoint->wanted_port = plan_.first_port;
+    }
+    const wire::Scope named = (flags & kIsPublic) != 0 ? wire::Scope::kPublic : wire::Scope::kJob;
+    endpoint->scope = (flags & kIsExplicit) != 0 ? named : plan_.scope;
+    endpoint->backlog = asker->request().backlog;
+  }
+  const auto known = std::find_if(endpoint->listeners.begin(), endpoint->listeners.end(),
+                                  [&](const Listener& one) { return one.inode == listener.inode; });
+  if (known == endpoint->listeners.end()) {
+    endpoint->listeners.push_back(listener);
+  } else {
+    known->is_listening = known->is_listening || listener.is_listening;
+  }
+  if (endpoint->id != 0) {
+    asker->Know({}, endpoint->address, listener.is_v6);
+    return;
+  }
+  if (!session_.is_up()) {
+    if (listener.is_listening) {
+      say_("the relay is away; port " + std::to_string(listener.local.port) +
+           " will be reachable when it is back");
+      asker->Pass();
+    } else {
+      asker->Refuse(ENETDOWN, "the relay " + session_.server_text() + " is away");
+    }
+    return;
+  }
+  endpoint->askers.push_back(asker);
+  Bind(*endpoint);
+}
+
+// The endpoint, if it still is one: answers come late.
+Endpoint* Endpoints::Check(const Endpoint* endpoint) {
+  for (Endpoint& one : all_) {
+    if (&one == endpoint) {
+      return &one;
+    }
+  }
+  return nullptr;
+}
+
+void Endpoints::Bind(Endpoint& endpoint) {
+  if (endpoint.is_asked) {
+    return;
+  }
+  endpoint.is_asked = true;
+  wire::Message bind;
+  bind.verb = wire::Verb::kBind;
+  bind.scope = static_cast<uint64_t>(endpoint.scope);
+  bind.inside = InsideOf(endpoint);
+  bind.label = plan_.label;
+  bind.backlog = static_cast<uint64_t>(std::max(endpoint.backlog, 0));
+  bind.endpoint = endpoint.id;
+  bind.secret = endpoint.secret;
+  bind.port = endpoint.id != 0 ? 0 : endpoint.wanted_port;
+  session_.Ask(bind, [this, asked = &endpoint](const wire::Message& answer) {
+    Endpoint* found = Check(asked);
+    if (found == nullptr) {
+      return;
+    }
+    found->is_asked = false;
+    if (answer.verb == wire::Verb::kBound) {
+      OnBound(*found, answer);
+    } else {
+      OnRefused(*found, answer);
+    }
+  });
+}
+
+void Endpoints::OnBound(Endpoint& endpoint, const wire::Message& answer) {
+  const auto address = wire::ParseAddress(answer.address);
+  endpoint.is_told = endpoint.is_told && address && *address == endpoint.address;
+  endpoint.id = answer.endpoint;
+  endpoint.secret = answer.secret;
+  endpoint.address = address.value_or(wire::Address{});
+  Tell(endpoint);
+  on_change_();
+  for (const auto& asker : std::exchange(endpoint.askers, {})) {
+    asker->Know({}, endpoint.address, (asker->request().flags & kIsV6) != 0);
+  }
+}
+
+void Endpoints::OnRefused(Endpoint& endpoint, const wire::Message& answer) {
+  const bool is_away = !session_.is_up();
+  if (!is_away && endpoint.id != 0) {
+    // The relay knows it no more: a new one, at the same port if that is free.
+    say_("the relay gave " + wire::ToText(endpoint.address) + " up: " + ToText(RefusalOf(answer)));
+    endpoint.wanted_port = endpoint.address.port;
+    endpoint.id = 0;
+    endpoint.secret.clear();
+    Bind(endpoint);
+    return;
+  }
+  if (is_away) {
+    for (const auto& asker : std::exchange(endpoint.askers, {})) {
+      asker->Pass();
+    }
+    return;
+  }
+  const Refusal refusal = RefusalOf(answer);
+  refused_binds_ += 1;
+  say_("port " + std::to_string(endpoint.listeners.front().local.port) +
+       " is not reachable: " + ToText(refusal));
+  const auto askers = std::move(endpoint.askers);
+  all_.remove_if([&](const Endpoint& one) { return &one == &endpoint; });
+  for (const auto& asker : askers) {
+    asker->Refuse(wire::Info(refusal.code).error, ToText(refusal));
+  }
+}
+
+void Endpoints::Tell(Endpoint& endpoint) {
+  if (!endpoint.is_told) {
+    endpoint.is_told = true;
+    say_("port " + std::to_string(endpoint.listeners.front().local.port) + " is reachable at " +
+         wire::ToText(endpoint.address) + " (" + Name(endpoint.scope) + ")");
+  }
+}
+
+const Endpoint* Endpoints::FindByInode(uint64_t inode) const {
+  for (const Endpoint& endpoint : all_) {
+    for (const Listener& listener : endpoint.listeners) {
+      if (listener.inode == inode) {
+        return &endpoint;
+      }
+    }
+  }
+  return nullptr;
+}
+
+const Endpoint* Endpoints::FindById(uint64_t id) const {
+  const auto found =
+      std::find_if(all_.begin(), all_.end(), [&](const Endpoint& one) { return one.id == id; });
+  return found != all_.end() && id != 0 ? &*found : nullptr;
+}
+
+bool Endpoints::IsOwn(const wire::Address& address) const {
+  return std::any_of(all_.begin(), all_.end(),
+                     [&](const Endpoint& one) { return one.id != 0 && one.address == address; });
+}
+
+bool Endpoints::wants_v6() const { return !all_.empty() && all_.back().listeners.front().is_v6; }
+
+void Endpoints::OnUp(bool is_resumed) {
+  std::vector<Endpoint*> open;
+  for (Endpoint& endpoint : all_) {
+    if (endpoint.id == 0 || !is_resumed) {
+      open.push_back(&endpoint);
+    }
+  }
+  for (Endpoint* endpoint : open) {
+    if (Check(endpoint) != nullptr) {
+      Bind(*endpoint);
+    }
+  }
+}
+
+void Endpoints::Sweep(const TcpTable& table) {
+  for (Endpoint& endpoint : all_) {
+    std::erase_if(endpoint.listeners, [&](Listener& listener) {
+      const bool is_listening = table.listening.contains(listener.inode);
+      listener.is_listening = listener.is_listening || is_listening;
+      return listener.is_listening ? !is_listening : !IsAlive(listener.pid);
+    });
+    if (endpoint.listeners.empty() && endpoint.id != 0) {
+      wire::Message unbind;
+      unbind.verb = wire::Verb::kUnbind;
+      unbind.endpoint = endpoint.id;
+      session_.Ask(unbind, [](const wire::Message&) {});
+    }
+  }
+  if (all_.remove_if([](const Endpoint& one) { return one.listeners.empty(); }) != 0) {
+    on_change_();
+  }
+}
+
+}  // namespace sekisho::nxproxy::client

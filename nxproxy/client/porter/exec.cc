@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nxproxy/client/porter/exec.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nxproxy/client/porter/porter.h"
+
+namespace sekisho::nxproxy::client {
+namespace {
+
+void Say(const std::string& line) { std::fprintf(stderr, "sekisho: %s\n", line.c_str()); }
+
+int ExitCodeOf(const Refusal& refusal) {
+  using wire::Code;
+  switch (refusal.code) {
+    case Code::kUnauthenticated:
+    case Code::kTokenInvalid:
+    case Code::kTokenExpired:
+    case Code::kDenied:
+    case Code::kQuota:
+    case Code::kNotOwner:
+      return kExitRefused;
+    default:
+      return kExitFailed;
+  }
+}
+
+void WriteAll(int fd, const std::string& text) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t wrote = write(fd, text.data() + done, text.size() - done);
+    if (wrote <= 0) {
+      return;
+    }
+    done += static_cast<size_t>(wrote);
+  }
+}
+
+std::string ReadAll(int fd) {
+  std::string text;
+  char buffer[1024];
+  ssize_t got;
+  while ((got = read(fd, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR)) {
+    text.append(buffer, got > 0 ? static_cast<size_t>(got) : 0);
+    if (text.find('\n') != std::string::npos) {
+      break;
+    }
+  }
+  return text;
+}
+
+// The porter's life: until process `pid` and all endpoints have gone.  Writes to `report` "ready
+// PLACE\n" or "exit CODE\n", later a line for each refused endpoint.
+int ServeUntilGone(const Options& options, int pid, int report) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Loop loop;
+  bool is_alone = false;
+  bool is_reported = false;
+  int exit_code = 0;
+  std::unique_ptr<Porter> porter;
+  Porter::Handlers handlers;
+  bool is_leaving = false;
+  const auto leave = [&] {
+    if (is_leaving) {
+      return;
+    }
+    is_leaving = true;
+    porter->Leave();
+    loop.After(50, [&loop] { loop.Stop(); });  // BYE goes out
+  };
+  handlers.on_line = [&](const std::string& line) {
+    Say(line);
+    if (porter->refused_binds() != 0) {
+      WriteAll(report, "refused\n");
+    }
+  };
+  handlers.on_idle = [&] {
+    if (is_alone) {
+      leave();
+    }
+  };
+  handlers.on_refused = [&](const Refusal& refusal) {
+    Say(ToText(refusal));
+    if (!is_reported) {
+      is_reported = true;
+      exit_code = ExitCodeOf(refusal);
+      WriteAll(report, "exit " + std::to_string(exit_code) + "\n");
+      loop.Stop();
+    }
+  };
+  handlers.on_ready = [&] {
+    is_reported = true;
+    WriteAll(report, "ready " + porter->Place() + "\n");
+  };
+  porter = std::make_unique<Porter>(loop, options.server, options.plan, handlers);
+  const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  const auto on_end = [&] {
+    is_alone = true;
+    porter->SweepNow();
+    if (!porter->has_endpoints()) {
+      leave();
+    }
+  };
+  if (ended >= 0) {
+    loop.Watch(ended, EPOLLIN, [&](uint32_t) {
+      loop.Forget(ended);
+      on_end();
+    });
+  } else {
+    loop.After(0, on_end);
+  }
+  porter->Start();
+  loop.Run();
+  return exit_code;
+}
+
+// A child of init, in a session of its own: the command's wait() never sees it, the terminal's
+// signals do not reach it.
+void StartPorter(const Options& options, int report[2]) {
+  const pid_t pid = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    close(report[0]);
+    setsid();
+    if (fork() != 0) {
+      _exit(0);
+    }
+    prctl(PR_SET_NAME, "nxporter");
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, 0);
+    dup2(null, 1);
+    if (chdir("/") != 0) {
+      _exit(kExitFailed);
+    }
+    _exit(ServeUntilGone(options, pid, report[1]));
+  }
+  close(report[1]);
+  waitpid(child, nullptr, 0);
+}
+
+// Beside this program (build folder), or where it is installed.
+std::string ShimPath() {
+  char buffer[4096];
+  const ssize_t length = readlink("/proc/self/exe", buffer, sizeof buffer - 1);
+  std::string folder(buffer, length > 0 ? static_cast<size_t>(length) : 0);
+  folder.erase(folder.rfind('/') == std::string::npos ? 0 : folder.rfind('/'));
+  const std::string name = "/libnxproxy-preload.so";
+  if (access((folder + name).c_str(), R_OK) == 0) {
+    return folder + name;
+  }
+  return SEKISHO_LIBDIR + name;
+}
+
+void SetEnvironment(const Options& options, const std::string& place) {
+  setenv("NXPROXY_PORTER", place.c_str(), 1);
+  const char* loaded = getenv("LD_PRELOAD");
+  const std::string shim = ShimPath();
+  setenv("LD_PRELOAD",
+         loaded != nullptr && *loaded != 0 ? (shim + ":" + loaded).c_str() : shim.c_str(), 1);
+  if (options.is_advertising) {
+    setenv("NXPROXY_ADVERTISE", "1", 1);
+  }
+  if (options.takes_loopback) {
+    setenv("NXPROXY_LOOPBACK", "1", 1);
+  }
+}
+
+volatile sig_atomic_t command_pid = 0;
+
+// Those that were sent to us alone: what the terminal sends reaches the command by itself.
+void PassOn(int number, siginfo_t* info, void*) {
+  if (info->si_code <= 0 && command_pid > 0) {
+    kill(command_pid, number);
+  }
+}
+
+int RunCommand(const std::vector<std::string>& words) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) {
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  }
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    execvp(arguments[0], arguments.data());
+    Say(words[0] + ": " + std::strerror(errno));
+    _exit(errno == ENOENT ? 127 : kExitFailed);
+  }
+  command_pid = child;
+  struct sigaction action {};
+  action.sa_sigaction = PassOn;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  for (const int number : {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT}) {
+    sigaction(number, &action, nullptr);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  command_pid = 0;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+int Exec(const Options& options) {
+  int report[2];
+  if (options.command.empty() || pipe2(report, O_CLOEXEC) != 0) {
+    Say("relay exec: expected a command behind --");
+    return kExitUsage;
+  }
+  StartPorter(options, report);
+  const std::string answer = ReadAll(report[0]);
+  if (!answer.starts_with("ready ")) {
+    return answer.starts_with("exit ") ? std::atoi(answer.c_str() + 5) : kExitFailed;
+  }
+  SetEnvironment(options, answer.substr(6, answer.find('\n') - 6));
+  const int code = RunCommand(options.command);
+  fcntl(report[0], F_SETFL, O_NONBLOCK);
+  return code != 0 && ReadAll(report[0]).starts_with("refused") ? kExitRefused : code;
+}
+
+int Serve(const Options& options, int pid) {
+  int report[2];
+  if (pipe2(report, O_CLOEXEC) != 0) {
+    return kExitFailed;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    close(report[0]);
+    setsid();
+    prctl(PR_SET_NAME, "nxporter");
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, 0);
+    dup2(null, 1);
+    _exit(ServeUntilGone(options, pid, report[1]));
+  }
+  close(report[1]);
+  const std::string answer = ReadAll(report[0]);
+  if (!answer.starts_with("ready ")) {
+    return answer.starts_with("exit ") ? std::atoi(answer.c_str() + 5) : kExitFailed;
+  }
+  WriteAll(1, answer.substr(6));
+  return 0;
+}
+
+}  // namespace sekisho::nxproxy::client

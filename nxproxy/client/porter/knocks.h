@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers at the door: a knock at the program's listener for each, until its shim claims the stream.
+// docs/protocol/11-nxproxy-shim.md, "accept".
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "nxproxy/client/porter/loop.h"
+#include "nxproxy/client/porter/proc_net.h"
+
+namespace sekisho::nxproxy::client {
+
+// A peer's connection, and whom it joins.
+struct Visitor {
+  int stream = -1;  // owned by who holds the visitor
+  wire::Address peer;
+  wire::Address self;  // what the program shall take for its own end
+  bool is_v6 = false;  // the listener's family
+};
+
+class Knocks {
+ public:
+  // `listener`: nobody listened there.
+  using OnRefused = std::function<void(const wire::Address& listener)>;
+
+  Knocks(Loop& loop, OnRefused on_refused) : loop_(loop), on_refused_(std::move(on_refused)) {}
+  ~Knocks();
+  Knocks(const Knocks&) = delete;
+  Knocks& operator=(const Knocks&) = delete;
+
+  // Knocks at `listener`, an address of this host.  Takes the visitor's stream; resets it if nobody
+  // opens.
+  void Knock(const wire::Address& listener, bool is_v6_only, const Visitor& visitor);
+
+  // The visitor who knocked from `remote` at `local`; stream -1 if nobody did.  The knock is over.
+  Visitor Claim(const wire::Address& local, const wire::Address& remote);
+
+ private:
+  struct Waiting {
+    int knock = -1;
+    wire::Address listener;
+    Visitor visitor;
+  };
+  using Table = std::map<Pair, Waiting, PairLess>;
+
+  void OnEvents(const Pair& ends);
+  void TurnAway(Table::iterator waiting);
+
+  Loop& loop_;
+  const OnRefused on_refused_;
+  Table waiting_;  // by the program's view: its own end, the knock's
+};
+
+}  // namespace sekisho::nxproxy::client

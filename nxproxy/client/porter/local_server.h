@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The porter's ear for shims: docs/protocol/11-nxproxy-shim.md, "Questions".
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+
+#include "nxproxy/client/local.h"
+#include "nxproxy/client/porter/loop.h"
+
+namespace sekisho::nxproxy::client {
+
+// One who asked.  To be answered once; not answered at all, he takes it for PASS.
+class Asker {
+ public:
+  Asker(Loop& loop, int fd) : loop_(loop), fd_(fd) {}
+  ~Asker();
+  Asker(const Asker&) = delete;
+  Asker& operator=(const Asker&) = delete;
+
+  const LocalRequest& request() const { return request_; }
+  pid_t pid() const;
+
+  void Answer(const LocalReply& reply, int passed_fd = -1);
+  void Pass() { Answer(LocalReply{}); }
+  void Know(const wire::Address& peer, const wire::Address& self, bool is_v6);
+  void Refuse(int error, const std::string& text);
+
+ private:
+  friend class LocalServer;
+  Loop& loop_;
+  const int fd_;
+  LocalRequest request_;
+};
+
+class LocalServer {
+ public:
+  using OnRequest = std::function<void(const std::shared_ptr<Asker>&)>;
+
+  LocalServer(Loop& loop, OnRequest on_request);
+  ~LocalServer();
+  LocalServer(const LocalServer&) = delete;
+  LocalServer& operator=(const LocalServer&) = delete;
+
+  // "NAME:KEY:", what $NXPROXY_PORTER begins with.
+  std::string Place() const;
+
+ private:
+  void Accept();
+  void Read(const std::shared_ptr<Asker>& asker);
+
+  Loop& loop_;
+  const OnRequest on_request_;
+  int listener_ = -1;
+  std::string name_;
+  uint8_t key_[kLocalKeyBytes];
+  std::map<int, std::weak_ptr<Asker>> reading_;
+};
+
+}  // namespace sekisho::nxproxy::client

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho-nxporter: started by `sekisho relay` and by libnxproxy. docs/protocol/11-nxproxy-shim.md.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "nxproxy/client/porter/exec.h"
+#include "nxproxy/client/porter/reach.h"
+
+int main(int argc, char** argv) {
+  using namespace sekisho::nxproxy::client;
+  Options options;
+  const std::string error = ParseOptions(std::vector<std::string>(argv + 1, argv + argc), options);
+  if (!error.empty()) {
+    std::fprintf(stderr, "sekisho: %s\n", error.c_str());
+    return kExitUsage;
+  }
+  const size_t count = options.words.size();
+  if (options.verb == "exec" && count == 0) {
+    return Exec(options);
+  }
+  if (options.verb == "serve" && count == 1) {
+    return Serve(options, std::atoi(options.words[0].c_str()));
+  }
+  if (options.verb == "forward" && count == 2) {
+    return Forward(options, options.words[0], options.words[1]);
+  }
+  if (options.verb == "connect" && count == 1) {
+    return Connect(options, options.words[0]);
+  }
+  if (options.verb == "stats" && count == 0) {
+    return Stats(options);
+  }
+  std::fprintf(
+      stderr,
+      "usage: sekisho-nxporter exec [--scope job|public] [--port [LOCAL:]PORT] [--advertise] "
+      "[--loopback]\n"
+      "                             [--server HOST:PORT] -- COMMAND...\n"
+      "       sekisho-nxporter forward LOCALPORT TARGET | connect TARGET | stats | serve PID\n");
+  return kExitUsage;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nxproxy/client/porter/options.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+
+namespace sekisho::nxproxy::client {
+namespace {
+
+constexpr size_t kLabelMax = 64;
+
+std::optional<uint16_t> ParsePort(std::string_view text) {
+  uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return port;
+}
+
+// "5201" or "LOCAL:PUBLIC".
+std::string ParsePlan(const std::string& text, BindPlan& plan) {
+  const size_t colon = text.find(':');
+  const auto last =
+      ParsePort(std::string_view(text).substr(colon == std::string::npos ? 0 : colon + 1));
+  const auto local =
+      colon == std::string::npos ? last : ParsePort(std::string_view(text).substr(0, colon));
+  if (!last || !local) {
+    return "--port: expected PORT or LOCAL:PUBLIC, not '" + text + "'";
+  }
+  if (colon == std::string::npos) {
+    plan.first_port = *last;
+  } else {
+    plan.ports[*local] = *last;
+  }
+  return "";
+}
+
+std::string ParseScope(const std::string& text, BindPlan& plan) {
+  if (text != "job" && text != "public") {
+    return "--scope: expected job or public, not '" + text + "'";
+  }
+  plan.scope = text == "public" ? wire::Scope::kPublic : wire::Scope::kJob;
+  return "";
+}
+
+std::string LabelOf(const Options& options) {
+  std::string label = options.command.empty() ? options.verb : options.command.front();
+  label.erase(0, label.rfind('/') + 1);
+  return label.substr(0, kLabelMax);
+}
+
+}  // namespace
+
+std::string ServerText(const std::string& given) {
+  const char* named = getenv("NXPROXY_SERVER");
+  std::string text = given.empty() && named != nullptr ? named : given;
+  if (text.empty()) {
+    std::ifstream file("/etc/sekisho/nxproxy-server");
+    file >> text;
+  }
+  return text;
+}
+
+std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
+  out = Options{};
+  std::string server;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool has_value = word == "--scope" || word == "--port" || word == "--server";
+    if (has_value && i + 1 == words.size()) {
+      return word + ": expected a value";
+    }
+    if (word == "--") {
+      out.command.assign(words.begin() + static_cast<ptrdiff_t>(i) + 1, words.end());
+      break;
+    }
+    std::string error;
+    if (word == "--scope") {
+      error = ParseScope(words[++i], out.plan);
+    } else if (word == "--port") {
+      error = ParsePlan(words[++i], out.plan);
+    } else if (word == "--server") {
+      server = words[++i];
+    } else if (word == "--advertise") {
+      out.is_advertising = true;
+    } else if (word == "--loopback") {
+      out.takes_loopback = true;
+    } else if (word.starts_with("--")) {
+      error = "unknown option " + word;
+    } else if (out.verb.empty()) {
+      out.verb = word;
+    } else {
+      out.words.push_back(word);
+    }
+    if (!error.empty()) {
+      return error;
+    }
+  }
+  const std::string text = ServerText(server);
+  const auto parsed = wire::ParseHostPort(text);
+  if (!parsed) {
+    return text.empty() ? "which relay? set NXPROXY_SERVER=HOST:PORT, or write it to "
+                          "/etc/sekisho/nxproxy-server"
+                        : "the relay's address: expected HOST:PORT, not '" + text + "'";
+  }
+  out.server = *parsed;
+  out.plan.label = LabelOf(out);
+  return "";
+}
+
+}  // namespace sekisho::nxproxy::client

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The porter's command line.  `sekisho relay` writes it; people need not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nxproxy/client/porter/endpoints.h"
+
+namespace sekisho::nxproxy::client {
+
+struct Options {
+  std::string verb;  // exec, serve, forward, connect, stats
+  wire::HostPort server;
+  BindPlan plan;
+  bool is_advertising = false;
+  bool takes_loopback = false;
+  std::vector<std::string> words;    // what else there was
+  std::vector<std::string> command;  // after --
+};
+
+// "" or what is wrong.
+std::string ParseOptions(const std::vector<std::string>& words, Options& out);
+
+// --server, else $NXPROXY_SERVER, else the first line of /etc/sekisho/nxproxy-server.
+std::string ServerText(const std::string& given);
+
+}  // namespace sekisho::nxproxy::client

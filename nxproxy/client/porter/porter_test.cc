@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The porter's pure parts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nxproxy/client/porter/interfaces.h"
+#include "nxproxy/client/porter/options.h"
+#include "nxproxy/client/porter/proc_net.h"
+#include "nxproxy/client/porter/ways.h"
+
+namespace sekisho::nxproxy::client {
+namespace {
+
+using testing::HasSubstr;
+
+wire::Address At(const char* text) { return wire::ParseAddress(text).value(); }
+
+TEST(ProcNet, FindsListenersAndConnections) {
+  TcpTable table;
+  ParseTcp(
+      "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
+      "inode\n"
+      "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 "
+      "4711 1 0 100 0 0 10 0\n"
+      "   1: 0B00010A:0400 0A01000A:1D5A 01 00000000:00000000 00:00000000 00000000     0        0 "
+      "4712 1 0 20 4 30 10 -1\n",
+      table);
+  ParseTcp(
+      "   0: 0000000000000000FFFF00000B00010A:0401 0000000000000000FFFF00000A01000A:1D5A 01 0:0 "
+      "0:0 0 0 0 4713 1\n"
+      "   1: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A 0:0 "
+      "0:0 0 0 0 4714 1\n",
+      table);
+
+  EXPECT_THAT(table.listening, testing::ElementsAre(4711, 4714));
+  EXPECT_TRUE(table.connections.contains({At("10.1.0.11:1024"), At("10.0.1.10:7514")}));
+  EXPECT_TRUE(table.connections.contains({At("10.1.0.11:1025"), At("10.0.1.10:7514")}));
+  EXPECT_EQ(table.connections.size(), 2u);
+}
+
+TEST(ProcNet, SkipsLinesThatItCannotRead) {
+  TcpTable table;
+  ParseTcp(
+      "0:\n1: x\n\n2: 0100007F:1F90 00000000:0000 0A 0:0\n3: 0100007F:1F90 0:0 0A a b c d e 7\nend",
+      table);
+  EXPECT_TRUE(table.listening.empty());
+  EXPECT_TRUE(table.connections.empty());
+}
+
+TEST(Interfaces, AWildcardIsReachedAtEveryAddress) {
+  const Interfaces interfaces({{At("10.1.0.11:1"), 120}, {At("[fd00::1]:1"), 64}});
+
+  EXPECT_EQ(interfaces.InsideText(At("0.0.0.0:80"), true, false), "10.1.0.11:80");
+  EXPECT_EQ(interfaces.InsideText(At("[::]:80"), true, true), "10.1.0.11:80,[fd00::1]:80");
+  EXPECT_EQ(interfaces.InsideText(At("[::]:80"), false, true), "[fd00::1]:80");
+  EXPECT_EQ(interfaces.InsideText(At("10.1.0.11:80"), true, true), "10.1.0.11:80");
+}
+
+TEST(Interfaces, KnowTheirNetworks) {
+  const Interfaces interfaces({{At("10.1.0.11:1"), 120}});
+
+  EXPECT_TRUE(interfaces.IsOwn(At("10.1.0.11:99")));
+  EXPECT_FALSE(interfaces.IsOwn(At("10.1.0.12:99")));
+  EXPECT_TRUE(interfaces.IsAttached(At("10.1.0.12:99")));
+  EXPECT_FALSE(interfaces.IsAttached(At("10.1.1.12:99")));
+}
+
+wire::Message Resolved(const char* site) {
+  wire::Message message;
+  message.verb = wire::Verb::kResolved;
+  message.address = "203.0.113.5:20001";
+  message.inside = "10.1.0.11:1024,[fd00::1]:1024";
+  message.site = site;
+  message.job = "1f2e";
+  return message;
+}
+
+TEST(Way, WithinASiteIsDirect) {
+  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), Resolved("siteA"), "siteA", false).kind,
+            Way::Kind::kDirect);
+
+  const Way way = WayOf(At("203.0.113.5:20001"), Resolved("siteA"), "siteA", true);
+  EXPECT_EQ(way.kind, Way::Kind::kInside);
+  EXPECT_EQ(way.inside, At("10.1.0.11:1024"));
+}
+
+TEST(Way, ToAnotherSiteIsTheRelay) {
+  const Way way = WayOf(At("10.1.0.11:1024"), Resolved("siteA"), "siteB", false);
+  EXPECT_EQ(way.kind, Way::Kind::kRelay);
+  EXPECT_EQ(way.target, "203.0.113.5:20001");
+  EXPECT_TRUE(way.is_ours);
+}
+
+TEST(Way, ToWhatTheRelayDoesNotKnowIsDirect) {
+  const wire::Message unknown = wire::ErrorMessage(1, wire::Code::kNoSuchEndpoint, "");
+  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), unknown, "siteB", false).kind, Way::Kind::kDirect);
+}
+
+TEST(Way, ToAnEndpointThatIsForbiddenIsRefusedInWords) {
+  const wire::Message denied =
+      wire::ErrorMessage(1, wire::Code::kDenied, "of another job", "job-scope");
+  const Way way = WayOf(At("203.0.113.5:20001"), denied, "siteB", true);
+  EXPECT_EQ(way.kind, Way::Kind::kRefused);
+  EXPECT_THAT(ToText(way.refusal), HasSubstr("rule job-scope"));
+}
+
+TEST(Options, AreReadUntilTheCommand) {
+  Options options;
+  EXPECT_EQ(ParseOptions({"exec", "--server", "a-dmz:7514", "--scope", "public", "--port", "5201",
+                          "--port", "80:8080", "--", "/usr/bin/iperf3", "-s", "--port", "1"},
+                         options),
+            "");
+  EXPECT_EQ(options.verb, "exec");
+  EXPECT_EQ(options.server.host, "a-dmz");
+  EXPECT_EQ(options.plan.scope, wire::Scope::kPublic);
+  EXPECT_EQ(options.plan.first_port, 5201);
+  EXPECT_EQ(options.plan.ports.at(80), 8080);
+  EXPECT_EQ(options.plan.label, "iperf3");
+  EXPECT_THAT(options.command, testing::ElementsAre("/usr/bin/iperf3", "-s", "--port", "1"));
+}
+
+TEST(Options, SayWhatIsWrong) {
+  Options options;
+  EXPECT_THAT(ParseOptions({"exec", "--scope", "world", "--server", "a:1"}, options),
+              HasSubstr("--scope"));
+  EXPECT_THAT(ParseOptions({"exec", "--port", "70000", "--server", "a:1"}, options),
+              HasSubstr("--port"));
+  EXPECT_THAT(ParseOptions({"exec", "--port"}, options), HasSubstr("expected a value"));
+  EXPECT_THAT(ParseOptions({"exec", "--sever", "a:1"}, options), HasSubstr("unknown option"));
+  EXPECT_THAT(ParseOptions({"exec", "--server", "a"}, options), HasSubstr("expected HOST:PORT"));
+}
+
+}  // namespace
+}  // namespace sekisho::nxproxy::client

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the user's machine to an endpoint: forward, connect, and what the relay says of itself.
+#pragma once
+
+#include <string>
+
+#include "nxproxy/client/porter/options.h"
+
+namespace sekisho::nxproxy::client {
+
+// Listens on 127.0.0.1:`local` (or ADDRESS:PORT); each connection leads to `target`.  Until a
+// signal.
+int Forward(const Options& options, const std::string& local, const std::string& target);
+
+// Standard input to `target`, what it answers to standard output.
+int Connect(const Options& options, const std::string& target);
+
+// The relay's REPORT, JSON, to standard output.
+int Stats(const Options& options);
+
+}  // namespace sekisho::nxproxy::client

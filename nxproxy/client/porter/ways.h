@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The best way to a destination: direct, or through the relay.  docs/protocol/11-nxproxy-shim.md,
+// "connect".
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "nxproxy/client/porter/interfaces.h"
+#include "nxproxy/client/porter/session.h"
+
+namespace sekisho::nxproxy::client {
+
+struct Way {
+  enum class Kind { kDirect, kInside, kRelay, kRefused } kind = Kind::kDirect;
+  wire::Address inside;  // kInside: dial this instead
+  std::string target;    // kRelay: for the preface
+  bool is_ours = false;  // kRelay: of the same job or subject
+  Refusal refusal;       // kRefused
+};
+
+// What the answer to RESOLVE means for `destination`, asked from `site`; `is_relay`: it is an
+// address at the relay.  Pure.
+Way WayOf(const wire::Address& destination, const wire::Message& answer, const std::string& site,
+          bool is_relay);
+
+class Ways {
+ public:
+  using OnWay = std::function<void(const Way&)>;
+
+  Ways(Loop& loop, Session& session, const wire::Address& relay)
+      : loop_(loop), session_(session), relay_(relay) {}
+
+  void Find(const wire::Address& destination, OnWay on_way);
+  void Forget() { known_.clear(); }
+
+ private:
+  struct Known {
+    Way way;
+    int64_t until_ms = 0;
+  };
+
+  Loop& loop_;
+  Session& session_;
+  const wire::Address relay_;
+  std::map<std::string, Known> known_;
+};
+
+}  // namespace sekisho::nxproxy::client

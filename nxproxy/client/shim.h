@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The socket calls of a program behind a firewall: docs/protocol/11-nxproxy-shim.md.  One
+// implementation under two sets of names: libc's (preload.cc) and NxProxy* (library.cc).
+//
+// It remembers nothing between two calls but where the porter is: what a socket stands for is known
+// by the porter, under the socket's own addresses.  So close, dup, fork, exec and threads need no
+// care.
+#pragma once
+
+#include <sys/socket.h>
+
+#include "nxproxy/client/local.h"
+#include "nxproxy/client/rules.h"
+
+namespace sekisho::nxproxy::client {
+
+inline constexpr size_t kListMax = 512;
+
+// libc's own.
+struct Calls {
+  int (*listen)(int, int);
+  int (*accept4)(int, sockaddr*, socklen_t*, int);
+  int (*connect)(int, const sockaddr*, socklen_t);
+  int (*getsockname)(int, sockaddr*, socklen_t*);
+  int (*getpeername)(int, sockaddr*, socklen_t*);
+};
+
+struct Shim {
+  Calls calls{};
+  LocalPlace place;
+  Rules rules;  // point into the two lists
+  char relayed[kListMax] = {};
+  char direct[kListMax] = {};
+  bool is_active = false;         // there is a porter
+  bool is_advertising = false;    // getsockname of a listener tells its public address
+  bool takes_loopback = false;    // listeners on 127.0.0.1 are published too
+  char text[kLocalTextMax] = {};  // why the last call was refused
+
+  // From $NXPROXY_PORTER, _ADVERTISE, _LOOPBACK, _RELAYED and _DIRECT.  Copies them: programs that
+  // show their state in ps (nginx, sshd, PostgreSQL) write over their environment.
+  void ReadEnvironment();
+
+  // As the calls of the same name.
+  int Listen(int fd, int backlog);
+  int Accept(int fd, sockaddr* address, socklen_t* length, int flags);
+  int Connect(int fd, const sockaddr* address, socklen_t length);
+  int Getsockname(int fd, sockaddr* address, socklen_t* length);
+  int Getpeername(int fd, sockaddr* address, socklen_t* length);
+
+  // Makes the bound socket an endpoint now; `flags` as in LocalFlags.
+  int Reserve(int fd, uint32_t flags);
+  // The endpoint's public address; -1 and ENOTCONN if it is none.
+  int PublicName(int fd, sockaddr* address, socklen_t* length);
+
+ private:
+  bool LocalName(int fd, Address& out) const;
+  int DialRelay(int fd, int family, const LocalReply& how);
+  int Refuse(const LocalReply& reply);
+  int TakeStream(int fd, int stream, int flags);
+};
+
+}  // namespace sekisho::nxproxy::client
