@@ -178,7 +178,8 @@ void AddInit(CLI::App& proxy, int& exit_code) {
   init->add_option("--out", options->out, "Where to write the proxy");
   init->add_option("--valid", options->valid, "Life as HOURS:MINUTES")->default_str("12:00");
   init->add_option("--hours", options->hours, "Life in hours, instead of --valid");
-  init->add_option("--bits", options->bits, "Size of the RSA key")->default_str("2048");
+  init->add_option("--bits", options->bits, "An RSA key of this size, for tools that read no other")
+      ->default_str("an elliptic-curve key, P-256");
   init->add_flag("--limited", options->is_limited, "A limited proxy: moves files, starts no jobs");
   init->add_flag("--independent", options->is_independent, "A proxy that speaks for itself only");
   init->add_option("--path-length", options->path_length, "How many further proxies may follow");
@@ -214,7 +215,7 @@ void AddInfo(CLI::App& proxy, int& exit_code) {
                  "Print nothing: exit code 0 if the proxy is valid for --valid, with --bits");
   info->add_option("--valid", options->valid, "HOURS:MINUTES that must be left")
       ->default_str("0:0");
-  info->add_option("--bits", options->bits, "Bits that the key must have");
+  info->add_option("--bits", options->bits, "RSA bits that the key must have, or an elliptic curve as strong (P-256: 3072)");
   AcceptWord(*info, "--debug", "Accepted for scripts: messages are complete as they are");
   info->callback([options, &exit_code] {
     exit_code = InfoProxy(*options, Now(), {std::cout, std::cerr});
@@ -291,7 +292,7 @@ int InfoProxy(const ProxyInfo& options, Time now, ProxyStreams streams) {
   const std::chrono::seconds left = std::max(proxy.not_after - now, std::chrono::seconds(0));
   if (options.exists) {
     const bool is_enough =
-        left.count() > 0 && left >= *wanted && proxy.strength_bits >= options.bits;
+        left.count() > 0 && left >= *wanted && proxy.strength_rsa_bits >= options.bits;
     return is_enough ? 0 : kNo;
   }
   if (options.is_json) {

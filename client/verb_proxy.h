@@ -32,7 +32,7 @@ struct ProxyInit {
   std::string trust_directory;
   std::string valid = "12:00";
   int hours = 0;  // if given, instead of `valid`
-  int bits = 2048;
+  int bits = 0;
   bool is_limited = false;
   bool is_independent = false;
   std::optional<long> path_length;

@@ -129,7 +129,7 @@ TEST_F(ProxyVerbTest, InitWritesAPrivateFileInTheUsualOrder) {
   EXPECT_EQ(stat.st_mode & 07777, 0600u);
   const std::string order = Shell("grep -e '-----BEGIN' " + proxy_).output;
   EXPECT_EQ(order,
-            "-----BEGIN CERTIFICATE-----\n-----BEGIN RSA PRIVATE KEY-----\n"
+            "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n"
             "-----BEGIN CERTIFICATE-----\n");
 }
 
@@ -146,7 +146,7 @@ TEST_F(ProxyVerbTest, InitMakesTheKindThatIsAskedFor) {
   EXPECT_EQ(info["issuer"], kSubject);
   EXPECT_EQ(info["type"], "RFC 3820 compliant limited proxy");
   EXPECT_EQ(info["is_limited"], true);
-  EXPECT_EQ(info["strength_bits"], 2048);
+  EXPECT_EQ(info["strength_bits"], 256);
   EXPECT_LE(info["timeleft_s"], 5400);
   EXPECT_GE(info["timeleft_s"], 5380);
 }
@@ -247,6 +247,8 @@ TEST_F(ProxyVerbTest, ExistsAnswersByExitCode) {
   exists.valid = "0:0";
   exists.bits = 4096;
   EXPECT_EQ(Info(exists), 1);
+  exists.bits = 2048;  // P-256 is stronger
+  EXPECT_EQ(Info(exists), 0);
   exists.bits = 0;
   EXPECT_EQ(Info(exists, Now() + std::chrono::hours(13)), 1);
   EXPECT_EQ(out_.str(), "");
@@ -267,11 +269,17 @@ TEST_F(ProxyVerbTest, DestroyRemovesFilesButNoLinks) {
   EXPECT_EQ(DestroyProxy({{proxy_}}, {out_, err_}), 1);
 }
 
-TEST_F(ProxyVerbTest, GridProxyInfoReadsOurs) {
+// With an elliptic-curve key, as we make them, and with an RSA key.
+class OurProxyInGridTools : public ProxyVerbTest, public ::testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Bits, OurProxyInGridTools, ::testing::Values(0, 2048));
+
+TEST_P(OurProxyInGridTools, IsReadAndSignsOneMore) {
   if (!HasGridTools()) {
     GTEST_SKIP() << "globus-proxy-utils is not installed";
   }
-  ASSERT_EQ(Init(Options()), 0);
+  ProxyInit options = Options();
+  options.bits = GetParam();
+  ASSERT_EQ(Init(options), 0);
 
   EXPECT_EQ(Grid("grid-proxy-info -file " + proxy_ + " -identity").output,
             std::string(kSubject) + "\n");
@@ -284,11 +292,15 @@ TEST_F(ProxyVerbTest, GridProxyInfoReadsOurs) {
       Grid("grid-proxy-init -rfc -verify -cert " + proxy_ + " -key " + proxy_ + " -out " + next);
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
   EXPECT_THAT(ran.output, HasSubstr("Proxy Verify OK"));
+  // What it signed with our key is good for us too.
+  const absl::StatusOr<Credential> proxy = identity::LoadProxyFile(next);
+  ASSERT_TRUE(proxy.ok()) << proxy.status();
+  EXPECT_TRUE(
+      identity::VerifyChain(proxy->chain, **identity::TrustStore::Load(directory_.path()), Now()).ok());
 
   for (const auto& [flag, type] : std::vector<std::pair<bool, std::string>>{
            {true, "RFC 3820 compliant limited proxy\n"},
            {false, "RFC 3820 compliant independent proxy\n"}}) {
-    ProxyInit options = Options();
     options.is_limited = flag;
     options.is_independent = !flag;
     ASSERT_EQ(Init(options), 0);

@@ -15,7 +15,8 @@ struct Description {
   std::string type;      // as grid-proxy-info says it
   bool is_proxy = false;
   bool is_limited = false;
-  int strength_bits = 0;  // of the leaf's key
+  int strength_bits = 0;      // of the leaf's key
+  int strength_rsa_bits = 0;  // of an RSA key as strong: 3072 for P-256
   Time not_after;         // the earliest end in the chain
 };
 

@@ -135,11 +135,11 @@ absl::StatusOr<X509Ptr> Issue(const Credential& issuer, EVP_PKEY* key, const Pro
 }
 
 absl::StatusOr<KeyPtr> MakeKey(int bits) {
-  if (bits < 2048 || bits > kKeyBitsMax) {
+  if (bits != 0 && (bits < 2048 || bits > kKeyBitsMax)) {
     return absl::InvalidArgumentError(
-        fmt::format("expected a key of 2048 to {} bits, saw {}", kKeyBitsMax, bits));
+        fmt::format("expected an RSA key of 2048 to {} bits, saw {}", kKeyBitsMax, bits));
   }
-  KeyPtr key(EVP_RSA_gen(static_cast<unsigned int>(bits)));
+  KeyPtr key(bits == 0 ? EVP_EC_gen("P-256") : EVP_RSA_gen(static_cast<unsigned int>(bits)));
   CHECK(key != nullptr);
   return key;
 }
@@ -211,8 +211,12 @@ absl::StatusOr<Credential> AcceptDelegation(DelegationRequest request, Chain ans
 
 std::string ProxyFileText(const Credential& credential) {
   const BioPtr bio(BIO_new(BIO_s_mem()));
-  CHECK(PEM_write_bio_PrivateKey_traditional(bio.get(), credential.key.get(), nullptr, nullptr, 0,
-                                             nullptr, nullptr) == 1);
+  EVP_PKEY* key = credential.key.get();
+  const bool is_written =
+      EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA
+          ? PEM_write_bio_PrivateKey_traditional(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1
+          : PEM_write_bio_PKCS8PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1;
+  CHECK(is_written);
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &data);
   std::string text = ToPem(*credential.chain.front());

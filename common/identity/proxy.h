@@ -15,7 +15,7 @@ struct ProxyOptions {
   CredentialKind kind = CredentialKind::kFullProxy;  // kEndEntity is refused
   std::optional<long> path_length;  // how many proxies may follow; none: any number
   std::chrono::seconds life = std::chrono::hours(12);
-  int bits = 2048;  // RSA: the one kind of key that every grid tool reads
+  int bits = 0;  // of an RSA key; 0: an elliptic-curve key, P-256, which signs in a tenth of the time
 };
 
 // A new key with a proxy of `issuer` for it.  The proxy begins 5 minutes ago, for clocks that
@@ -29,7 +29,7 @@ struct DelegationRequest {
   KeyPtr key;
   std::string der;
 };
-absl::StatusOr<DelegationRequest> MakeDelegationRequest(int bits = 2048);
+absl::StatusOr<DelegationRequest> MakeDelegationRequest(int bits = 0);
 
 // Delegation, signer: the new proxy and the chain below it; InvalidArgument unless the request is
 // well formed and signed by its own key.  The request's name and extensions are not looked at.
@@ -39,8 +39,8 @@ absl::StatusOr<Chain> AnswerDelegation(const Credential& issuer, std::string_vie
 // Delegation, receiver: key and answer together.  InvalidArgument if they do not belong together.
 absl::StatusOr<Credential> AcceptDelegation(DelegationRequest request, Chain answer);
 
-// The text of a proxy file: certificate, key (unencrypted, traditional form where there is one, as
-// older tools want it), rest of the chain.
+// The text of a proxy file: certificate, key (unencrypted; RSA in its traditional form, as older tools want
+// it, others as PKCS#8, the one form of theirs that GCT reads), rest of the chain.
 std::string ProxyFileText(const Credential& credential);
 
 // Mode 0600, atomically; a symbolic link is replaced, not followed.
