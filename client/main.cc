@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho: the one command line.  Only ever dials out; docs/operations/cli.md.
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>
@@ -17,6 +21,39 @@
 namespace sekisho::client {
 namespace {
 
+struct Verb {
+  std::string_view name;
+  void (*add)(CLI::App&, Invocation&);
+};
+
+constexpr std::array<Verb, 13> kVerbs = {{
+    {"run", AddRunVerb},
+    {"submit", AddSubmitVerb},
+    {"status", AddStatusVerb},
+    {"wait", AddWaitVerb},
+    {"output", AddOutputVerb},
+    {"cancel", AddCancelVerb},
+    {"list", AddListVerb},
+    {"sites", AddSitesVerb},
+    {"doctor", AddDoctorVerb},
+    {"proxy", [](CLI::App& app, Invocation& invocation) { AddProxyVerb(app, invocation.exit_code); }},
+    {"rsl", [](CLI::App& app, Invocation& invocation) { AddRslVerb(app, invocation.exit_code); }},
+    {"relay", AddRelayVerb},
+    {"rankmap", [](CLI::App& app, Invocation& invocation) { AddRankmapVerb(app, invocation.exit_code); }},
+}};
+
+// Only the verb that is called, if there is one: to describe all takes as long as a handshake's signatures.
+void AddVerbs(CLI::App& app, Invocation& invocation, const std::string& called) {
+  const std::string_view wanted = called == "globusrun" ? "run" : std::string_view(called);  // added together
+  const bool is_known = std::any_of(kVerbs.begin(), kVerbs.end(),
+                                    [&](const Verb& verb) { return verb.name == wanted; });
+  for (const Verb& verb : kVerbs) {
+    if (!is_known || verb.name == wanted) {
+      verb.add(app, invocation);
+    }
+  }
+}
+
 int Main(int argc, char** argv) {
   const CommandLine line = Rewrite(argv[0], std::vector<std::string>(argv + 1, argv + argc));
   Invocation invocation;
@@ -31,19 +68,7 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("sekisho ") + kVersion);
   app.footer("Exit codes: 0-124 the program's own, 128+n signal n, 125 failed, 126 refused, 127 unknown,\n"
              "130 cancelled, 64 usage.  Manual: docs/operations/cli.md");
-  AddRunVerb(app, invocation);
-  AddSubmitVerb(app, invocation);
-  AddStatusVerb(app, invocation);
-  AddWaitVerb(app, invocation);
-  AddOutputVerb(app, invocation);
-  AddCancelVerb(app, invocation);
-  AddListVerb(app, invocation);
-  AddSitesVerb(app, invocation);
-  AddDoctorVerb(app, invocation);
-  AddProxyVerb(app, invocation.exit_code);
-  AddRslVerb(app, invocation.exit_code);
-  AddRankmapVerb(app, invocation.exit_code);
-  AddRelayVerb(app, invocation);
+  AddVerbs(app, invocation, line.arguments.empty() ? "" : line.arguments.front());
 
   std::vector<std::string> reversed(line.arguments.rbegin(), line.arguments.rend());
   try {
