@@ -7,13 +7,22 @@
 
 namespace sekisho::wan {
 
-std::string CountersJson(const Network& network, uint64_t failed_writes) {
+std::string CountersJson(const Network& network, const DeliveryCounters& deliveries) {
   const NetworkCounters& all = network.counters();
   const std::pair<const char*, uint64_t> totals[] = {
-      {"entered", all.entered},         {"delivered", all.delivered}, {"lost", all.lost},
-      {"overflowed", all.overflowed},   {"denied", all.denied},       {"no_route", all.no_route},
-      {"not_ipv4", all.not_ipv4},       {"too_many", all.too_many},   {"in_flight", all.in_flight},
-      {"failed_writes", failed_writes},
+      {"entered", all.entered},
+      {"delivered", all.delivered},
+      {"lost", all.lost},
+      {"overflowed", all.overflowed},
+      {"denied", all.denied},
+      {"no_route", all.no_route},
+      {"not_ipv4", all.not_ipv4},
+      {"too_many", all.too_many},
+      {"in_flight", all.in_flight},
+      {"failed_writes", deliveries.failed_writes},
+      {"late_100us", deliveries.late_100us},
+      {"late_1ms", deliveries.late_1ms},
+      {"late_10ms", deliveries.late_10ms},
   };
   std::string json = "{";
   for (const auto& [name, value] : totals) {

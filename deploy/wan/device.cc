@@ -81,13 +81,6 @@ bool BringUpLoopback(std::string& error) {
   return is_up;
 }
 
-void TurnOffIpv6() {
-  const int file = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
-  if (file < 0) return;  // a kernel without it
-  if (write(file, "1", 1) < 0) {
-    // Then its packets are counted as not_ipv4.
-  }
-  close(file);
-}
+void LeaveDevice(int device) { ioctl(device, TUNSETPERSIST, 1); }
 
 }  // namespace sekisho::wan

@@ -14,7 +14,8 @@ int OpenDevice(const std::string& name, const std::string& address, int mtu, std
 // A fresh namespace's loopback device is down.
 bool BringUpLoopback(std::string& error);
 
-// No IPv6 on devices to come in the current network namespace: an emulated link carries none.
-void TurnOffIpv6();
+// Leaves the device to its namespace: it goes away with that one.  To unregister a device costs 20
+// ms, and the kernel does it for any number of namespaces at once.
+void LeaveDevice(int device);
 
 }  // namespace sekisho::wan

@@ -12,8 +12,6 @@
 #include <cstring>
 #include <utility>
 
-#include "deploy/wan/counters.h"
-
 namespace sekisho::wan {
 namespace {
 
@@ -113,19 +111,24 @@ void Emulator::Read(int host) {
 }
 
 void Emulator::Deliver() {
-  const int64_t now_ns = NowNs();
   for (int i = 0; i < kDeliveriesInARow; ++i) {
+    const int64_t now_ns = NowNs();
     const std::optional<Network::Delivery> delivery = network_->Take(now_ns);
     if (!delivery) return;
     const std::span<const uint8_t> bytes = delivery->bytes;
-    if (write(devices_[delivery->host], bytes.data(), bytes.size()) < 0) ++failed_writes_;
+    if (write(devices_[delivery->host], bytes.data(), bytes.size()) < 0)
+      ++deliveries_.failed_writes;
+    const int64_t late_ns = now_ns - delivery->due_ns;
+    deliveries_.late_100us += late_ns > 100'000;
+    deliveries_.late_1ms += late_ns > 1'000'000;
+    deliveries_.late_10ms += late_ns > 10'000'000;
   }
 }
 
 void Emulator::Answer() {
   const int client = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (client < 0) return;
-  const std::string json = CountersJson(*network_, failed_writes_);
+  const std::string json = CountersJson(*network_, deliveries_);
   const int room = static_cast<int>(json.size()) * 2;  // all of it at once: we wait for nobody
   setsockopt(client, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
   if (send(client, json.data(), json.size(), MSG_NOSIGNAL) < 0) {

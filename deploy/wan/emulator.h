@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "deploy/wan/counters.h"
 #include "deploy/wan/network.h"
 
 namespace sekisho::wan {
@@ -41,7 +42,7 @@ class Emulator {
   const int epoll_;
   int listener_ = -1;
   std::string listener_path_;
-  uint64_t failed_writes_ = 0;
+  DeliveryCounters deliveries_;
 };
 
 }  // namespace sekisho::wan

@@ -88,12 +88,10 @@ bool AllowDescriptors(size_t count) {
 // The devices of all hosts, and in tree mode their namespaces.
 bool MakeDevices(const Graph& graph, const Options& options, Namespaces& namespaces,
                  std::vector<int>& devices, std::string& error) {
-  if (!namespaces.Begin(error)) return false;
   for (size_t i = 0; i < graph.hosts.size(); ++i) {
     const Host& host = graph.hosts[i];
     if (options.is_tree) {
       if (!namespaces.Make(i, error)) return false;
-      TurnOffIpv6();
       if (!BringUpLoopback(error)) return false;
     } else if (!namespaces.Enter(host.netns, error)) {
       return false;
@@ -103,6 +101,7 @@ bool MakeDevices(const Graph& graph, const Options& options, Namespaces& namespa
       error = "host " + host.name + ": " + error;
       return false;
     }
+    if (options.is_tree) LeaveDevice(device);
     devices.push_back(device);
   }
   return namespaces.Enter("", error);
@@ -122,7 +121,7 @@ void Prioritise(const Options& options) {
   if (options.fifo > 0) {
     sched_param parameters = {};
     parameters.sched_priority = options.fifo;
-    if (sched_setscheduler(0, SCHED_FIFO, &parameters) < 0) {
+    if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameters) < 0) {
       fprintf(stderr, "sekisho-lab-wan: --fifo %d: %s; going on without\n", options.fifo,
               strerror(errno));
     }
@@ -167,12 +166,13 @@ bool Main(const Options& options, pid_t parent, std::string& error) {
   Namespaces namespaces(options.prefix, names);
   if (!EndWithParent(parent)) return true;
   AllowDescriptors(hosts.hosts.size() + 64);
+  if (!namespaces.Begin(error)) return false;
+  Prioritise(options);  // its guard has been born before, and may run anywhere
   std::vector<int> devices;
   if (!MakeDevices(hosts, options, namespaces, devices, error)) return false;
 
   Emulator emulator(std::move(network), std::move(devices), options.is_busy);
   if (!options.control.empty() && !emulator.Listen(options.control, error)) return false;
-  Prioritise(options);
   SayReady(options, hosts, namespaces);
   emulator.Run(signals);
   return true;

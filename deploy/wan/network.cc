@@ -105,7 +105,7 @@ std::optional<Network::Delivery> Network::Take(int64_t now_ns) {
       ++counters_.delivered;
       --counters_.in_flight;
       spare_.push_back(event.packet);
-      return Delivery{packet.target, {packet.bytes.get(), packet.length}};
+      return Delivery{packet.target, event.time_ns, {packet.bytes.get(), packet.length}};
     }
     Advance(event.packet, event.time_ns);
   }

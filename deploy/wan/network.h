@@ -56,6 +56,7 @@ class Network {
 
   struct Delivery {
     int host;
+    int64_t due_ns;
     std::span<const uint8_t> bytes;  // until the next call of anything
   };
 
