@@ -15,6 +15,7 @@
 #include "client/verb_rankmap.h"
 #include "client/verb_relay.h"
 #include "client/verb_rsl.h"
+#include "client/verb_topology.h"
 #include "client/verbs.h"
 #include "common/daemon.h"
 
@@ -26,7 +27,7 @@ struct Verb {
   void (*add)(CLI::App&, Invocation&);
 };
 
-constexpr std::array<Verb, 13> kVerbs = {{
+constexpr std::array<Verb, 14> kVerbs = {{
     {"run", AddRunVerb},
     {"submit", AddSubmitVerb},
     {"status", AddStatusVerb},
@@ -40,6 +41,7 @@ constexpr std::array<Verb, 13> kVerbs = {{
     {"rsl", [](CLI::App& app, Invocation& invocation) { AddRslVerb(app, invocation.exit_code); }},
     {"relay", AddRelayVerb},
     {"rankmap", [](CLI::App& app, Invocation& invocation) { AddRankmapVerb(app, invocation.exit_code); }},
+    {"topology", [](CLI::App& app, Invocation& invocation) { AddTopologyVerb(app, invocation.exit_code); }},
 }};
 
 // Only the verb that is called, if there is one: to describe all takes as long as a handshake's signatures.

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sekisho topology infer, simulate, matrix and show do.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+
+#include "common/status.h"
+
+namespace sekisho::client {
+
+struct TopologyInferOptions {
+  std::string oracle;
+  std::string hosts;
+  std::string out;
+  std::string report;
+  std::string method = "fast";
+  uint64_t seed = 1;
+  int timeout_s = 30;
+  bool has_site_hints = false;
+};
+
+absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& out,
+                           std::ostream& log);
+
+struct TopologyShowOptions {
+  std::string tree;
+  std::string hosts;
+  bool is_dot = false;
+  bool is_svg = false;
+  bool is_json = false;
+};
+
+absl::Status ShowTopology(const TopologyShowOptions& options, std::ostream& out);
+
+}  // namespace sekisho::client

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/verb_topology.h"
+
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "client/topology_infer.h"
+
+namespace sekisho::client {
+namespace {
+
+constexpr int kUsageError = 64;
+constexpr int kFailed = 125;
+
+int ExitCode(const absl::Status& status) {
+  if (status.ok()) {
+    return 0;
+  }
+  std::cerr << std::string(status.message()) << '\n';
+  return absl::IsInvalidArgument(status) ? kUsageError : kFailed;
+}
+
+void AddInfer(CLI::App* topology, int& exit_code) {
+  const auto o = std::make_shared<TopologyInferOptions>();
+  CLI::App* app = topology->add_subcommand("infer", "Infer the tree from round-trip times alone");
+  app->add_option("--oracle", o->oracle, "Ask this command for measurements, in virtual time")
+      ->required();
+  app->add_option("--hosts", o->hosts, "Host names, one a line, with --site-hints NAME SITE")
+      ->required();
+  app->add_option("--out", o->out, "Where the tree goes: lines \"u v latency_us\"")->required();
+  app->add_option("--report", o->report, "And all that is known of it, as JSON");
+  app->add_option("--method", o->method, "fast or paper")->capture_default_str();
+  app->add_flag("--site-hints", o->has_site_hints, "Believe the second column of --hosts");
+  app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
+  app->add_option("--timeout", o->timeout_s, "Seconds to wait for the oracle")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 86400));
+  app->callback([o, &exit_code] { exit_code = ExitCode(InferTopology(*o, std::cout, std::cerr)); });
+}
+
+void AddShow(CLI::App* topology, int& exit_code) {
+  const auto o = std::make_shared<TopologyShowOptions>();
+  CLI::App* app = topology->add_subcommand("show", "Show a tree");
+  app->add_option("TREE", o->tree, "File that infer wrote")->required();
+  app->add_option("--hosts", o->hosts, "Which names are hosts (those with one link)");
+  CLI::Option* dot = app->add_flag("--dot", o->is_dot, "For Graphviz");
+  CLI::Option* svg = app->add_flag("--svg", o->is_svg, "A picture")->excludes(dot);
+  app->add_flag("--json", o->is_json, "For programs")->excludes(dot)->excludes(svg);
+  app->callback([o, &exit_code] { exit_code = ExitCode(ShowTopology(*o, std::cout)); });
+}
+
+}  // namespace
+
+void AddTopologyVerb(CLI::App& app, int& exit_code) {
+  CLI::App* topology =
+      app.add_subcommand("topology", "The network as a tree, from round-trip times");
+  topology->require_subcommand(1);
+  AddInfer(topology, exit_code);
+  AddShow(topology, exit_code);
+}
+
+}  // namespace sekisho::client

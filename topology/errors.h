@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every error of topology that a user can meet.
+#pragma once
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "common/status.h"
+
+namespace sekisho::topology::errors {
+
+inline absl::Status BadLine(std::string_view source, size_t line, std::string_view expected) {
+  return absl::InvalidArgumentError(fmt::format("{}:{}: expected {}", source, line, expected));
+}
+
+inline absl::Status BadFile(std::string_view source, std::string_view what) {
+  return absl::InvalidArgumentError(fmt::format("{}: {}", source, what));
+}
+
+inline absl::Status HostCount(size_t named, long told) {
+  return absl::InvalidArgumentError(
+      fmt::format("the hosts file names {} hosts, the oracle says {}", named, told));
+}
+
+inline absl::Status OracleEnded(long answers, std::string_view how) {
+  return absl::UnavailableError(fmt::format("the oracle {} after {} answers", how, answers));
+}
+
+inline absl::Status OracleSilent(long answers, int seconds) {
+  return absl::DeadlineExceededError(
+      fmt::format("the oracle did not answer for {} s, after {} answers", seconds, answers));
+}
+
+inline absl::Status OracleTalksNonsense(long answers, std::string_view line) {
+  return absl::DataLossError(
+      fmt::format("after {} answers the oracle said \"{}\" where \"min lo hi pings duration\" was "
+                  "expected, as it did too often",
+                  answers, line.substr(0, 80)));
+}
+
+inline absl::Status NothingAnswered() {
+  return absl::UnavailableError("no host answered: there is no tree");
+}
+
+inline absl::Status UnknownMethod(std::string_view name) {
+  return absl::InvalidArgumentError(
+      fmt::format("method '{}' is not known: expected fast or paper", name));
+}
+
+}  // namespace sekisho::topology::errors

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The default method: sites, then every site's tree at once, then the tree between them.
+// docs/protocol/12-topology.md, "Method fast".  Pure.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "topology/join.h"
+#include "topology/lan.h"
+#include "topology/ledger.h"
+#include "topology/method.h"
+#include "topology/sites.h"
+#include "topology/slots.h"
+
+namespace sekisho::topology {
+
+struct FastOptions {
+  std::vector<int> site_hints;  // of each host; empty: find out
+  uint64_t seed = 1;
+};
+
+class FastMethod final : public Method {
+ public:
+  FastMethod(int hosts, const FastOptions& options);
+
+  std::vector<Request> Next() override;
+  void Report(const Request& request, const Answer& answer) override;
+  Outcome Finish() override;
+
+ private:
+  struct Site {
+    std::vector<int> hosts;
+    std::unique_ptr<LanSearch> search;
+    PairQueue queue;
+    int under_way = 0;
+    bool is_done = false;
+    std::vector<int> spread_out;  // hosts, next to each other from different switches
+    size_t next = 0;              // of spread_out, for a measurement to another site
+  };
+
+  void BeginSites(const std::vector<int>& site_of);
+  void StepLan(std::vector<Request>& started);
+  void StepWide(std::vector<Request>& started);
+  void AskWide(int left, int right, int pairs);
+  bool ReviewWide();
+  Joined Join() const;
+  void SpreadOut(Site& site);
+  void Drop(int host);
+  Reach ReachOf(const Request& request) const;
+
+  int hosts_;
+  FastOptions options_;
+  Ledger ledger_;
+  Slots slots_;
+  std::vector<bool> is_dropped_;
+  std::unique_ptr<SiteSearch> site_search_;
+  std::vector<int> site_of_;
+  std::deque<Site> sites_;
+  PairQueue wide_;
+  int wide_under_way_ = 0;
+  int wide_rounds_ = 0;
+  long wide_pairs_ = 0;
+  long wide_budget_ = 0;
+};
+
+}  // namespace sekisho::topology

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins the trees of sites to one: where each site's way out begins (its gateway), how far the
+// gateways are from each other, and the tree between them.  docs/protocol/12-topology.md, "Between
+// sites".  Pure.
+#pragma once
+
+#include <vector>
+
+#include "topology/fit.h"
+#include "topology/tree.h"
+
+namespace sekisho::topology {
+
+struct SiteTree {
+  std::vector<int> hosts;  // by vertex of `tree`, the host's number in the whole
+  Tree tree;
+};
+
+// Measured between a host of `left` and one of `right`: positions in their lists.
+struct Crossing {
+  int left = 0;
+  int right = 0;
+  std::vector<Observation> observations;
+};
+
+struct Gateway {
+  int vertex = -1;  // of the site's tree, or
+  int link = -1;    // a switch on this link
+  double from_u_us = 0;
+  double margin = 0;  // how much worse the next best place is, in squared standard deviations
+};
+
+struct Joined {
+  Tree tree;
+  std::vector<Gateway> gateways;
+  std::vector<double> nearest_us;  // round trip to the nearest other site
+  double weakest = 1e9;            // of the links between sites, in standard deviations
+};
+
+// `crossings` reach every site from every other over some chain.
+Joined JoinSites(int host_count, const std::vector<SiteTree>& sites,
+                 const std::vector<Crossing>& crossings);
+
+}  // namespace sekisho::topology

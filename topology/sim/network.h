@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers measurements on a known network with the noise of docs/protocol/12-topology.md.
+#pragma once
+
+#include <random>
+
+#include "topology/measurement.h"
+#include "topology/sim/truth.h"
+
+namespace sekisho::topology::sim {
+
+class Network {
+ public:
+  Network(const Truth& truth, uint64_t seed);
+
+  double PathRtt(int a, int b) const;  // without noise
+  Answer Measure(const Request& request);
+
+ private:
+  double Ping(double base_us, int from, int to);
+  double PairBias(int a, int b, double rtt_us) const;
+
+  const Truth& truth_;
+  uint64_t seed_;
+  Rooted rooted_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace sekisho::topology::sim
