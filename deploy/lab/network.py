@@ -65,6 +65,9 @@ def connect(world, pids):
 
 def connect_wan(world):
     """In the internet's namespace, once the emulator has made its devices."""
+    # The way back does not lead through the device that a packet comes out of.
+    for device in ("all", *wan.devices(world)):
+        _set(f"/proc/sys/net/ipv4/conf/{device}/rp_filter", "0")
     _ip(wan.routes(world))
 
 

@@ -76,6 +76,10 @@ def device(place):
     return f"wan-{place}"[:15]
 
 
+def devices(world):
+    return [device(place) for place in ("client", *world.sites)]
+
+
 def emulator_file(world):
     """What the emulator is told."""
     places = {"client": [world.client.outside]}

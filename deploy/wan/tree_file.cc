@@ -99,6 +99,10 @@ bool ParseHosts(std::string_view text, const std::string& file, Graph& graph, st
 }
 
 bool NumberHosts(Graph& graph, const Prefix& base, std::string& error) {
+  if (graph.hosts.empty()) {
+    error = "no host: every vertex has two cables or more";
+    return false;
+  }
   if (graph.hosts.size() + 2 > static_cast<size_t>(base.last() - base.first()) + 1) {
     error = std::to_string(graph.hosts.size()) + " hosts do not fit into " +
             ToString(base.first()) + "/" + std::to_string(base.length);

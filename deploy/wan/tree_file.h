@@ -22,7 +22,7 @@ std::optional<Graph> ParseTree(std::string_view text, const std::string& file, s
 // Says which vertices are hosts.
 bool ParseHosts(std::string_view text, const std::string& file, Graph& graph, std::string& error);
 
-// Host number i, from 0, gets the address BASE + 1 + i.  False if there are more than fit.
+// Host number i, from 0, gets the address BASE + 1 + i.  False if there is none, or more than fit.
 bool NumberHosts(Graph& graph, const Prefix& base, std::string& error);
 
 }  // namespace sekisho::wan

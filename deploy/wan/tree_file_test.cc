@@ -65,6 +65,14 @@ TEST(TreeFile, NamesAHostThatIsNotThere) {
   EXPECT_EQ(error, "hosts:2: host 'a' is there already");
 }
 
+TEST(TreeFile, RefusesATreeWithoutHosts) {
+  std::string error;
+  auto graph = ParseTree("a b 1 1 0\nb c 1 1 0\nc a 1 1 0\n", "file", error);
+
+  EXPECT_FALSE(NumberHosts(*graph, {10 << 24, 8}, error));
+  EXPECT_EQ(error, "no host: every vertex has two cables or more");
+}
+
 TEST(TreeFile, RefusesMoreHostsThanAddresses) {
   std::string error;
   auto graph = ParseTree("h0 s 1 1 0\nh1 s 1 1 0\nh2 s 1 1 0\n", "file", error);
