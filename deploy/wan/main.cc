@@ -7,6 +7,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -59,7 +61,7 @@ std::optional<Graph> ReadGraph(const Options& options, std::string& error) {
   return graph;
 }
 
-// From here on the process ends with its parent; nullopt if that has gone already.
+// From here on the process ends with its parent.  False if that has gone already.
 bool EndWithParent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   return getppid() == parent;
@@ -77,12 +79,13 @@ int BlockSignals() {
   return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-bool AllowDescriptors(size_t count) {
+// Best effort: what is refused shows when a device is opened.
+void AllowDescriptors(size_t count) {
   rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return false;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
   limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, count);
   limit.rlim_max = std::max(limit.rlim_max, limit.rlim_cur);
-  return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // The devices of all hosts, and in tree mode their namespaces.

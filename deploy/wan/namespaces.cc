@@ -14,6 +14,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 
 namespace sekisho::wan {

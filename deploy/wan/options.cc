@@ -2,6 +2,8 @@
 // See options.h.
 #include "deploy/wan/options.h"
 
+#include <type_traits>
+
 #include "deploy/wan/graph.h"
 #include "deploy/wan/words.h"
 
