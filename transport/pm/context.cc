@@ -121,13 +121,13 @@ void Context::WaitForKeeper(int tries) {
   auto word = hand_over();
   const OwnerWord from = word.seen();
   if (from.owner != Side::kKeeper) return;
-  const std::uint32_t area = word.SpareArea(from);
-  memory_.Rebuild(from.area, area, Wire::Now());
   OwnerWord mine;
-  if (word.Seize(from, area, false, mine)) {
-    head().seizures.fetch_add(1);
-    (void)word.GiveBack(mine);
-  }
+  if (!word.Claim(from, false, mine)) return;
+  const std::uint32_t area = word.SpareArea(mine);
+  memory_.Rebuild(mine.area, area, Wire::Now());
+  word.Move(mine, area);
+  head().seizures.fetch_add(1);
+  (void)word.GiveBack(mine);
 }
 
 Endpoint& Context::Take() {
@@ -147,6 +147,7 @@ bool Context::Give() {
   if (!hand_over().GiveBack(mine_)) return false;
   if (has_daemon() && deadline != kNever &&
       head().keeper_wakes.load() > deadline + kKeeperLooksSoon) {
+    head().keeper_wakes.store(0);  // once is enough
     head().rings.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t one = 1;
     (void)!write(keeper_bell_, &one, sizeof one);

@@ -57,7 +57,7 @@ class Context {
   std::error_code OpenByDaemon(const Config& config, const Address& own, int key_fd);
   // The state as it is, without the word: good for hints.
   Endpoint& view() { return memory_.area(hand_over().seen().area); }
-  SharedHandOver hand_over() { return {head().word, head().zombie, Side::kProgram}; }
+  SharedHandOver hand_over() { return {head().word, Side::kProgram}; }
   Endpoint& Take();
   bool Give();
   void Flush(Endpoint& endpoint);

@@ -19,7 +19,6 @@ struct SharedHead {
   Address own;
 
   alignas(64) std::atomic<std::uint64_t> word{0};  // see hand_over.h
-  std::atomic<std::uint32_t> zombie{0};            // area + 1 of a stopped owner
 
   alignas(64) std::atomic<std::uint32_t> calls{0};  // grows with what the program does
   std::atomic<std::uint32_t> program_sleeps{0};     // in select: ring it when a message is there
@@ -67,6 +66,6 @@ class SharedMemory {
   Endpoint areas_[kAreas];
 };
 
-using SharedHandOver = HandOver<std::atomic<std::uint32_t>, std::atomic<std::uint64_t>>;
+using SharedHandOver = HandOver<std::atomic<std::uint64_t>>;
 
 }  // namespace sekisho::pm

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "transport/pm/endpoint.h"
+#include "transport/pm/hand_over.h"
 
 namespace sekisho::pm {
 
@@ -29,7 +30,7 @@ struct Fence {
   const std::atomic<std::uint64_t>* word = nullptr;
   std::uint64_t value = 0;
 
-  bool holds() const { return word == nullptr || word->load() == value; }
+  bool holds() const { return word == nullptr || SameHold(word->load(), value); }
 };
 
 class Wire {

@@ -48,6 +48,66 @@ TEST_F(DaemonTest, AStoppedProgramGoesOnAcknowledging) {
   pmCloseDevice(own);
 }
 
+// Sends without a pause: most stops hit it with the owner word in its hands.
+TEST_F(DaemonTest, AProgramStoppedInTheMiddleOfACallLosesAndRepeatsNothing) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  const pid_t other = Spawn(1, [this](pmContext* context) {
+    std::uint64_t number;
+    int error;
+    board_->ready = 1;
+    for (std::uint64_t i = 0;; ++i) {
+      while (SendNumber(context, 0, i, 8 + i * 37 % 4000) != 0) {
+        if (!ReceiveNumber(context, number, error)) continue;
+        if (number != board_->received.load()) ++board_->wrong;
+        ++board_->received;
+      }
+      board_->accepted.store(i + 1);
+      if (!ReceiveNumber(context, number, error)) continue;
+      if (number != board_->received.load()) ++board_->wrong;
+      ++board_->received;
+    }
+  });
+  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready.load() != 0; }));
+  unsigned seed = static_cast<unsigned>(getpid());
+  std::uint64_t sent = 0, got = 0, number = 0;
+  int error;
+  const auto drain = [&] {
+    while (ReceiveNumber(own, number, error)) {
+      ASSERT_EQ(number, got);
+      ++got;
+    }
+  };
+  for (int stop = 0; stop < Rounds(50); ++stop) {
+    const Nanos stop_at = Wire::Now() + rand_r(&seed) % 2000 * kMicrosecond;
+    while (Wire::Now() < stop_at) drain();
+    kill(other, SIGSTOP);
+    const std::uint64_t accepted = board_->accepted.load();
+    const std::uint64_t goal = sent + 16;
+    ASSERT_TRUE(Until(5 * kSecond,
+                      [&] {
+                        drain();
+                        if (sent < goal && SendNumber(own, 1, sent, 100) == 0) ++sent;
+                        return got >= accepted && sent == goal && pmIsSendDone(own) == 0;
+                      }))
+        << "stop " << stop << " got " << got << " of " << accepted << "\n"
+        << Top(1);
+    kill(other, SIGCONT);
+    ASSERT_TRUE(Until(5 * kSecond,
+                      [&] {
+                        drain();
+                        return board_->received.load() == sent;
+                      }))
+        << "stop " << stop << " received " << board_->received.load() << " of " << sent << "\n"
+        << Top(1);
+    if (HasFatalFailure()) break;
+  }
+  std::printf("%s", Top(1).c_str());
+  EXPECT_EQ(board_->wrong.load(), 0u);
+  Kill(other);
+  pmCloseDevice(own);
+}
+
 TEST_F(DaemonTest, AProgramThatComputesAcknowledgesAndRepeats) {
   pmContext* own = Open(0);
   ASSERT_NE(own, nullptr);

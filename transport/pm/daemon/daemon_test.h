@@ -2,6 +2,7 @@
 // A sekisho-pmd of its own for a test, a job of two nodes, programs in processes of their own.
 #pragma once
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -142,6 +143,23 @@ class DaemonTest : public ::testing::Test {
     close(fd);
     EXPECT_EQ(error, 0);
     return strstr(answer.text.data(), text) != nullptr;
+  }
+
+  // What the daemon says of a context.
+  std::string Top(std::uint16_t node) {
+    const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
+    const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
+    AskMessage ask;
+    ask.ask = Ask::kTop;
+    ask.config.context = 5;
+    ask.config.node = node;
+    AnswerMessage answer;
+    Received received;
+    const std::array<int, 1> fds = {key};
+    const int error = AskDaemon(fd, ask, fds, 5000, answer, received);
+    close(fd);
+    close(key);
+    return error == 0 ? answer.text.data() : std::string("error ") + strerror(error) + "\n";
   }
 
   // 0, ENOBUFS or EPIPE.

@@ -73,14 +73,23 @@ int Keeper::Run() {
   return kKeeperDone;
 }
 
-bool Keeper::Seize(const OwnerWord& from, bool stopped, const ProcessState& before,
-                   OwnerWord& mine) {
+bool Keeper::ProgramIsDead() const { return setup_.pid_fd < 0 || IsReadable(setup_.pid_fd); }
+
+bool Keeper::Seize(const OwnerWord& from, bool stopped, OwnerWord& mine) {
   auto word = hand_over();
-  const std::uint32_t area = word.SpareArea(from);
-  memory_.Rebuild(from.area % kAreas, area, Wire::Now());
-  // If it ran meanwhile, what we made may be of two moments.
-  if (stopped && !(ReadProcessState(setup_.program) == before)) return false;
-  if (!word.Seize(from, area, stopped, mine)) return false;
+  if (!word.Claim(from, stopped, mine)) return false;
+  predecessor_ = false;
+  std::uint32_t area;
+  for (;;) {
+    const bool alone = word.IsAlone(mine) || ProgramIsDead();
+    const ProcessState before = ReadProcessState(setup_.program);
+    area = word.SpareArea(mine);
+    memory_.Rebuild(mine.area % kAreas, area, Wire::Now());
+    // If a program that was left behind ran meanwhile, what we made may be of two moments.
+    if (alone || (before.stopped && ReadProcessState(setup_.program) == before)) break;
+    usleep(20);
+  }
+  word.Move(mine, area);
   memory_.head().seizures.fetch_add(1);
   return true;
 }
@@ -95,12 +104,10 @@ bool Keeper::Acquire(OwnerWord& mine) {
   if (from.owner == Side::kNone) return false;  // just now; try again
   if (from.owner == Side::kKeeper) {
     if (!predecessor_) Leave();  // nobody else may say that
-    predecessor_ = false;
-    return Seize(from, false, {}, mine);
+    return Seize(from, false, mine);
   }
-  if (setup_.pid_fd < 0 || IsReadable(setup_.pid_fd)) return Seize(from, false, {}, mine);
-  const ProcessState state = ReadProcessState(setup_.program);
-  return state.stopped && Seize(from, true, state, mine);
+  if (ProgramIsDead()) return Seize(from, false, mine);
+  return ReadProcessState(setup_.program).stopped && Seize(from, true, mine);
 }
 
 bool Keeper::AllDrained(Endpoint& endpoint) {

@@ -31,10 +31,10 @@ class Keeper {
   int Run();
 
  private:
-  SharedHandOver hand_over() { return {memory_.head().word, memory_.head().zombie, Side::kKeeper}; }
+  SharedHandOver hand_over() { return {memory_.head().word, Side::kKeeper}; }
   bool Acquire(OwnerWord& mine);
-  bool Seize(const OwnerWord& from, bool stopped, const struct ProcessState& before,
-             OwnerWord& mine);
+  bool Seize(const OwnerWord& from, bool stopped, OwnerWord& mine);
+  bool ProgramIsDead() const;
   bool Pump();
   void Look();
   void Sleep();

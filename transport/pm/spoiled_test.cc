@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hostile program writes what it likes into the memory that it shares with its keeper: the keeper
+// touches no byte outside and does not crash.  Pages that nobody may touch lie around the memory.
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/pm/endpoint.h"
+
+namespace sekisho::pm {
+namespace {
+
+sigjmp_buf leave;
+
+void Leave() { siglongjmp(leave, 1); }
+void OnProcessorTime(int) { siglongjmp(leave, 2); }
+
+// Memory that ends where a page ends that must not be touched, and begins behind one.
+class Guarded {
+ public:
+  explicit Guarded(std::size_t size) {
+    const std::size_t pages = (size + 4095) / 4096 * 4096;
+    void* at = mmap(nullptr, pages + 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(at, MAP_FAILED);
+    base_ = static_cast<std::uint8_t*>(at);
+    all_ = pages + 8192;
+    EXPECT_EQ(mprotect(base_ + 4096, pages, PROT_READ | PROT_WRITE), 0);
+    bytes_ = {base_ + 4096 + (pages - size) / 64 * 64, size};
+  }
+  ~Guarded() { munmap(base_, all_); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  MutableBytes bytes() const { return bytes_; }
+
+ private:
+  std::uint8_t* base_ = nullptr;
+  std::size_t all_ = 0;
+  MutableBytes bytes_;
+};
+
+struct Node {
+  explicit Node(const Config& config)
+      : area(Endpoint::AreaNeeded(config)),
+        spare(Endpoint::AreaNeeded(config)),
+        rings(Endpoint::RingsNeeded(config)) {
+    EXPECT_FALSE(endpoint.Init(config, area.bytes(), rings.bytes(), nullptr, 1));
+  }
+  Guarded area, spare, rings;
+  Endpoint endpoint;
+};
+
+Config SmallConfig(NodeId node) {
+  Config config;
+  config.node = node;
+  config.channels = 2;
+  config.send_ring = config.receive_ring = 4096;
+  config.packets = 64;
+  config.intervals = 16;
+  config.key.fill(7);
+  config.incarnation = node + 10u;
+  return config;
+}
+
+void Spoil(MutableBytes bytes, std::mt19937_64& random) {
+  constexpr std::uint64_t kValues[] = {0,        1,          7,         4095,      4096,
+                                       1u << 30, UINT32_MAX, INT64_MAX, UINT64_MAX};
+  const std::uint64_t value = random() % 2 == 0 ? random() : kValues[random() % std::size(kValues)];
+  const std::size_t size = std::size_t{1} << random() % 4;
+  // Most of the memory are records that are never used.
+  const std::size_t range =
+      random() % 4 == 0 ? bytes.size() : std::min<std::size_t>(bytes.size(), 9000);
+  const std::size_t at = random() % (range - 8) / size * size;
+  std::memcpy(bytes.data() + at, &value, size);
+}
+
+class Pair {
+ public:
+  explicit Pair(std::uint64_t seed) : random_(seed), a_(SmallConfig(0)), b_(SmallConfig(1)) {
+    EXPECT_FALSE(a_.endpoint.SetAddress(1, Address{{}, 1}));
+    EXPECT_FALSE(b_.endpoint.SetAddress(0, Address{{}, 2}));
+  }
+
+  Node& victim() { return a_; }
+  std::mt19937_64& random() { return random_; }
+
+  void Step() {
+    now_ += static_cast<Nanos>(random_() % (random_() % 16 == 0 ? 20'000'000 : 200'000));
+    for (Node* node : {&a_, &b_}) {
+      const NodeId to = node == &a_ ? 1 : 0;
+      std::vector<std::uint8_t> text(random_() % 1500);
+      (void)node->endpoint.Send(to, static_cast<ChannelId>(random_() % 2), text, now_);
+      if (node->endpoint.NextDeadline() <= now_) node->endpoint.OnTimer(now_);
+      Message message;
+      for (int i = 0; i < 4 && node->endpoint.Receive(message); ++i) {
+        sum_ += message.bytes.first.size() + message.bytes.second.size();
+        for (const std::uint8_t byte : message.bytes.second) sum_ += byte;
+        for (const std::uint8_t byte : message.bytes.first) sum_ += byte;
+        (void)node->endpoint.Release(message.source, message.channel, now_);
+      }
+    }
+    Carry(a_, b_, {{}, 2});
+    Carry(b_, a_, {{}, 1});
+  }
+
+ private:
+  void Carry(Node& from, Node& to, const Address& source) {
+    std::vector<std::uint8_t> room(2000);
+    Address ignored;
+    for (int i = 0; i < 100; ++i) {
+      const std::size_t size = from.endpoint.NextDatagram(now_, room, ignored);
+      if (size == 0) return;
+      ASSERT_LE(size, room.size());
+      if (random_() % 8 == 0) continue;  // lost
+      to.endpoint.OnDatagram(source, MutableBytes(room).first(size), false, now_);
+    }
+  }
+
+  std::mt19937_64 random_;
+  Node a_, b_;
+  Nanos now_ = kSecond;
+  std::size_t sum_ = 0;
+};
+
+class SpoiledMemory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    SetSpoiledHandler(Leave);
+    signal(SIGVTALRM, OnProcessorTime);
+  }
+  void TearDown() override {
+    SetSpoiledHandler(nullptr);
+    signal(SIGVTALRM, SIG_DFL);
+  }
+
+  // As the keeper: whoever turns for a tenth of a second has lost his way.
+  template <typename Body>
+  void Guard(Body body) {
+    const itimerval limit = {{0, 0}, {0, 100'000}}, off = {};
+    const int how = sigsetjmp(leave, 1);
+    if (how == 0) {
+      setitimer(ITIMER_VIRTUAL, &limit, nullptr);
+      body();
+    }
+    setitimer(ITIMER_VIRTUAL, &off, nullptr);
+    (how == 1 ? noticed_ : how == 2 ? endless_ : survived_) += 1;
+  }
+
+  int noticed_ = 0, endless_ = 0, survived_ = 0;
+};
+
+TEST_F(SpoiledMemory, NeverLeadsOutside) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto pair = std::make_unique<Pair>(seed);
+    for (int i = 0; i < 30; ++i) pair->Step();
+    Guard([&] {
+      for (int i = 0; i < 60; ++i) {
+        Spoil(pair->victim().area.bytes(), pair->random());
+        pair->Step();
+      }
+    });
+  }
+  std::printf("noticed %d, endless %d, survived %d\n", noticed_, endless_, survived_);
+  EXPECT_GT(noticed_, 10);
+  EXPECT_LT(endless_, 40);
+}
+
+TEST_F(SpoiledMemory, NeverLeadsOutsideWhileItIsRebuilt) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto pair = std::make_unique<Pair>(seed);
+    for (int i = 0; i < 30; ++i) pair->Step();
+    Guard([&] {
+      for (int i = 0; i < 10; ++i) Spoil(pair->victim().area.bytes(), pair->random());
+      Endpoint fresh;
+      Node& victim = pair->victim();
+      ASSERT_FALSE(
+          fresh.Init(SmallConfig(0), victim.spare.bytes(), victim.rings.bytes(), nullptr, 1));
+      fresh.Rebuild(victim.endpoint);
+      ASSERT_FALSE(
+          victim.endpoint.Attach(SmallConfig(0), victim.spare.bytes(), victim.rings.bytes()));
+      for (int i = 0; i < 20; ++i) pair->Step();
+    });
+  }
+  std::printf("noticed %d, endless %d, survived %d\n", noticed_, endless_, survived_);
+  EXPECT_GT(survived_, 10);
+}
+
+TEST_F(SpoiledMemory, NeverLeadsOutsideWhileSomeoneGoesOnWriting) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto pair = std::make_unique<Pair>(seed);
+    for (int i = 0; i < 30; ++i) pair->Step();
+    std::atomic<bool> stop{false};
+    std::thread hostile([&] {
+      std::mt19937_64 random(seed * 7);
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_BLOCK, &all, nullptr);
+      while (!stop) Spoil(pair->victim().area.bytes(), random);
+    });
+    Guard([&] {
+      for (int i = 0; i < 60; ++i) pair->Step();
+    });
+    stop = true;
+    hostile.join();
+  }
+  std::printf("noticed %d, endless %d, survived %d\n", noticed_, endless_, survived_);
+}
+
+// What a rebuilt endpoint knows is enough to lose and repeat nothing.
+TEST(Rebuild, AfterEveryStepLosesAndRepeatsNothing) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    Node nodes[2] = {Node(SmallConfig(0)), Node(SmallConfig(1))};
+    Endpoint* ends[2] = {&nodes[0].endpoint, &nodes[1].endpoint};
+    bool in_spare[2] = {false, false};
+    ASSERT_FALSE(ends[0]->SetAddress(1, Address{{}, 1}));
+    ASSERT_FALSE(ends[1]->SetAddress(0, Address{{}, 2}));
+    Nanos now = kSecond;
+    std::uint32_t sent[2] = {0, 0}, got[2] = {0, 0};
+    for (int step = 0; step < 4000; ++step) {
+      now += static_cast<Nanos>(random() % 300'000);
+      const std::size_t side = random() % 2;
+      Endpoint& end = *ends[side];
+      std::vector<std::uint8_t> text(4 + random() % 900);
+      std::memcpy(text.data(), &sent[side], 4);
+      if (step < 3000 && !end.Send(static_cast<NodeId>(1 - side), 0, text, now)) ++sent[side];
+      if (end.NextDeadline() <= now) end.OnTimer(now);
+      Message message;
+      while (random() % 4 != 0 && end.Receive(message)) {
+        std::uint32_t number;
+        std::memcpy(&number, message.bytes.first.data(), 4);
+        ASSERT_EQ(number, got[side]);
+        ++got[side];
+        ASSERT_FALSE(end.Release(message.source, message.channel, now));
+      }
+      std::vector<std::uint8_t> room(2000);
+      Address ignored;
+      while (const std::size_t size = end.NextDatagram(now, room, ignored)) {
+        if (random() % 8 == 0) continue;
+        ends[1 - side]->OnDatagram({{}, static_cast<std::uint16_t>(2 - side)},
+                                   MutableBytes(room).first(size), false, now);
+      }
+      if (random() % 16 != 0) continue;
+      Node& node = nodes[side];
+      const MutableBytes to = in_spare[side] ? node.area.bytes() : node.spare.bytes();
+      in_spare[side] = !in_spare[side];
+      const Config config = SmallConfig(static_cast<NodeId>(side));
+      Endpoint old;
+      ASSERT_FALSE(old.Attach(config, in_spare[side] ? node.area.bytes() : node.spare.bytes(),
+                              node.rings.bytes()));
+      ASSERT_FALSE(end.Init(config, to, node.rings.bytes(), nullptr, now));
+      end.Rebuild(old);
+      ASSERT_EQ(end.Check(), nullptr);
+    }
+    for (std::size_t side = 0; side < 2; ++side) {
+      EXPECT_GT(sent[side], 200u);
+      EXPECT_EQ(got[1 - side], sent[side]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sekisho::pm
