@@ -19,7 +19,7 @@ namespace sekisho::pm {
 // abort() unless set.  The daemon's keeper leaves, tests jump.
 using SpoiledHandler = void (*)();
 void SetSpoiledHandler(SpoiledHandler handler);
-[[noreturn]] void Spoiled();
+[[noreturn, gnu::cold]] void Spoiled();
 
 // The value, read once: another process may change the memory it came from between a check and the
 // use, and the compiler must not read it again.
@@ -41,8 +41,7 @@ class Items {
 
   T& operator[](std::size_t index) const {
     index = Once(index);
-    if (index >= size_) [[unlikely]]
-      Spoiled();
+    if (index >= size_) Spoiled();
     return data_[index];
   }
   T* data() const { return data_; }

@@ -31,12 +31,13 @@ class Guarded {
  public:
   explicit Guarded(std::size_t size) {
     const std::size_t pages = (size + 4095) / 4096 * 4096;
-    void* at = mmap(nullptr, pages + 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* at = mmap(nullptr, pages + 2 * kGuard, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     EXPECT_NE(at, MAP_FAILED);
     base_ = static_cast<std::uint8_t*>(at);
-    all_ = pages + 8192;
-    EXPECT_EQ(mprotect(base_ + 4096, pages, PROT_READ | PROT_WRITE), 0);
-    bytes_ = {base_ + 4096 + (pages - size) / 64 * 64, size};
+    all_ = pages + 2 * kGuard;
+    EXPECT_EQ(mprotect(base_ + kGuard, pages, PROT_READ | PROT_WRITE), 0);
+    bytes_ = {base_ + kGuard + (pages - size) / 64 * 64, size};
   }
   ~Guarded() { munmap(base_, all_); }
   Guarded(const Guarded&) = delete;
@@ -44,6 +45,8 @@ class Guarded {
   MutableBytes bytes() const { return bytes_; }
 
  private:
+  static constexpr std::size_t kGuard = 64 << 20;  // as far as a small index that is wrong may lead
+
   std::uint8_t* base_ = nullptr;
   std::size_t all_ = 0;
   MutableBytes bytes_;
