@@ -66,10 +66,14 @@ std::string IpText(const Address& address) {
   return text;
 }
 
-std::string ToText(const Address& address) {
-  const std::string ip = IpText(address);
-  return (address.is_v4() ? ip : "[" + ip + "]") + ":" + std::to_string(address.port);
+std::string JoinHostPort(const std::string& host, uint16_t port) {
+  std::string out = host.find(':') == std::string::npos ? host : '[' + host + ']';
+  out += ':';
+  out += std::to_string(port);
+  return out;
 }
+
+std::string ToText(const Address& address) { return JoinHostPort(IpText(address), address.port); }
 
 std::optional<Address> FromSocket(const sockaddr* address) {
   Address out;

@@ -25,6 +25,7 @@ struct Address {
 std::optional<Address> ParseAddress(std::string_view text);
 std::string ToText(const Address& address);
 std::string IpText(const Address& address);
+std::string JoinHostPort(const std::string& host, uint16_t port);  // brackets around IPv6
 
 // "host:port", "[v6]:port"; the host may be a name.  Nullopt if there is no port in 1..65535.
 struct HostPort {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that moves streams' bytes.  Streams come and go through pipes: nothing is shared but
+// counters.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "nxproxy/stream.h"
+
+namespace sekisho::nxproxy {
+
+struct StreamLimits {
+  int64_t idle_s = 0;
+  int64_t half_closed_s = 3600;
+  int64_t lifetime_s = 0;
+  size_t pipes = 64;
+  bool may_splice = true;
+};
+
+class DataLoop {
+ public:
+  // `ended_fd`: a pipe that takes pointers to streams that have ended and are closed.
+  DataLoop(const StreamLimits& limits, int ended_fd);
+  ~DataLoop();  // resets the streams that are left
+  DataLoop(const DataLoop&) = delete;
+  DataLoop& operator=(const DataLoop&) = delete;
+
+  void Give(std::unique_ptr<Stream> stream);
+  size_t streams() const { return streams_.load(std::memory_order_relaxed); }
+  bool is_bulk_busy() const { return busy_.load(std::memory_order_relaxed); }
+
+ private:
+  void Run();
+  void TakeNew();
+  void Handle(Stream* stream);
+  void Report();
+  void Sweep(int64_t now_s);
+
+  const StreamLimits limits_;
+  const int ended_fd_;
+  Descriptor epoll_;
+  Descriptor wake_read_;
+  Descriptor wake_write_;
+  std::atomic<size_t> streams_{0};
+  std::atomic<bool> busy_{false};
+  std::atomic<bool> is_stopping_{false};
+
+  // Of the thread alone.
+  PipePool pipes_;
+  std::unique_ptr<char[]> buffer_;
+  std::vector<Stream*> all_;
+  std::vector<Stream*> queued_;  // more to do, or throttled
+  std::vector<Stream*> throttled_;
+  std::vector<Stream*> ended_;
+  int64_t now_s_ = 0;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace sekisho::nxproxy

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nxproxy/exposer.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include "common/config.h"
+#include "common/identity/chain.h"
+#include "common/identity/host.h"
+#include "common/log.h"
+#include "common/refusal.h"
+#include "nxproxy/wire/ticket.h"
+
+namespace sekisho::nxproxy {
+namespace {
+
+constexpr int64_t kBackoffMin_ms = 500;
+constexpr int64_t kBackoffMax_ms = 10'000;  // an endpoint's port answers again within it
+constexpr int64_t kDial_ms = 5000;
+constexpr int64_t kDoorPause_ms = 500;
+constexpr size_t kDoorsDialledAtOnce = 64;
+
+int64_t Jittered(int64_t value) {
+  return value / 2 + static_cast<int64_t>(RandomId() % static_cast<uint64_t>(value / 2 + 1));
+}
+
+}  // namespace
+
+class Exposer::DialHandler final : public Handler {
+ public:
+  explicit DialHandler(Exposer& owner) : owner_(owner) {}
+  void OnEvents(uint32_t /*events*/) override { owner_.Established(); }
+
+ private:
+  Exposer& owner_;
+};
+
+struct Exposer::Door final : Handler {
+  explicit Door(Exposer& owner) : exposer(owner) {}
+  ~Door() {
+    if (socket.is_open()) {
+      exposer.poller_.Remove(socket.get());
+    }
+    exposer.poller_.Forget(this);
+  }
+  void OnEvents(uint32_t /*events*/) override { exposer.DoorEvent(*this); }
+
+  Exposer& exposer;
+  Descriptor socket;
+  bool is_connected = false;
+  bool is_spare = false;
+  uint64_t stream = 0;
+};
+
+struct Exposer::Inner final : Handler {
+  explicit Inner(Exposer& owner) : exposer(owner) {}
+  ~Inner() {
+    if (target.is_open()) {
+      exposer.poller_.Remove(target.get());
+    }
+    exposer.poller_.Forget(this);
+  }
+  void OnEvents(uint32_t /*events*/) override { exposer.Dialled(*this); }
+
+  Exposer& exposer;
+  Descriptor outside;
+  Descriptor target;
+  wire::Address peer;
+  const Exposure* exposure = nullptr;
+  int64_t deadline_ms = 0;
+};
+
+Exposer::Exposer(Poller& poller, const Config& config, Relay& relay)
+    : poller_(poller),
+      config_(config),
+      relay_(relay),
+      dial_handler_(std::make_unique<DialHandler>(*this)) {}
+
+absl::StatusOr<std::unique_ptr<Exposer>> Exposer::Make(Poller& poller, const Config& config,
+                                                       Relay& relay) {
+  std::unique_ptr<Exposer> exposer(new Exposer(poller, config, relay));
+  exposer->file_ = OrDefault(config.state_directory(), "/var/lib/sekisho/nxproxy") + "/exposed";
+  exposer->bound_ = ReadExposed(exposer->file_);
+  for (int i = 0; i < config.expose_size(); ++i) {
+    const auto& given = config.expose(i);
+    const auto target = wire::ParseHostPort(given.target());
+    if (!target || given.port() < 0 || given.port() > 65535 || !ParseNetworks(given.allow())) {
+      return absl::InvalidArgumentError(
+          fmt::format("expose[{}]: expected a target HOST:PORT, a port and networks", i));
+    }
+    if (given.target() == config.upstream().address()) {
+      return absl::InvalidArgumentError(
+          fmt::format("expose[{}].target: the upstream relay itself is a loop", i));
+    }
+    Exposure exposure;
+    exposure.target = given.target();
+    exposure.bind.verb = wire::Verb::kBind;
+    exposure.bind.scope = static_cast<uint64_t>(wire::Scope::kPublic);
+    exposure.bind.port = static_cast<uint64_t>(given.port());
+    exposure.bind.inside = given.target();
+    exposure.bind.label = "expose";
+    exposure.bind.allow = given.allow();
+    if (const auto before = exposer->bound_.find(exposure.Name());
+        before != exposer->bound_.end()) {
+      exposure.endpoint = before->second.endpoint;
+      exposure.secret = before->second.secret;
+    }
+    exposer->exposures_.push_back(std::move(exposure));
+    exposer->spares_wanted_ += given.spares() > 0 ? static_cast<size_t>(given.spares()) : 8;
+  }
+  if (!exposer->exposures_.empty()) {
+    if (!config.has_upstream()) {
+      return absl::InvalidArgumentError("expose needs an upstream");
+    }
+    ASSIGN_OR_RETURN(exposer->tls_, MakeTlsContext(relay.host(), false));
+  }
+  return exposer;
+}
+
+Exposer::~Exposer() {
+  if (dialling_.is_open()) {
+    poller_.Remove(dialling_.get());
+  }
+}
+
+void Exposer::Dial() {
+  dial_at_ms_ = now_ms_ + kDial_ms;
+  const auto upstream = Resolve(config_.upstream().address());
+  if (!upstream.ok()) {
+    Lost(Message(upstream.status()));
+    return;
+  }
+  upstream_ = *upstream;
+  dialling_ = BeginConnect(upstream_);
+  if (!dialling_.is_open()) {
+    Lost(strerror(errno));
+    return;
+  }
+  poller_.Add(dialling_.get(), EPOLLOUT, dial_handler_.get());
+}
+
+void Exposer::Established() {
+  poller_.Remove(dialling_.get());
+  Descriptor socket = std::move(dialling_);
+  if (const int error = ConnectError(socket.get()); error != 0) {
+    Lost(strerror(error));
+    return;
+  }
+  TuneSocket(socket.get(), 60);
+  const std::string host = wire::ParseHostPort(config_.upstream().address())->host;
+  control_ = std::make_unique<Control>(
+      poller_, std::move(socket), TlsChannel(*tls_, false, host),
+      Control::Events{
+          .established =
+              [this, host] {
+                const identity::Chain chain = control_->PeerChain();
+                const auto now =
+                    std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+                auto verdict =
+                    identity::JudgeChain(chain, relay_.trust(), now, identity::Purpose::kServer);
+                std::optional<identity::Refusal> refusal;
+                if (const auto* no = std::get_if<identity::Refusal>(&verdict)) {
+                  refusal = *no;
+                } else {
+                  const auto& server = std::get<identity::Identity>(verdict);
+                  refusal = config_.upstream().subject().empty()
+                                ? identity::CheckHost(chain, server, host)
+                                : identity::CheckSubject(server, config_.upstream().subject());
+                }
+                if (refusal) {
+                  control_->Finish("it is not the upstream: " +
+                                   Message(identity::ToStatus(*refusal)));
+                  return;
+                }
+                wire::Message hello;
+                hello.verb = wire::Verb::kHello;
+                hello.id = next_id_++;
+                hello.version = wire::kVersion;
+                hello.program = "sekisho-nxproxy";
+                hello.session = session_;
+                hello.key = key_;
+                control_->Send(hello);
+              },
+          .received = [this](const wire::Message& message) { Received(message); },
+          .lost = [this](const std::string& why) { Lost(why); }});
+  control_->heard_ms = now_ms_;
+  control_->Start("");
+}
+
+void Exposer::Lost(const std::string& why) {
+  backoff_ms_ = std::clamp(backoff_ms_ * 2, kBackoffMin_ms, kBackoffMax_ms);
+  dial_at_ms_ = now_ms_ + Jittered(backoff_ms_);
+  asked_.clear();
+  if (control_ != nullptr) {
+    dead_.push_back(std::shared_ptr<Control>(std::move(control_)));
+  }
+  spdlog::warn("upstream {} lost, next try in {} ms: {}", config_.upstream().address(),
+               dial_at_ms_ - now_ms_, Printable(why));
+}
+
+void Exposer::Remember(const Exposure& exposure) {
+  bound_.erase(exposure.Name());
+  if (exposure.endpoint != 0) {
+    bound_[exposure.Name()] = {exposure.endpoint, exposure.secret};
+  }
+  if (const absl::Status written = WriteExposed(file_, bound_); !written.ok()) {
+    spdlog::error("{}", Message(written));
+  }
+}
+
+void Exposer::Bind(size_t index) {
+  Exposure& exposure = exposures_[index];
+  wire::Message bind = exposure.bind;
+  bind.id = next_id_++;
+  bind.endpoint = exposure.endpoint;
+  bind.secret = exposure.secret;
+  asked_[bind.id] = index;
+  control_->Send(bind);
+}
+
+void Exposer::Received(const wire::Message& message) {
+  control_->heard_ms = now_ms_;
+  const auto asked = asked_.find(message.id);
+  switch (message.verb) {
+    case wire::Verb::kWelcome: {
+      backoff_ms_ = 0;
+      const bool is_resumed = message.session == session_;
+      session_ = message.session;
+      key_ = message.key;
+      heartbeat_ms_ =
+          static_cast<int64_t>(std::clamp<uint64_t>(message.heartbeat_s, 1, 300)) * 1000;
+      if (!is_resumed) {
+        counter_ = 0;
+        for (auto& [door, owned] : doors_) {
+          dead_.push_back(std::shared_ptr<Door>(std::move(owned)));
+        }
+        doors_.clear();
+        spares_ = 0;
+      }
+      for (size_t i = 0; i < exposures_.size(); ++i) {
+        if (!is_resumed || exposures_[i].endpoint == 0) {
+          Bind(i);
+        }
+      }
+      Refill();
+      return;
+    }
+    case wire::Verb::kBound:
+      if (asked != asked_.end()) {
+        Exposure& exposure = exposures_[asked->second];
+        exposure.endpoint = message.endpoint;
+        exposure.secret = message.secret;
+        Remember(exposure);
+        spdlog::info("exposed target={} endpoint={}", exposure.target, Printable(message.address));
+        asked_.erase(asked);
+      }
+      return;
+    case wire::Verb::kAnnounce:
+      DialDoor(message.stream);
+      return;
+    case wire::Verb::kError:
+      if (asked != asked_.end()) {
+        // What was ours may have run out: next time it is asked for anew.
+        Exposure& exposure = exposures_[asked->second];
+        spdlog::error("{} cannot be exposed: {}: {}", exposure.target,
+                      wire::Info(static_cast<wire::Code>(message.code)).name,
+                      Printable(message.words));
+        exposure.endpoint = 0;
+        exposure.secret.clear();
+        Remember(exposure);
+      }
+      control_->Finish("refused: " + message.words);
+      return;
+    case wire::Verb::kPing: {
+      wire::Message pong;
+      pong.verb = wire::Verb::kPong;
+      pong.id = message.id;
+      control_->Send(pong);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void Exposer::DialDoor(uint64_t stream) {
+  if (doors_.size() > spares_wanted_ + kDoorsDialledAtOnce * 16) {
+    return;
+  }
+  auto door = std::make_unique<Door>(*this);
+  door->stream = stream;
+  door->is_spare = stream == 0;
+  door->socket = BeginConnect(upstream_);
+  if (!door->socket.is_open()) {
+    door_after_ms_ = now_ms_ + kDoorPause_ms;
+    return;
+  }
+  TuneSocket(door->socket.get(), 600);
+  poller_.Add(door->socket.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, door.get());
+  spares_ += door->is_spare ? 1 : 0;
+  Door* raw = door.get();
+  doors_.emplace(raw, std::move(door));
+}
+
+void Exposer::Refill() {
+  while (session_ != 0 && !is_draining_ && control_ != nullptr && spares_ < spares_wanted_ &&
+         now_ms_ >= door_after_ms_) {
+    const size_t before = spares_;
+    DialDoor(0);
+    if (spares_ == before) {
+      return;
+    }
+  }
+}
+
+void Exposer::DoorEvent(Door& door) {
+  const auto at = doors_.find(&door);
+  if (at == doors_.end()) {
+    return;
+  }
+  const auto drop = [&] {
+    spares_ -= door.is_spare ? 1 : 0;
+    dead_.push_back(std::shared_ptr<Door>(std::move(at->second)));
+    doors_.erase(at);
+  };
+  if (!door.is_connected) {
+    if (ConnectError(door.socket.get()) != 0) {
+      door_after_ms_ = now_ms_ + kDoorPause_ms;
+      drop();
+      return;
+    }
+    const std::string preface = wire::Seal({.kind = wire::Kind::kAccept,
+                                            .session = session_,
+                                            .counter = ++counter_,
+                                            .stream = door.stream},
+                                           key_);
+    const ssize_t sent = send(door.socket.get(), preface.data(), preface.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EAGAIN) {
+      return;  // not connected yet
+    }
+    if (sent != static_cast<ssize_t>(preface.size())) {
+      drop();
+      return;
+    }
+    door.is_connected = true;
+  }
+  char bytes[wire::kOpeningBytes];
+  const ssize_t got = recv(door.socket.get(), bytes, sizeof bytes, MSG_PEEK);
+  if (got < 0 && errno == EAGAIN) {
+    return;
+  }
+  if (got > 0 && static_cast<size_t>(got) < sizeof bytes) {
+    return;  // the rest comes with another event
+  }
+  const auto opening = got > 0 ? wire::DecodeOpening({bytes, sizeof bytes}) : std::nullopt;
+  if (!opening || opening->code != wire::Code::kOk) {
+    door_after_ms_ = now_ms_ + kDoorPause_ms;
+    drop();
+    return;
+  }
+  recv(door.socket.get(), bytes, sizeof bytes, 0);
+  Opened(door, *opening);
+  drop();
+  Refill();
+}
+
+void Exposer::Opened(Door& door, const wire::Opening& opening) {
+  poller_.Remove(door.socket.get());
+  auto inner = std::make_unique<Inner>(*this);
+  inner->outside = std::move(door.socket);
+  inner->peer = opening.peer;
+  for (const Exposure& exposure : exposures_) {
+    if (exposure.endpoint == opening.endpoint) {
+      inner->exposure = &exposure;
+    }
+  }
+  if (inner->exposure == nullptr) {
+    Reset(std::move(inner->outside));
+    return;
+  }
+  const auto target = Resolve(inner->exposure->target);
+  if (target.ok()) {
+    inner->target = BeginConnect(*target);
+  }
+  if (!inner->target.is_open()) {
+    spdlog::warn("target {} cannot be reached: {}", inner->exposure->target,
+                 target.ok() ? strerror(errno) : Printable(Message(target.status())));
+    Reset(std::move(inner->outside));
+    return;
+  }
+  TuneSocket(inner->target.get(), 600);
+  inner->deadline_ms = now_ms_ + kDial_ms;
+  poller_.Add(inner->target.get(), EPOLLOUT, inner.get());
+  Inner* raw = inner.get();
+  inners_.emplace(raw, std::move(inner));
+}
+
+void Exposer::Dialled(Inner& inner) {
+  const auto at = inners_.find(&inner);
+  if (at == inners_.end()) {
+    return;
+  }
+  const std::shared_ptr<Inner> done(std::move(at->second));
+  inners_.erase(at);
+  dead_.push_back(done);
+  poller_.Remove(inner.target.get());
+  if (const int error = ConnectError(inner.target.get()); error != 0) {
+    spdlog::warn("target {} cannot be reached: {}", inner.exposure->target, strerror(error));
+    Reset(std::move(inner.outside));
+    return;
+  }
+  relay_.Join(std::move(inner.outside), std::move(inner.target), "", inner.exposure->traffic);
+}
+
+void Exposer::Tick(int64_t now_ms) {
+  now_ms_ = now_ms;
+  dead_.clear();
+  if (exposures_.empty() || is_draining_) {
+    return;
+  }
+  if (control_ == nullptr && dialling_.is_open() && now_ms >= dial_at_ms_) {
+    poller_.Remove(dialling_.get());
+    dialling_.reset();
+    Lost("no answer");
+  } else if (control_ == nullptr && !dialling_.is_open() && now_ms >= dial_at_ms_) {
+    Dial();
+  }
+  if (control_ != nullptr && now_ms - pinged_ms_ >= heartbeat_ms_ / 2) {
+    pinged_ms_ = now_ms;
+    wire::Message ping;
+    ping.verb = wire::Verb::kPing;
+    ping.id = next_id_++;
+    control_->Send(ping);
+  }
+  if (control_ != nullptr && now_ms - control_->heard_ms > 3 * heartbeat_ms_) {
+    control_->Finish("silent for too long");
+  }
+  for (auto at = inners_.begin(); at != inners_.end();) {
+    if (at->first->deadline_ms <= now_ms) {
+      Reset(std::move(at->first->outside));
+      at = inners_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  Refill();
+}
+
+void Exposer::Drain() {
+  is_draining_ = true;
+  for (auto& [door, owned] : doors_) {
+    dead_.push_back(std::shared_ptr<Door>(std::move(owned)));
+  }
+  doors_.clear();
+  spares_ = 0;
+}
+
+}  // namespace sekisho::nxproxy

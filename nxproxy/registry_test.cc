@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nxproxy/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nxproxy/exposed_file.h"
+#include "nxproxy/refusal_log.h"
+#include "tests/support/test_ca.h"
+
+namespace sekisho::nxproxy {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const Caller kAlice{.owner = "/CN=Alice", .job = "j1", .site = "siteA"};
+const std::string kHash(64, 'a');
+
+Reservation At(uint64_t id, uint16_t port, const Caller& caller = kAlice) {
+  return {.id = id,
+          .scope = wire::Scope::kPublic,
+          .ip = "192.0.2.1",
+          .port = port,
+          .secret_hash = kHash,
+          .caller = caller,
+          .inside = "10.1.0.11:80",
+          .label = "a\tb\\c",
+          .allow = "192.0.2.0/24",
+          .backlog = 9,
+          .is_encrypted = true};
+}
+
+class RegistryTest : public testing::Test {
+ protected:
+  Session& Open(uint64_t id, const Caller& caller = kAlice) {
+    EXPECT_FALSE(registry_.OpenSession(id, "key", caller, 1'000'000));
+    return *registry_.FindSession(id);
+  }
+  Limits limits_{.grace_s = 60,
+                 .endpoints = 2,
+                 .streams = 2,
+                 .sessions = 2,
+                 .job_port_first = 50000,
+                 .job_port_last = 50002};
+  Registry registry_{limits_};
+};
+
+TEST_F(RegistryTest, AnEndpointOutlivesItsControlConnectionByTheGrace) {
+  Session& session = Open(1);
+  registry_.AddEndpoint(At(7, 20000), {}, &session, 0);
+  registry_.Detach(session, 100);
+
+  EXPECT_THAT(registry_.Expire(159, 0).sessions, IsEmpty());
+  EXPECT_THAT(registry_.Expire(160, 0).sessions, ElementsAre(1));
+  registry_.Attach(session);
+  EXPECT_THAT(registry_.Expire(1000, 0).sessions, IsEmpty());
+}
+
+TEST_F(RegistryTest, ASessionEndsWithItsCredential) {
+  Open(1);
+
+  EXPECT_THAT(registry_.Expire(0, 1'000'000).sessions, IsEmpty());
+  EXPECT_THAT(registry_.Expire(0, 1'000'001).sessions, ElementsAre(1));
+}
+
+TEST_F(RegistryTest, AfterARestartOnlyTheSecretAndTheSameJobTakeAnEndpointBack) {
+  registry_.AddEndpoint(At(7, 20000), {}, nullptr, 100);
+  Endpoint* endpoint = nullptr;
+  Session& thief = Open(1, {.owner = "/CN=Alice", .job = "j2", .site = "siteA"});
+  Session& owner = Open(2);
+
+  EXPECT_EQ(registry_.Reclaim(7, kHash, thief, endpoint)->code, wire::Code::kNotOwner);
+  EXPECT_EQ(registry_.Reclaim(7, std::string(64, 'b'), owner, endpoint)->code,
+            wire::Code::kNotOwner);
+  EXPECT_EQ(registry_.Reclaim(8, kHash, owner, endpoint)->code, wire::Code::kNoSuchEndpoint);
+  EXPECT_FALSE(registry_.Reclaim(7, kHash, owner, endpoint));
+  EXPECT_EQ(endpoint->session, 2u);
+  EXPECT_THAT(registry_.Expire(1000, 0).endpoints, IsEmpty());
+}
+
+TEST_F(RegistryTest, WhatNobodyTakesBackGoes) {
+  registry_.AddEndpoint(At(7, 20000), {}, nullptr, 100);
+
+  EXPECT_THAT(registry_.Expire(159, 0).endpoints, IsEmpty());
+  EXPECT_THAT(registry_.Expire(160, 0).endpoints, ElementsAre(7));
+}
+
+TEST_F(RegistryTest, AnEndpointTakenOverGoesWithItsNewSessionAndNotWithTheOld) {
+  Session& before = Open(1);
+  Session& after = Open(2);
+  registry_.AddEndpoint(At(7, 20000), {}, &before, 0);
+  Endpoint* endpoint = nullptr;
+  ASSERT_FALSE(registry_.Reclaim(7, kHash, after, endpoint));
+
+  EXPECT_THAT(registry_.CloseSession(1), IsEmpty());
+  EXPECT_THAT(registry_.CloseSession(2), ElementsAre(7));
+  EXPECT_EQ(registry_.FindPort(20000), nullptr);
+  EXPECT_THAT(registry_.accounts(), IsEmpty());
+}
+
+TEST_F(RegistryTest, QuotasAreAnIdentitysOverAllItsSessions) {
+  Session& one = Open(1);
+  Session& two = Open(2);
+  EXPECT_EQ(registry_.OpenSession(3, "key", kAlice, 0)->rule, "quota-sessions");
+  registry_.AddEndpoint(At(7, 20000), {}, &one, 0);
+  EXPECT_FALSE(registry_.MayBind(two));
+  registry_.AddEndpoint(At(8, 20001), {}, &two, 0);
+  EXPECT_EQ(registry_.MayBind(one)->rule, "quota-endpoints");
+
+  EXPECT_FALSE(registry_.TakeStream(kAlice.owner));
+  EXPECT_FALSE(registry_.TakeStream(kAlice.owner));
+  EXPECT_EQ(registry_.TakeStream(kAlice.owner)->rule, "quota-streams");
+  registry_.StreamEnded(kAlice.owner);
+  EXPECT_FALSE(registry_.TakeStream(kAlice.owner));
+}
+
+TEST_F(RegistryTest, JobEndpointsAreReachedFromTheirOwnJobOnly) {
+  Reservation reserved = At(7, 50000);
+  reserved.scope = wire::Scope::kJob;
+  const Endpoint& endpoint = registry_.AddEndpoint(reserved, {}, nullptr, 0);
+
+  EXPECT_FALSE(registry_.MayReach(endpoint, kAlice));
+  EXPECT_FALSE(registry_.MayReach(endpoint, {.owner = "/CN=Alice"}));
+  EXPECT_EQ(registry_.MayReach(endpoint, {.owner = "/CN=Bob"})->rule, "job-scope");
+  EXPECT_EQ(
+      registry_.MayReach(endpoint, {.owner = "/CN=Alice", .job = "j1", .site = "siteB"})->rule,
+      "job-scope");
+}
+
+TEST_F(RegistryTest, NumbersOfJobEndpointsAreUsedUpAndComeBack) {
+  for (uint64_t id = 1; id <= 3; ++id) {
+    registry_.AddEndpoint(At(id, registry_.FreeJobPort()), {}, nullptr, 0);
+  }
+  EXPECT_EQ(registry_.FreeJobPort(), 0);
+  registry_.RemoveEndpoint(2);
+  EXPECT_EQ(registry_.FreeJobPort(), 50001);
+}
+
+TEST(NxproxyReservations, AJournalIsWhatStandsAtItsEnd) {
+  const std::string journal = ToLine(At(1, 20000)) + "\n" + ToLine(At(2, 20001)) +
+                              "\nrubbish\n-\t1\n" + ToLine(At(3, 20002));
+
+  EXPECT_THAT(Replay(journal),
+              ElementsAre(std::pair(2ul, At(2, 20001))));  // the last line was cut short
+}
+
+TEST(NxproxyReservations, TheFileIsCompactedWhenItIsOpened) {
+  const test::TemporaryDirectory directory;
+  {
+    Journal journal;
+    EXPECT_THAT(*journal.Open(directory.path() + "/new"), IsEmpty());
+    ASSERT_TRUE(journal.Add(At(1, 20000)).ok());
+    ASSERT_TRUE(journal.Add(At(2, 20001)).ok());
+    ASSERT_TRUE(journal.Remove(1).ok());
+  }
+  for (int i = 0; i < 2; ++i) {
+    Journal journal;
+    EXPECT_THAT(*journal.Open(directory.path() + "/new"),
+                ElementsAre(std::pair(2ul, At(2, 20001))));
+  }
+}
+
+TEST(NxproxyExposed, SurvivesTheFile) {
+  const test::TemporaryDirectory directory;
+  const std::map<std::string, Bound> bounds = {
+      {"127.0.0.1:7512 7512", {42, std::string(31, '\0') + "\xff"}}};
+
+  ASSERT_TRUE(WriteExposed(directory.File("exposed"), bounds).ok());
+  EXPECT_EQ(ReadExposed(directory.File("exposed")), bounds);
+  EXPECT_THAT(ReadExposed(directory.File("none")), IsEmpty());
+}
+
+TEST(NxproxyRefusals, AreCountedAllAndLoggedOnceAMinuteAndSource) {
+  RefusalLog log;
+  const Refusal refusal{wire::Code::kDenied, "no", "public-bind"};
+
+  EXPECT_TRUE(log.Add(refusal, "/CN=a", 0));
+  EXPECT_FALSE(log.Add(refusal, "/CN=a", 100));
+  EXPECT_TRUE(log.Add(refusal, "/CN=b", 100));
+  EXPECT_TRUE(log.Add(refusal, "/CN=a", 61'000));
+  EXPECT_EQ(log.counts().at("denied/public-bind"), 4u);
+}
+
+}  // namespace
+}  // namespace sekisho::nxproxy

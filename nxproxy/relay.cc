@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nxproxy/relay.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "common/config.h"
+#include "common/log.h"
+#include "common/refusal.h"
+#include "nxproxy/errors.h"
+#include "nxproxy/relay_parts.h"
+
+namespace sekisho::nxproxy {
+namespace {
+
+constexpr int64_t kTrustEvery_s = 60;
+
+StreamLimits StreamLimitsOf(const Config& config) {
+  StreamLimits limits;
+  Set(limits.half_closed_s, config.limits().half_closed_s());
+  Set(limits.idle_s, config.limits().idle_s());
+  Set(limits.lifetime_s, config.limits().lifetime_s());
+  limits.may_splice = !config.no_splice();
+  return limits;
+}
+
+size_t ThreadsOf(const Config& config) {
+  return config.threads() > 0 ? static_cast<size_t>(config.threads())
+                              : std::max(1u, std::thread::hardware_concurrency() / 2);
+}
+
+}  // namespace
+
+Relay::EndedReader::EndedReader(Relay& relay) : relay_(relay) {
+  int ends[2];
+  CHECK(pipe2(ends, O_CLOEXEC) == 0);
+  read_ = Descriptor(ends[0]);
+  write_ = Descriptor(ends[1]);
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+  relay_.poller_.Add(read_.get(), EPOLLIN, this);
+}
+
+Relay::EndedReader::~EndedReader() {
+  relay_.poller_.Remove(read_.get());
+  relay_.poller_.Forget(this);
+}
+
+Relay::Relay(Poller& poller, const Config& config, Policy policy)
+    : poller_(poller),
+      config_(config),
+      limits_(LimitsOf(config.limits())),
+      policy_(std::move(policy)),
+      registry_(limits_),
+      now_ms_(NowMs()) {}
+
+Relay::~Relay() {
+  loops_.clear();
+  if (ended_ != nullptr) {
+    Ended();
+  }
+}
+
+absl::Status Relay::Reload() {
+  const std::string directory =
+      OrDefault(config_.ca_directory(), "/etc/grid-security/certificates");
+  const uint64_t version = identity::TrustVersion(directory);
+  ASSIGN_OR_RETURN(auto trust, identity::TrustStore::Load(directory));
+  ASSIGN_OR_RETURN(identity::Credential host,
+                   identity::LoadHostCredential(config_.host_certificate(), config_.host_key()));
+  ASSIGN_OR_RETURN(TlsContext context, MakeTlsContext(host, true));
+  for (const std::string& warning : trust->warnings()) {
+    spdlog::warn("{}", Printable(warning));
+  }
+  trust_ = std::move(trust);
+  trust_version_ = version;
+  host_ = std::move(host);
+  server_tls_ = std::move(context);
+  return absl::OkStatus();
+}
+
+absl::Status Relay::Start() {
+  RETURN_IF_ERROR(Reload());
+  own_ = OwnAddresses();
+  const std::string listen = OrDefault(config_.listen(), "0.0.0.0:7514");
+  if (config_.has_upstream()) {
+    const auto upstream = sekisho::nxproxy::Resolve(config_.upstream().address());
+    if (!upstream.ok() && upstream.status().code() == absl::StatusCode::kInvalidArgument) {
+      return upstream.status();
+    }
+    upstream_ = upstream.ok() ? *upstream : wire::Address{};
+  }
+  ended_ = std::make_unique<EndedReader>(*this);
+  for (size_t i = 0; i < ThreadsOf(config_); ++i) {
+    loops_.push_back(std::make_unique<DataLoop>(StreamLimitsOf(config_), ended_->write_fd()));
+  }
+  if (listen == "none") {
+    return absl::OkStatus();
+  }
+  // A port of 0 is a test's; ParseAddress knows none.
+  const bool is_any = listen.ends_with(":0");
+  const auto address =
+      wire::ParseAddress(is_any ? listen.substr(0, listen.size() - 1) + "1" : listen);
+  if (!address) {
+    return absl::InvalidArgumentError(
+        fmt::format("listen: expected ADDRESS:PORT, got '{}'", listen));
+  }
+  listen_ = *address;
+  listen_.port = is_any ? 0 : address->port;
+
+  // Ports that were reserved before come first: nobody takes them in between.
+  const std::string directory = OrDefault(config_.state_directory(), "/var/lib/sekisho/nxproxy");
+  ASSIGN_OR_RETURN(const auto standing, journal_.Open(directory));
+  for (const auto& [id, reservation] : standing) {
+    auto allow = ParseNetworks(reservation.allow);
+    Descriptor socket;
+    if (reservation.scope == wire::Scope::kPublic) {
+      wire::Address at = listen_;
+      at.port = reservation.port;
+      socket = ListenOn(at);
+      if (!socket.is_open()) {
+        spdlog::error("port {} of endpoint {:x} cannot be opened again: {}", reservation.port, id,
+                      strerror(errno));
+        continue;
+      }
+    }
+    Endpoint& endpoint = registry_.AddEndpoint(reservation, allow.value_or(std::vector<Network>{}),
+                                               nullptr, now_ms_ / 1000);
+    if (socket.is_open()) {
+      Listen(endpoint, std::move(socket));
+    }
+  }
+  Descriptor socket = ListenOn(listen_);
+  if (!socket.is_open()) {
+    return absl::FailedPreconditionError(fmt::format("{}: {}", listen, strerror(errno)));
+  }
+  port_ = LocalAddress(socket.get()).port;
+  listener_ = std::make_unique<Listener>(
+      poller_, std::move(socket),
+      Listener::Events{
+          .accepted = [this](Descriptor peer,
+                             const wire::Address& from) { Accepted(std::move(peer), from); },
+          .exhausted = [this] { Say(errors::Exhausted(), "everyone"); }});
+  spdlog::info("relay listens port={} endpoints={}", port_, registry_.endpoints().size());
+  return absl::OkStatus();
+}
+
+void Relay::Tick(int64_t now_ms) {
+  now_ms_ = now_ms;
+  dead_.clear();
+  registry_.Refill();
+  while (!greetings_.empty() && greetings_.front()->deadline_ms <= now_ms) {
+    Say(errors::TooSlow(), wire::IpText(greetings_.front()->peer));
+    DropGreeting(*greetings_.front());
+  }
+  ExpireWaiting(now_ms);
+  if (now_ms / 1000 == second_) {
+    return;
+  }
+  second_ = now_ms / 1000;
+  std::vector<Client*> late;
+  for (const auto& [client, owned] : clients_) {
+    const bool is_slow = client->deadline_ms != 0 && client->deadline_ms <= now_ms;
+    if (is_slow) {
+      Say(errors::TooSlow(), wire::IpText(client->peer));
+    }
+    if (is_slow || client->control->heard_ms + 3000 * limits_.heartbeat_s <= now_ms) {
+      late.push_back(client);
+    }
+  }
+  for (Client* client : late) {
+    client->control->Finish("silent for too long");
+  }
+  const Registry::Expired expired = registry_.Expire(second_, WallSeconds());
+  for (const uint64_t session : expired.sessions) {
+    CloseSession(session);
+  }
+  for (const uint64_t endpoint : expired.endpoints) {
+    RemoveEndpoint(endpoint);
+  }
+  if (second_ % 5 == 0) {
+    SweepSpares();
+    own_ = OwnAddresses();
+  }
+  if (second_ % kTrustEvery_s == 0) {
+    const std::string directory =
+        OrDefault(config_.ca_directory(), "/etc/grid-security/certificates");
+    if (identity::TrustVersion(directory) != trust_version_) {
+      if (const absl::Status status = Reload(); !status.ok()) {
+        spdlog::error("the last good version stays in force: {}",
+                      Printable(sekisho::Message(status)));
+      }
+    }
+  }
+}
+
+void Relay::Drain() {
+  is_draining_ = true;
+  listener_.reset();
+  doors_open_.clear();
+  wire::Message drain;
+  drain.verb = wire::Verb::kDrain;
+  drain.words = "the relay is stopping";
+  for (const auto& [client, owned] : clients_) {
+    client->control->Send(drain);
+  }
+  for (auto& [session, doors] : doors_) {
+    doors.spares.clear();
+  }
+}
+
+size_t Relay::streams() const { return streams_now_; }
+
+std::string Relay::List(const Caller* only) const {
+  constexpr size_t kTextMax = 50 * 1024;  // of one REPORT
+  nlohmann::json rows = nlohmann::json::array();
+  size_t size = 0;
+  bool is_whole = true;
+  for (const auto& [id, endpoint] : registry_.endpoints()) {
+    const Reservation& reserved = endpoint.reserved;
+    if (only != nullptr && !only->SharesWith(reserved.caller)) {
+      continue;
+    }
+    nlohmann::json row = {
+        {"endpoint", wire::JoinHostPort(reserved.ip, reserved.port)},
+        {"inside", reserved.inside},
+        {"scope", reserved.scope == wire::Scope::kPublic ? "public" : "job"},
+        {"owner", reserved.caller.owner},
+        {"job", reserved.caller.job},
+        {"label", reserved.label},
+        {"streams", endpoint.streams},
+        {"streams_total", endpoint.streams_total},
+        {"refused", endpoint.refused},
+        {"bytes", endpoint.traffic->bytes_in + endpoint.traffic->bytes_out},
+        {"bytes_in", endpoint.traffic->bytes_in.load()},
+        {"bytes_out", endpoint.traffic->bytes_out.load()},
+        {"attached", endpoint.session != 0 && doors_.count(endpoint.session) != 0 &&
+                         doors_.at(endpoint.session).client != nullptr}};
+    size += row.dump().size();
+    if (only != nullptr && size > kTextMax) {
+      is_whole = false;
+      break;
+    }
+    rows.push_back(std::move(row));
+  }
+  return nlohmann::json({{"site", config_.site()}, {"endpoints", rows}, {"whole", is_whole}})
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string Relay::Metrics() const {
+  std::string out;
+  const auto gauge = [&out](const char* name, const char* kind, auto value) {
+    out += fmt::format("# TYPE sekisho_nxproxy_{} {}\nsekisho_nxproxy_{} {}\n", name, kind, name,
+                       value);
+  };
+  size_t waiting = 0;
+  for (const auto& [endpoint, queue] : waiting_) {
+    waiting += queue.size();
+  }
+  size_t spares = 0;
+  for (const auto& [session, doors] : doors_) {
+    spares += doors.spares.size();
+  }
+  gauge("streams", "gauge", streams_now_);
+  gauge("streams_total", "counter", streams_total_);
+  gauge("sessions", "gauge", registry_.session_count());
+  gauge("endpoints", "gauge", registry_.endpoints().size());
+  gauge("waiting_peers", "gauge", waiting);
+  gauge("spares", "gauge", spares);
+  gauge("tls_handshakes_total", "counter", handshakes_);
+  const auto quoted = [](const std::string& text) {
+    std::string safe;
+    for (const char c : text) {
+      if (c == '"' || c == '\\') {
+        safe += '\\';
+      }
+      safe += c == '\n' ? ' ' : c;
+    }
+    return safe;
+  };
+  for (const auto& [owner, account] : registry_.accounts()) {
+    out += fmt::format(
+        "sekisho_nxproxy_identity_streams{{owner=\"{0}\"}} {1}\n"
+        "sekisho_nxproxy_identity_bytes_total{{owner=\"{0}\"}} {2}\n",
+        quoted(owner), account.streams, account.traffic->bytes_in + account.traffic->bytes_out);
+  }
+  for (const auto& [id, endpoint] : registry_.endpoints()) {
+    out += fmt::format(
+        "sekisho_nxproxy_endpoint_streams{{port=\"{0}\"}} {1}\n"
+        "sekisho_nxproxy_endpoint_bytes_total{{port=\"{0}\"}} {2}\n",
+        endpoint.reserved.port, endpoint.streams,
+        endpoint.traffic->bytes_in + endpoint.traffic->bytes_out);
+  }
+  for (const auto& [name, count] : refusals_.counts()) {
+    out += fmt::format("sekisho_nxproxy_refused_total{{reason=\"{}\"}} {}\n", name, count);
+  }
+  return out;
+}
+
+}  // namespace sekisho::nxproxy

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control connection's messages, verb by verb.
+#include <openssl/crypto.h>
+
+#include "common/identity/chain.h"
+#include "common/identity/dn.h"
+#include "common/identity/job_token.h"
+#include "common/log.h"
+#include "common/refusal.h"
+#include "nxproxy/errors.h"
+#include "nxproxy/relay_parts.h"
+
+namespace sekisho::nxproxy {
+namespace {
+
+using wire::Message;
+using wire::Verb;
+
+identity::Time Now() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+bool IsSame(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::string StatusText(const absl::Status& status) { return sekisho::Message(status); }
+
+Message Answer(Verb verb, uint32_t id) {
+  Message message;
+  message.verb = verb;
+  message.id = id;
+  return message;
+}
+
+std::string AddressText(const Reservation& reserved) {
+  return wire::JoinHostPort(reserved.ip, reserved.port);
+}
+
+}  // namespace
+
+void Relay::Received(Client& client, Message message) {
+  client.control->heard_ms = now_ms_;
+  Session* session = registry_.FindSession(client.session);
+  MaybeRefusal refusal;
+  if (message.verb == Verb::kHello) {
+    refusal = client.session == 0 ? Hello(client, message) : errors::Protocol("a second HELLO");
+  } else if (session == nullptr) {
+    refusal = errors::Protocol(fmt::format("{} before HELLO", wire::Name(message.verb)));
+  } else if (is_draining_ && message.verb == Verb::kBind) {
+    refusal = errors::Draining();
+  } else {
+    switch (message.verb) {
+      case Verb::kBind:
+        refusal = Bind(client, *session, message);
+        break;
+      case Verb::kUnbind:
+        refusal = Unbind(client, *session, message);
+        break;
+      case Verb::kResolve:
+        refusal = Resolve(client, *session, message);
+        break;
+      case Verb::kInvite:
+        refusal = Invite(client, *session, message);
+        break;
+      case Verb::kReject:
+        if (Waiting waiting; TakeWaiting(*session, message.stream, waiting)) {
+          Refuse(std::move(waiting), errors::NobodyHome());
+        }
+        return;
+      case Verb::kPing:
+        client.control->Send(Answer(Verb::kPong, message.id));
+        return;
+      case Verb::kPong:
+        return;
+      case Verb::kStats: {
+        Message report = Answer(Verb::kReport, message.id);
+        report.text = List(policy_.IsAdmin(session->caller) ? nullptr : &session->caller);
+        client.control->Send(report);
+        return;
+      }
+      case Verb::kBye:
+        Bye(client, session->id);
+        return;
+      default:
+        refusal =
+            errors::Protocol(fmt::format("{} is for the relay to say", wire::Name(message.verb)));
+    }
+  }
+  if (!refusal) {
+    return;
+  }
+  Say(*refusal, session != nullptr ? session->caller.owner : wire::IpText(client.peer));
+  client.control->Send(
+      wire::ErrorMessage(message.id, refusal->code, refusal->words, refusal->rule));
+  if (client.session == 0 || refusal->code == wire::Code::kProtocol) {
+    client.control->Finish(refusal->words);
+  }
+}
+
+void Relay::Lost(Client& client, const std::string& why) {
+  if (Session* session = registry_.FindSession(client.session); session != nullptr) {
+    registry_.Detach(*session, now_ms_ / 1000);
+    doors_[session->id].client = nullptr;
+    spdlog::debug("control connection lost session={:x} owner=\"{}\": {}", session->id,
+                  Printable(session->caller.owner), Printable(why));
+  }
+  const auto at = clients_.find(&client);
+  if (at != clients_.end()) {
+    dead_.push_back(std::shared_ptr<Client>(std::move(at->second)));
+    clients_.erase(at);
+  }
+}
+
+MaybeRefusal Relay::JudgeToken(const std::string& text, Caller& caller,
+                               int64_t& not_after_s) const {
+  const auto verified =
+      identity::VerifyJobToken(text, *trust_, Now(), std::chrono::seconds(limits_.token_life_s));
+  if (!verified.ok()) {
+    return verified.status().code() == absl::StatusCode::kDeadlineExceeded
+               ? errors::TokenExpired(StatusText(verified.status()))
+               : errors::BadToken(StatusText(verified.status()));
+  }
+  if (auto refusal = policy_.AcceptIssuer(verified->signer.subject, verified->token.site)) {
+    return refusal;
+  }
+  caller = {verified->token.owner, verified->token.job, verified->token.site, false};
+  not_after_s = verified->token.not_after.time_since_epoch().count();
+  return std::nullopt;
+}
+
+MaybeRefusal Relay::Identify(Client& client, const Message& hello, Caller& caller,
+                             int64_t& not_after_s) const {
+  const identity::Chain chain = client.control->PeerChain();
+  if (chain.empty() && hello.token.empty()) {
+    return errors::NoCredential();
+  }
+  if (!chain.empty()) {
+    const auto identity = identity::VerifyChain(chain, *trust_, Now(), identity::Purpose::kClient);
+    if (!identity.ok()) {
+      return errors::BadChain(StatusText(identity.status()));
+    }
+    caller = {identity->subject, "", "", identity->is_limited};
+    not_after_s = identity->not_after.time_since_epoch().count();
+  }
+  if (!hello.token.empty()) {
+    if (auto refusal = JudgeToken(hello.token, caller, not_after_s)) {
+      return refusal;
+    }
+  }
+  return policy_.Admit(caller);
+}
+
+MaybeRefusal Relay::Hello(Client& client, const Message& hello) {
+  if (is_draining_) {
+    return errors::Draining();
+  }
+  if (hello.hops > limits_.hops) {
+    return errors::TooManyHops(hello.hops, limits_.hops);
+  }
+  Caller caller;
+  int64_t not_after_s = 0;
+  if (auto refusal = Identify(client, hello, caller, not_after_s)) {
+    return refusal;
+  }
+  Session* session = hello.session != 0 ? registry_.FindSession(hello.session) : nullptr;
+  if (session != nullptr && IsSame(session->key, hello.key)) {
+    if (!(session->caller == caller)) {
+      return errors::OtherIdentity();
+    }
+    if (Client* before = doors_[session->id].client; before != nullptr) {
+      before->session = 0;  // a connection that its client has given up
+      before->control->Finish("resumed elsewhere");
+    }
+    session->not_after_s = not_after_s;
+    registry_.Attach(*session);
+  } else {
+    const uint64_t id = RandomId();
+    if (auto refusal =
+            registry_.OpenSession(id, RandomBytes(wire::kSecretBytes), caller, not_after_s)) {
+      return refusal;
+    }
+    session = registry_.FindSession(id);
+  }
+  client.session = session->id;
+  client.deadline_ms = 0;
+  doors_[session->id].client = &client;
+  spdlog::debug("session opened session={:x} owner=\"{}\" job={} program={} peer={}", session->id,
+                Printable(caller.owner), Printable(caller.job), Printable(hello.program),
+                wire::ToText(client.peer));
+
+  Message welcome = Answer(Verb::kWelcome, hello.id);
+  welcome.version = wire::kVersion;
+  welcome.session = session->id;
+  welcome.key = session->key;
+  welcome.site = config_.site();
+  welcome.job = caller.job;
+  welcome.owner = caller.owner;
+  welcome.address = wire::JoinHostPort(PublicIp(client), port_);
+  welcome.heartbeat_s = static_cast<uint64_t>(limits_.heartbeat_s);
+  welcome.grace_s = static_cast<uint64_t>(limits_.grace_s);
+  welcome.spares = limits_.spares;
+  welcome.upstream = config_.upstream().address();
+  welcome.encrypt = config_.policy().encrypt() ? 1 : 0;
+  client.control->Send(welcome);
+  for (const uint64_t id : session->endpoints) {  // those who came in the meantime
+    if (const auto at = waiting_.find(id); at != waiting_.end()) {
+      for (const Waiting& waiting : at->second) {
+        Announce(*registry_.FindEndpoint(id), waiting);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::string Relay::PublicIp(const Client& client) const {
+  if (!config_.address().empty()) {
+    return config_.address();
+  }
+  return wire::IpText(client.control->local());
+}
+
+MaybeRefusal Relay::OpenPort(const Session& session, const Message& bind, Descriptor& socket,
+                             uint16_t& port) {
+  if (static_cast<wire::Scope>(bind.scope) == wire::Scope::kJob) {
+    port = registry_.FreeJobPort();
+    return port != 0
+               ? std::nullopt
+               : MaybeRefusal(errors::NoPortFree(limits_.job_port_first, limits_.job_port_last));
+  }
+  std::vector<Ports> ranges;
+  if (auto refusal = policy_.PublicPorts(session.caller, bind.port, bind.port_max, ranges)) {
+    return refusal;
+  }
+  for (const Ports& range : ranges) {
+    const int count = range.last - range.first + 1;
+    const int start = static_cast<int>(RandomId() % static_cast<uint64_t>(count));
+    for (int i = 0; i < count; ++i) {
+      wire::Address address = listen_;
+      address.port = static_cast<uint16_t>(range.first + (start + i) % count);
+      if (address.port == port_ || registry_.FindPort(address.port) != nullptr) {
+        continue;
+      }
+      socket = ListenOn(address);
+      if (socket.is_open()) {
+        port = address.port;
+        return std::nullopt;
+      }
+      if (errno == EMFILE || errno == ENFILE) {
+        return errors::Exhausted();
+      }
+    }
+  }
+  if (bind.port != 0 && (bind.port_max == 0 || bind.port_max == bind.port)) {
+    return errors::PortTaken(static_cast<int>(bind.port));
+  }
+  return errors::NoPortFree(ranges.front().first, ranges.back().last);
+}
+
+MaybeRefusal Relay::TakeBack(Client& client, Session& session, const Message& bind) {
+  Endpoint* endpoint = nullptr;
+  if (auto refusal = registry_.Reclaim(bind.endpoint, Sha256Of(bind.secret), session, endpoint)) {
+    return refusal;
+  }
+  Message bound = Answer(Verb::kBound, bind.id);
+  bound.endpoint = bind.endpoint;
+  bound.secret = bind.secret;
+  bound.scope = static_cast<uint64_t>(endpoint->reserved.scope);
+  bound.address = AddressText(endpoint->reserved);
+  client.control->Send(bound);
+  if (const auto at = waiting_.find(bind.endpoint); at != waiting_.end()) {
+    for (const Waiting& waiting : at->second) {
+      Announce(*endpoint, waiting);
+    }
+  }
+  return std::nullopt;
+}
+
+MaybeRefusal Relay::Bind(Client& client, Session& session, const Message& bind) {
+  if (bind.endpoint != 0) {
+    return TakeBack(client, session, bind);
+  }
+  if ((bind.scope != 1 && bind.scope != 2) || bind.port > 65535 || bind.port_max > 65535 ||
+      (bind.port_max != 0 && bind.port_max < bind.port)) {
+    return errors::Protocol("BIND with a scope or port that there is not");
+  }
+  auto allow = ParseNetworks(bind.allow);
+  if (!allow) {
+    return errors::Protocol("BIND with an allow that is no list of networks");
+  }
+  if (auto refusal = registry_.MayBind(session)) {
+    return refusal;
+  }
+  Descriptor socket;
+  Reservation reserved;
+  if (auto refusal = OpenPort(session, bind, socket, reserved.port)) {
+    return refusal;
+  }
+  const std::string secret = RandomBytes(wire::kSecretBytes);
+  reserved.id = RandomId();
+  reserved.scope = static_cast<wire::Scope>(bind.scope);
+  reserved.ip = PublicIp(client);
+  reserved.secret_hash = Sha256Of(secret);
+  reserved.caller = session.caller;
+  reserved.inside = bind.inside;
+  reserved.label = bind.label;
+  reserved.allow = bind.allow;
+  reserved.backlog = static_cast<uint32_t>(std::min<uint64_t>(bind.backlog, 1u << 20));
+  reserved.is_encrypted = bind.encrypt != 0;
+  if (const absl::Status written = journal_.Add(reserved); !written.ok()) {
+    spdlog::error("{}", StatusText(written));
+    return Refusal{wire::Code::kInternal, "the reservation could not be written", ""};
+  }
+  Endpoint& endpoint = registry_.AddEndpoint(reserved, *std::move(allow), &session, now_ms_ / 1000);
+  if (socket.is_open()) {
+    Listen(endpoint, std::move(socket));
+  }
+  spdlog::info("endpoint opened endpoint={} scope={} owner=\"{}\" job={} inside={}",
+               AddressText(reserved), bind.scope == 2 ? "public" : "job",
+               Printable(reserved.caller.owner), Printable(reserved.caller.job),
+               Printable(reserved.inside));
+  Message bound = Answer(Verb::kBound, bind.id);
+  bound.endpoint = reserved.id;
+  bound.secret = secret;
+  bound.scope = bind.scope;
+  bound.address = AddressText(reserved);
+  client.control->Send(bound);
+  return std::nullopt;
+}
+
+void Relay::Listen(Endpoint& endpoint, Descriptor socket) {
+  const uint64_t id = endpoint.reserved.id;
+  doors_open_[id] = std::make_unique<Listener>(
+      poller_, std::move(socket),
+      Listener::Events{.accepted =
+                           [this, id](Descriptor peer, const wire::Address& from) {
+                             PeerCame(id, std::move(peer), from);
+                           },
+                       .exhausted = [this] { Say(errors::Exhausted(), "everyone"); }});
+}
+
+void Relay::RemoveEndpoint(uint64_t id) {
+  Endpoint* endpoint = registry_.FindEndpoint(id);
+  if (endpoint == nullptr) {
+    return;
+  }
+  spdlog::info("endpoint closed endpoint={} streams={}", AddressText(endpoint->reserved),
+               endpoint->streams_total);
+  if (const auto open = doors_open_.find(id); open != doors_open_.end()) {
+    dead_.push_back(std::shared_ptr<Listener>(std::move(open->second)));
+    doors_open_.erase(open);
+  }
+  registry_.RemoveEndpoint(id);
+  if (const absl::Status written = journal_.Remove(id); !written.ok()) {
+    spdlog::error("{}", StatusText(written));
+  }
+  ExpireWaiting(now_ms_);
+}
+
+void Relay::CloseSession(uint64_t id) {
+  Session* session = registry_.FindSession(id);
+  if (session == nullptr) {
+    return;
+  }
+  const std::set<uint64_t> endpoints = session->endpoints;
+  for (const uint64_t endpoint : endpoints) {
+    RemoveEndpoint(endpoint);
+  }
+  if (Client* client = doors_[id].client; client != nullptr) {
+    client->session = 0;
+    client->control->Finish("the session has ended");
+  }
+  doors_.erase(id);
+  registry_.CloseSession(id);
+}
+
+void Relay::Bye(Client& client, uint64_t session) {
+  client.session = 0;
+  doors_[session].client = nullptr;
+  CloseSession(session);
+  client.control->Finish("bye");
+}
+
+MaybeRefusal Relay::Unbind(Client& client, Session& session, const Message& message) {
+  if (session.endpoints.count(message.endpoint) == 0) {
+    return errors::NotOwner();
+  }
+  RemoveEndpoint(message.endpoint);
+  client.control->Send(Answer(Verb::kDone, message.id));
+  return std::nullopt;
+}
+
+MaybeRefusal Relay::Resolve(Client& client, const Session& session, const Message& message) {
+  const auto address = wire::ParseAddress(message.address);
+  const Endpoint* endpoint =
+      address && (IsOwn(*address) || wire::IpText(*address) == PublicIp(client))
+          ? registry_.FindPort(address->port)
+          : nullptr;
+  if (endpoint == nullptr) {
+    return errors::NoSuchEndpoint(message.address);
+  }
+  if (auto refusal = registry_.MayReach(*endpoint, session.caller)) {
+    return refusal;
+  }
+  const Reservation& reserved = endpoint->reserved;
+  Message resolved = Answer(Verb::kResolved, message.id);
+  resolved.endpoint = reserved.id;
+  resolved.scope = static_cast<uint64_t>(reserved.scope);
+  resolved.address = AddressText(reserved);
+  resolved.inside = reserved.inside;
+  resolved.site = config_.site();
+  resolved.encrypt = reserved.is_encrypted ? 1 : 0;
+  if (session.caller.SharesWith(reserved.caller)) {
+    resolved.owner = reserved.caller.owner;
+    resolved.job = reserved.caller.job;
+  }
+  client.control->Send(resolved);
+  return std::nullopt;
+}
+
+MaybeRefusal Relay::Invite(Client& client, const Session& session, const Message& message) {
+  Endpoint* endpoint = registry_.FindEndpoint(message.endpoint);
+  if (endpoint == nullptr) {
+    return errors::NoSuchEndpoint(fmt::format("{:x}", message.endpoint));
+  }
+  if (!session.caller.SharesWith(endpoint->reserved.caller)) {
+    return errors::OtherJob(AddressText(endpoint->reserved));
+  }
+  const auto doors = doors_.find(endpoint->session);
+  if (doors == doors_.end() || doors->second.client == nullptr) {
+    return errors::NobodyHome();
+  }
+  Message invited = Answer(Verb::kInvited, 0);
+  invited.endpoint = message.endpoint;
+  invited.address = message.address;
+  invited.cookie = message.cookie;
+  doors->second.client->control->Send(invited);
+  client.control->Send(Answer(Verb::kDone, message.id));
+  return std::nullopt;
+}
+
+}  // namespace sekisho::nxproxy

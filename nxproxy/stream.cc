@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nxproxy/stream.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace sekisho::nxproxy {
+namespace {
+
+constexpr uint8_t kFullReadsToBulk = 4;
+constexpr uint8_t kShortSplicesToCopy = 4;
+constexpr size_t kShort = 16 * 1024;
+
+void SetOption(int fd, int level, int name, int value) {
+  setsockopt(fd, level, name, &value, sizeof value);
+}
+
+}  // namespace
+
+void TuneSocket(int fd, int user_timeout_s) {
+  constexpr int kKeepIdle = 30;
+  constexpr int kKeepInterval = 10;
+  constexpr int kKeepCount = 3;
+  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOption(fd, SOL_SOCKET, SO_OOBINLINE, 1);
+  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdle);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepInterval);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
+  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_s * 1000);
+}
+
+Stream::Stream(Descriptor outside, Descriptor inside, std::string first) {
+  sides_[0].fd = std::move(outside);
+  sides_[1].fd = std::move(inside);
+  directions_[0].left = std::move(first);
+}
+
+void Stream::OnEvents(int side, uint32_t events) {
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+    sides_[side].is_readable = true;
+    sides_[side].has_ended = sides_[side].has_ended || (events & ~EPOLLIN & ~EPOLLOUT) != 0;
+  }
+  if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
+    sides_[side].is_writable = true;
+  }
+  if ((events & EPOLLERR) != 0 && end_ == End::kNone) {
+    // Its reader may be stuck behind a full other side: ask for the error itself.
+    int error = 0;
+    socklen_t length = sizeof error;
+    getsockopt(sides_[side].fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) {
+      Fail();
+    }
+  }
+}
+
+void Stream::Abort(End why) {
+  if (end_ != End::kNone) {
+    return;
+  }
+  end_ = why;
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  for (const Side& side : sides_) {
+    setsockopt(side.fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  }
+}
+
+void Stream::Fail() { Abort(End::kReset); }
+
+void Stream::Close(PipePool& pipes) {
+  for (Direction& direction : directions_) {
+    if (direction.pipe != nullptr) {
+      direction.in_pipe == 0 ? pipes.Return(std::move(direction.pipe))
+                             : pipes.Discard(std::move(direction.pipe));
+    }
+  }
+  for (Side& side : sides_) {
+    side.fd.reset();
+  }
+}
+
+void Stream::Count(int from, size_t bytes) {
+  for (Traffic* traffic : {owner_traffic.get(), endpoint_traffic.get()}) {
+    if (traffic != nullptr) {
+      (from == 0 ? traffic->bytes_in : traffic->bytes_out)
+          .fetch_add(bytes, std::memory_order_relaxed);
+      if (traffic->is_limited.load(std::memory_order_relaxed)) {
+        traffic->allowance.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+      }
+    }
+  }
+}
+
+void Stream::Release(Direction& direction, PipePool& pipes) {
+  if (direction.pipe != nullptr && direction.in_pipe == 0) {
+    pipes.Return(std::move(direction.pipe));
+  }
+}
+
+// Writes what a short write left.  kAgain: nothing is left.
+Stream::Step Stream::Flush(int from) {
+  Direction& direction = directions_[from];
+  Side& to = sides_[1 - from];
+  while (direction.left_from < direction.left.size()) {
+    if (!to.is_writable) {
+      return Step::kWait;
+    }
+    const ssize_t sent = send(to.fd.get(), direction.left.data() + direction.left_from,
+                              direction.left.size() - direction.left_from, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (errno == EAGAIN) {
+        to.is_writable = false;
+        return Step::kWait;
+      }
+      Fail();
+      return Step::kDone;
+    }
+    direction.left_from += static_cast<size_t>(sent);
+  }
+  if (direction.left_from > 0) {
+    std::string().swap(direction.left);
+    direction.left_from = 0;
+  }
+  return Step::kAgain;
+}
+
+Stream::Step Stream::Copy(int from, Context& context, size_t& moved) {
+  Direction& direction = directions_[from];
+  Side& source = sides_[from];
+  Side& to = sides_[1 - from];
+  const ssize_t got = recv(source.fd.get(), context.buffer, kBufferBytes, 0);
+  if (got <= 0) {
+    if (got < 0 && errno == EAGAIN) {
+      source.is_readable = false;
+      direction.full_reads = 0;
+      return Step::kWait;
+    }
+    if (got < 0) {
+      Fail();
+      return Step::kDone;
+    }
+    direction.is_ended = true;
+    return Step::kAgain;
+  }
+  const auto length = static_cast<size_t>(got);
+  moved += length;
+  Count(from, length);
+  source.is_readable = length == kBufferBytes || source.has_ended;
+  direction.full_reads = length == kBufferBytes ? direction.full_reads + 1 : 0;
+  if (direction.full_reads >= kFullReadsToBulk) {
+    direction.is_bulk = true;
+    direction.short_splices = 0;
+  }
+  const ssize_t sent = to.is_writable ? send(to.fd.get(), context.buffer, length, MSG_NOSIGNAL) : 0;
+  if (sent < 0 && errno != EAGAIN) {
+    Fail();
+    return Step::kDone;
+  }
+  const size_t taken = sent < 0 ? 0 : static_cast<size_t>(sent);
+  if (taken < length) {
+    to.is_writable = false;
+    direction.left.assign(context.buffer + taken, length - taken);
+  }
+  return Step::kAgain;
+}
+
+// EAGAIN from a socket into a pipe has two meanings; it is only asked with an empty pipe, so it has
+// one.
+Stream::Step Stream::Splice(int from, Context& context, size_t& moved) {
+  Direction& direction = directions_[from];
+  Side& source = sides_[from];
+  Side& to = sides_[1 - from];
+  constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
+  if (direction.in_pipe == 0) {
+    const ssize_t got = splice(source.fd.get(), nullptr, direction.pipe->write.get(), nullptr,
+                               direction.pipe->capacity, kFlags);
+    if (got <= 0) {
+      if (got < 0 && errno == EAGAIN) {
+        source.is_readable = false;
+        return Step::kWait;
+      }
+      if (got < 0 && errno == EINVAL) {  // not a socket that can be spliced
+        direction.is_bulk = false;
+        context.may_splice = false;
+        return Step::kAgain;
+      }
+      if (got < 0) {
+        Fail();
+        return Step::kDone;
+      }
+      direction.is_ended = true;
+      return Step::kAgain;
+    }
+    direction.in_pipe = static_cast<size_t>(got);
+    direction.short_splices = direction.in_pipe < kShort ? direction.short_splices + 1 : 0;
+    moved += direction.in_pipe;
+    Count(from, direction.in_pipe);
+  }
+  while (direction.in_pipe > 0) {
+    if (!to.is_writable) {
+      return Step::kWait;
+    }
+    const ssize_t sent = splice(direction.pipe->read.get(), nullptr, to.fd.get(), nullptr,
+                                direction.in_pipe, kFlags);
+    if (sent < 0) {
+      if (errno == EAGAIN) {
+        to.is_writable = false;
+        return Step::kWait;
+      }
+      Fail();
+      return Step::kDone;
+    }
+    direction.in_pipe -= static_cast<size_t>(sent);
+  }
+  if (direction.short_splices >= kShortSplicesToCopy) {
+    direction.is_bulk = false;
+    direction.full_reads = 0;
+    Release(direction, context.pipes);
+  }
+  return Step::kAgain;
+}
+
+void Stream::PassEnd(int from) {
+  Direction& direction = directions_[from];
+  shutdown(sides_[1 - from].fd.get(), SHUT_WR);
+  direction.is_done = true;
+}
+
+void Stream::Pass(int from, Context& context, size_t& moved, bool& is_more) {
+  Direction& direction = directions_[from];
+  Step step = Step::kAgain;
+  while (step == Step::kAgain && end_ == End::kNone && !direction.is_done) {
+    if (direction.in_pipe > 0) {
+      step = Splice(from, context, moved);
+      continue;
+    }
+    step = Flush(from);
+    if (step != Step::kAgain) {
+      break;
+    }
+    if (direction.is_ended) {
+      PassEnd(from);
+      break;
+    }
+    if (moved >= kTurnBytes) {
+      is_more = true;
+      return;  // with its pipe: it goes on at once
+    }
+    if (!sides_[from].is_readable || !sides_[1 - from].is_writable) {
+      break;
+    }
+    if (direction.is_bulk && context.may_splice && direction.pipe == nullptr) {
+      direction.pipe = context.pipes.Take();
+    }
+    step = direction.is_bulk && direction.pipe != nullptr ? Splice(from, context, moved)
+                                                          : Copy(from, context, moved);
+  }
+  Release(direction, context.pipes);
+}
+
+Stream::Progress Stream::Move(Context& context) {
+  if (end_ == End::kNone && owner_traffic != nullptr &&
+      owner_traffic->is_limited.load(std::memory_order_relaxed) &&
+      owner_traffic->allowance.load(std::memory_order_relaxed) <= 0) {
+    return Progress::kThrottled;
+  }
+  bool is_more = false;
+  for (int from = 0; from < 2 && end_ == End::kNone; ++from) {
+    size_t moved = 0;
+    Pass(from, context, moved, is_more);
+  }
+  if (end_ == End::kNone && directions_[0].is_done && directions_[1].is_done) {
+    end_ = End::kClosed;
+  }
+  if (end_ != End::kNone) {
+    return Progress::kEnded;
+  }
+  return is_more ? Progress::kMore : Progress::kWaiting;
+}
+
+}  // namespace sekisho::nxproxy

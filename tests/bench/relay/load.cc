@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Load for tests/bench/relay/bench: both ends of TCP connections that go direct, through somebody's proxy, or
+// through NXProxy (then the inside dials spares).  Prints one JSON line.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nxproxy/wire/ticket.h"
+
+namespace {
+
+using namespace sekisho::nxproxy;  // NOLINT
+using Clock = std::chrono::steady_clock;
+
+// "HOST:PORT,SESSION,HEX[,UPSTREAM]": a session that somebody else opened.
+struct Door {
+  wire::Address relay;
+  uint64_t session = 0;
+  std::string key;
+  std::string upstream;
+};
+
+std::atomic<uint64_t> g_counter{1000};  // the session's owner has used some
+
+[[noreturn]] void Die(const char* what) {
+  std::perror(what);
+  std::exit(1);
+}
+
+Door ParseDoor(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  Door door;
+  door.relay = wire::ParseAddress(parts.at(0)).value();
+  door.session = std::stoull(parts.at(1));
+  for (size_t i = 0; i + 1 < parts.at(2).size(); i += 2) {
+    door.key += static_cast<char>(std::stoi(parts[2].substr(i, 2), nullptr, 16));
+  }
+  if (parts.size() > 3) {
+    door.upstream = parts[3];
+  }
+  return door;
+}
+
+void NoDelay(int fd) {
+  const int one = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+
+int Connect(const wire::Address& to) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage raw;
+  const socklen_t length = ToSocket(to, raw);
+  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&raw), length) != 0) {
+    if (fd >= 0) {
+      close(fd);
+    }
+    return -1;
+  }
+  NoDelay(fd);
+  return fd;
+}
+
+// The inside's or the plain server's loop: echoes, or (is_sink) counts in a thread of the connection's own.
+class Server {
+ public:
+  Server(bool is_sink, int spares, std::vector<Door> doors) : is_sink_(is_sink), spares_(spares), doors_(std::move(doors)) {
+    epoll_ = epoll_create1(0);
+    if (doors_.empty()) {
+      listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+      const int one = 1;
+      setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    }
+  }
+  void Listen(uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(listener_, 4096) != 0) {
+      Die("listen");
+    }
+    Add(listener_);
+  }
+  void Start() {
+    for (int i = 0; i < (doors_.empty() ? 0 : spares_); ++i) {
+      Dial();
+    }
+    std::thread([this] { Run(); }).detach();
+  }
+
+ private:
+  void Add(int fd) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+  }
+  void Dial() {
+    const int fd = Connect(doors_.front().relay);
+    if (fd < 0) {
+      Die("dial");
+    }
+    std::string bytes;
+    if (doors_.size() > 1) {  // through the inner relay
+      bytes = wire::Seal({.kind = wire::Kind::kConnect, .session = doors_[0].session, .counter = ++g_counter,
+                          .target = doors_[0].upstream}, doors_[0].key);
+    }
+    bytes += wire::Seal({.kind = wire::Kind::kAccept, .session = doors_.back().session, .counter = ++g_counter},
+                        doors_.back().key);
+    if (send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) {
+      Die("preface");
+    }
+    waits_[fd] = true;
+    Add(fd);
+  }
+  void Sink(int fd) {
+    std::thread([fd] {
+      std::vector<char> buffer(256 * 1024);
+      uint64_t total = 0;
+      for (ssize_t got; (got = recv(fd, buffer.data(), buffer.size(), 0)) > 0;) {
+        total += static_cast<uint64_t>(got);
+      }
+      send(fd, &total, sizeof total, MSG_NOSIGNAL);
+      close(fd);
+    }).detach();
+  }
+  void Run() {
+    epoll_event events[256];
+    for (;;) {
+      const int count = epoll_wait(epoll_, events, 256, -1);
+      for (int i = 0; i < count; ++i) {
+        Handle(events[i].data.fd);
+      }
+    }
+  }
+  void Handle(int fd) {
+    if (fd == listener_) {
+      for (int got; (got = accept4(listener_, nullptr, nullptr, is_sink_ ? 0 : SOCK_NONBLOCK)) >= 0;) {
+        NoDelay(got);
+        is_sink_ ? Sink(got) : Add(got);
+      }
+      return;
+    }
+    if (const auto waits = waits_.find(fd); waits != waits_.end()) {
+      char opening[wire::kOpeningBytes];
+      if (recv(fd, opening, sizeof opening, MSG_WAITALL) != sizeof opening) {
+        close(fd);
+        waits_.erase(waits);
+        Dial();
+        return;
+      }
+      waits_.erase(waits);
+      Dial();
+      if (is_sink_) {
+        epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+        Sink(fd);
+        return;
+      }
+    }
+    char buffer[16384];
+    const ssize_t got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
+    if (got > 0) {
+      send(fd, buffer, static_cast<size_t>(got), MSG_NOSIGNAL);
+    } else if (got == 0 || errno != EAGAIN) {
+      close(fd);
+    }
+  }
+
+  const bool is_sink_;
+  const int spares_;
+  const std::vector<Door> doors_;
+  int epoll_ = -1;
+  int listener_ = -1;
+  std::map<int, bool> waits_;
+};
+
+double Seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
+
+void Throughput(const wire::Address& to, int streams, double seconds) {
+  std::atomic<uint64_t> delivered{0};
+  std::vector<std::thread> threads;
+  const auto began = Clock::now();
+  for (int i = 0; i < streams; ++i) {
+    threads.emplace_back([&] {
+      const int fd = Connect(to);
+      if (fd < 0) {
+        Die("connect");
+      }
+      const std::vector<char> buffer(256 * 1024, 'x');
+      while (Seconds(began) < seconds) {
+        if (send(fd, buffer.data(), buffer.size(), MSG_NOSIGNAL) < 0) {
+          Die("send");
+        }
+      }
+      shutdown(fd, SHUT_WR);
+      uint64_t total = 0;
+      if (recv(fd, &total, sizeof total, MSG_WAITALL) != sizeof total) {
+        Die("count");
+      }
+      delivered += total;
+      close(fd);
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  const double mib = static_cast<double>(delivered) / (1 << 20);
+  std::printf("{\"mib_s\": %.1f, \"gib\": %.4f}\n", mib / Seconds(began), mib / 1024);
+}
+
+void Ping(const wire::Address& to, int rounds) {
+  const int fd = Connect(to);
+  std::vector<double> times;
+  char bytes[64] = {};
+  for (int i = 0; i < rounds + 200; ++i) {
+    const auto began = Clock::now();
+    send(fd, bytes, sizeof bytes, MSG_NOSIGNAL);
+    if (recv(fd, bytes, sizeof bytes, MSG_WAITALL) != sizeof bytes) {
+      Die("echo");
+    }
+    if (i >= 200) {
+      times.push_back(Seconds(began) * 1e6);
+    }
+  }
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  std::printf("{\"us\": %.2f}\n", times[times.size() / 2]);
+}
+
+void Connections(const wire::Address& to, int at_a_time, double seconds) {
+  std::atomic<uint64_t> done{0};
+  std::atomic<uint64_t> failed{0};
+  std::vector<std::thread> threads;
+  const auto began = Clock::now();
+  for (int i = 0; i < at_a_time; ++i) {
+    threads.emplace_back([&] {
+      while (Seconds(began) < seconds) {
+        const int fd = Connect(to);
+        char byte = 'c';
+        if (fd < 0 || send(fd, &byte, 1, MSG_NOSIGNAL) != 1 || recv(fd, &byte, 1, 0) != 1) {
+          ++failed;
+        } else {
+          ++done;
+        }
+        const linger now{.l_onoff = 1, .l_linger = 0};
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+        close(fd);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  std::printf("{\"per_s\": %.1f, \"failed\": %llu}\n", static_cast<double>(done) / Seconds(began),
+              static_cast<unsigned long long>(failed.load()));
+}
+
+// Opens streams, each used once, says so, and holds them until stdin ends.
+void Idle(const wire::Address& to, int streams) {
+  std::vector<int> open;
+  for (int i = 0; i < streams; ++i) {
+    const int fd = Connect(to);
+    char byte = 'i';
+    if (fd < 0 || send(fd, &byte, 1, MSG_NOSIGNAL) != 1 || recv(fd, &byte, 1, 0) != 1) {
+      Die("idle");
+    }
+    open.push_back(fd);
+  }
+  std::printf("{\"open\": %zu}\n", open.size());
+  std::fflush(stdout);
+  char byte;
+  while (read(0, &byte, 1) > 0) {
+  }
+}
+
+}  // namespace
+
+// load MODE NUMBER SECONDS CONNECT LISTEN [DOOR [DOOR]]: LISTEN is a port, or "spares=N" with one door (outer
+// relay) or two (inner, outer).
+int main(int argc, char** argv) {
+  if (argc < 6) {
+    std::fprintf(stderr, "load tput|ping|conn|idle NUMBER SECONDS HOST:PORT PORT|spares=N [DOOR [DOOR]]\n");
+    return 64;
+  }
+  const std::string mode = argv[1];
+  const int number = std::atoi(argv[2]);
+  const double seconds = std::atof(argv[3]);
+  const auto to = wire::ParseAddress(argv[4]).value();
+  const std::string listen = argv[5];
+  std::vector<Door> doors;
+  for (int i = 6; i < argc; ++i) {
+    doors.push_back(ParseDoor(argv[i]));
+  }
+  const bool is_spares = listen.starts_with("spares=");
+  if (mode == "ping") {  // path cost: everything on one processor
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  Server server(mode == "tput", is_spares ? std::atoi(listen.c_str() + 7) : 0, doors);
+  if (!is_spares) {
+    server.Listen(static_cast<uint16_t>(std::atoi(listen.c_str())));
+  }
+  server.Start();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  if (mode == "tput") {
+    Throughput(to, number, seconds);
+  } else if (mode == "ping") {
+    Ping(to, number);
+  } else if (mode == "conn") {
+    Connections(to, number, seconds);
+  } else if (mode == "idle") {
+    Idle(to, number);
+  }
+  std::fflush(stdout);
+  _exit(0);
+}
