@@ -228,7 +228,7 @@ def _status(options):
             ports = daemons.listening_ports(options.name, host.name)
         except (LabError, OSError):
             one["up"], running, ports = False, {}, set()
-        for daemon in daemons.on(host):
+        for daemon in daemons.on(host, world):
             pids = running.get(daemon.program, [])
             is_up = bool(pids) and ports.issuperset(daemon.ports)
             one["daemons"].append({"name": daemon.name, "up": is_up, "pids": pids, "ports": list(daemon.ports),
@@ -300,9 +300,10 @@ def _kill(options):
 def _daemon_of(options):
     daemon = daemons.named(options.daemon)
     state.init_of(options.name, options.host)
-    host = _world(options.name).host(options.host)
-    if daemon not in daemons.on(host):
-        known = " ".join(one.name for one in daemons.on(host)) or "none"
+    world = _world(options.name)
+    host = world.host(options.host)
+    if daemon not in daemons.on(host, world):
+        known = " ".join(one.name for one in daemons.on(host, world)) or "none"
         raise LabError(f"{options.host} has no {daemon.name}; its daemons: {known}")
     return daemon
 

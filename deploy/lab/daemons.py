@@ -21,6 +21,7 @@ class Daemon:
     program: str
     ports: tuple = ()
     on_demand: bool = False  # started by another daemon
+    only_without_pinhole: bool = False
 
 
 # In the order in which a site starts.
@@ -28,6 +29,8 @@ ALL = (
     Daemon("allocator", "head", "sekisho-allocator"),
     Daemon("qserver", "head", "sekisho-qserver", (7512, 7513)),
     Daemon("agent", "node", "sekisho-agent"),
+    Daemon("nxproxy", "dmz", "sekisho-nxproxy", (7514,)),
+    Daemon("nxproxy-inner", "head", "sekisho-nxproxy", only_without_pinhole=True),
     Daemon("gatekeeper", "dmz", "sekisho-gatekeeper", (2119,)),
     Daemon("jobmanager", "dmz", "sekisho-jobmanager", on_demand=True),
 )
@@ -40,8 +43,13 @@ def named(name):
     raise LabError(f"no daemon '{name}'; there are: {' '.join(daemon.name for daemon in ALL)}")
 
 
-def on(host):
-    return [daemon for daemon in ALL if daemon.role == host.role]
+def on(host, world):
+    return [daemon for daemon in ALL if _runs_on(daemon, host, world)]
+
+
+def _runs_on(daemon, host, world):
+    site = world.site_of(host)
+    return daemon.role == host.role and not (daemon.only_without_pinhole and site.pinholes)
 
 
 def log_path(lab, host, daemon_name):
@@ -220,7 +228,9 @@ def start_all(lab, world, tell, timeout_s=18):
         if daemon.on_demand:
             continue
         starts = [Start(lab, host.name, daemon, max(1.0, deadline - time.monotonic()))
-                  for host in world.hosts if host.role == daemon.role]  # fmt: skip
+                  for host in world.hosts if _runs_on(daemon, host, world)]  # fmt: skip
+        if not starts:
+            continue
         problems = []
         for one in starts:
             try:

@@ -83,16 +83,21 @@ def configuration(world, host, authority):
         return {"sites.json": _json({"sites": known})}
     head, dmz = f"{site.prefix}-head", f"{site.prefix}-dmz"
     if host.role == "dmz":
+        # Without a pinhole the queue server is an endpoint of the relay here, which the inside has dialled.
+        qserver = {"qserver": f"{head}:{site.pinholes[0].port}"} if site.pinholes else {
+            "qserver": f"{dmz}:{_QSERVER_PORT}", "qserver_subject": authority.host_subject(head)}  # fmt: skip
         return {
             "gatekeeper.json": _json({"site": site.name}),
-            "jobmanager.json": _json(
-                {"site": site.name, "qserver": f"{head}:{site.pinholes[0].port}", "contact": f"{dmz}:2119"}
-            ),
+            "jobmanager.json": _json({"site": site.name, "contact": f"{dmz}:2119", **qserver}),
+            "nxproxy.json": _json(_relay(site, authority, head)),
+            "nxproxy-server": f"{dmz}:7514\n",
         }
     if host.role == "head":
         with open(site.inventory) as file:
             inventory = file.read()
-        return {
+        inner = {} if site.pinholes else {"nxproxy-inner.json": _json(_inner_relay(world, site, dmz))}
+        return inner | {
+            "nxproxy-server": f"{dmz}:7514\n",
             "qserver.json": _json(
                 {
                     "site": site.name,
@@ -105,8 +110,36 @@ def configuration(world, host, authority):
             "inventory": inventory,
         }
     if host.role == "node":
-        return {"agent.json": _json({"qserver": f"{head}:7513"})}
+        return {"agent.json": _json({"qserver": f"{head}:7513"}), "nxproxy-server": f"{dmz}:7514\n"}
     return {}
+
+
+_QSERVER_PORT = 7512
+
+
+def _relay(site, authority, head):
+    """The outer relay: the lab's users bind public ports, and the head node the queue server's."""
+    binds = [{"subject": ["/O=Sekisho Lab/OU=People/*"], "ports": "1024-19999"}]
+    if not site.pinholes:
+        binds.append({"subject": [authority.host_subject(head)], "ports": str(_QSERVER_PORT)})
+    return {
+        "site": site.name,
+        "policy": {
+            "token_issuer": [{"subject": authority.host_subject(head), "site": site.name}],
+            "public_bind": binds,
+        },
+    }
+
+
+def _inner_relay(world, site, dmz):
+    """The head node's: opens the queue server's port at the outer relay, for the DMZ host alone."""
+    return {
+        "site": site.name,
+        "listen": "none",
+        "upstream": {"address": f"{dmz}:7514"},
+        "expose": [{"target": f"127.0.0.1:{_QSERVER_PORT}", "port": _QSERVER_PORT,
+                    "allow": world.host(dmz).address}],
+    }  # fmt: skip
 
 
 def _json(values):
