@@ -11,6 +11,7 @@
 
 #include "client/exit_code.h"
 #include "client/legacy.h"
+#include "client/verb_pm.h"
 #include "client/verb_proxy.h"
 #include "client/verb_rankmap.h"
 #include "client/verb_relay.h"
@@ -27,7 +28,7 @@ struct Verb {
   void (*add)(CLI::App&, Invocation&);
 };
 
-constexpr std::array<Verb, 14> kVerbs = {{
+constexpr std::array<Verb, 15> kVerbs = {{
     {"run", AddRunVerb},
     {"submit", AddSubmitVerb},
     {"status", AddStatusVerb},
@@ -40,6 +41,7 @@ constexpr std::array<Verb, 14> kVerbs = {{
     {"proxy", [](CLI::App& app, Invocation& invocation) { AddProxyVerb(app, invocation.exit_code); }},
     {"rsl", [](CLI::App& app, Invocation& invocation) { AddRslVerb(app, invocation.exit_code); }},
     {"relay", AddRelayVerb},
+    {"pm", AddPmVerb},
     {"rankmap", [](CLI::App& app, Invocation& invocation) { AddRankmapVerb(app, invocation.exit_code); }},
     {"topology", [](CLI::App& app, Invocation& invocation) { AddTopologyVerb(app, invocation.exit_code); }},
 }};

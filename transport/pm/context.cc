@@ -166,7 +166,7 @@ std::error_code Context::SetAddress(NodeId node, const Address& address) {
 }
 
 std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length) {
-  if (head().stopped.load(std::memory_order_relaxed) != 0) return Error::kWouldBlock;
+  if (IsStopped()) return Error::kWouldBlock;
   return view().Room(node, channel, length);
 }
 
@@ -186,7 +186,7 @@ std::error_code Context::Send(NodeId node, ChannelId channel, Bytes message) {
 }
 
 bool Context::Receive(Message& message) {
-  if (!view().HasMessage()) return false;
+  if (!HasMessage()) return false;
   for (;;) {
     const bool any = Take().Receive(message);
     if (Give()) return any;
@@ -254,7 +254,7 @@ bool Context::Wait(Nanos until) {
   for (;;) {
     Progress();
     const Nanos now = Wire::Now();
-    if (view().HasMessage()) {
+    if (HasMessage()) {
       const Nanos waited = now - begin;
       pays_ = waited <= kLongestSpin ? std::max(waited, pays_ / 2) : pays_ / 2;
       return true;
@@ -267,7 +267,7 @@ bool Context::Wait(Nanos until) {
     }
     if (spin == kNever || now - begin < spin) continue;
     set_sleeping(true);
-    if (!view().HasMessage()) {
+    if (!HasMessage()) {
       const Nanos wake = std::min(until, view().NextDeadline());
       std::array<pollfd, 2> waiting = {pollfd{wire_.fd(), POLLIN, 0},
                                        pollfd{program_bell_, POLLIN, 0}};

@@ -41,7 +41,9 @@ class Context {
   PeerState peer_state(NodeId node) { return view().peer_state(node); }
   bool Drained(NodeId node) { return view().Drained(node); }
   Nanos NextDeadline() { return view().NextDeadline(); }
-  bool HasMessage() { return view().HasMessage(); }
+  bool HasMessage() { return !IsStopped() && view().HasMessage(); }
+  // Network preemption: nothing is sent and nothing delivered.
+  bool IsStopped() { return head().stopped.load(std::memory_order_relaxed) != 0; }
   const Config& config() const { return memory_.config(); }
   SharedHead& head() { return memory_.head(); }
   const Address& own_address() const { return wire_.own_address(); }

@@ -40,6 +40,10 @@ class Endpoint {
   void Rebuild(const Endpoint& torn);
   // The application holds no message, whatever Rebuild found.
   void DropOpen();
+  // Network preemption: paused, it sends no data that was not sent before.
+  void Pause(bool paused, Nanos now);
+  // Nothing of ours is on its way.
+  bool Flushed() const;
   // The application is dead: messages that it gave in part will never be complete.
   void DropParts();
   std::error_code SetAddress(NodeId node, const Address& address);
@@ -195,6 +199,7 @@ class Endpoint {
     Counters counters;
     SipKey cookie_key{};
     std::uint64_t nonce_counter = 0;
+    bool paused = false;
     PoolHead sent, segments, intervals;
     std::uint32_t deadlines = 0;  // how many
     List<Peer, &Peer::work_next, &Peer::work_previous> work;

@@ -235,7 +235,7 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
 }
 
 void Endpoint::Rebuild(const Endpoint& torn) {
-  state_->now = std::max(state_->now, torn.state_->now);
+  state_->paused = torn.state_->paused;
   state_->counters = torn.state_->counters;
   state_->cookie_key = torn.state_->cookie_key;
   state_->nonce_counter = torn.state_->nonce_counter + kNumberGap;

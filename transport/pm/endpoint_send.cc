@@ -52,31 +52,6 @@ std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
   return size;
 }
 
-std::uint64_t Endpoint::Backlog(const Peer& peer) const {
-  std::uint64_t backlog = 0;
-  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
-    backlog += send_streams_[StreamIndex(IdOf(peer), channel)].sendable();
-  }
-  return backlog;
-}
-
-bool Endpoint::HasSomethingToSay(const Peer& peer) const {
-  if (peer.grant_due || peer.probe_due || !peer.lost_segments.empty()) return true;
-  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
-    const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
-    if (send_streams_[stream].sendable() > 0 || receive_streams_[stream].credit_due) return true;
-  }
-  return false;
-}
-
-bool Endpoint::HasUnsent(const Peer& peer) const {
-  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
-    const SendStream& out = send_streams_[StreamIndex(IdOf(peer), channel)];
-    if (out.written > out.cut) return true;
-  }
-  return false;
-}
-
 std::uint64_t Endpoint::Floor(const Peer& peer) const {
   std::uint64_t floor = peer.next_number;
   if (!peer.sent.empty()) floor = std::min(floor, sent_[peer.sent.first].number);
@@ -254,6 +229,7 @@ void Endpoint::AddLost(Peer& peer, Draft& draft) {
 }
 
 void Endpoint::AddNew(Peer& peer, Draft& draft) {
+  if (state_->paused) return;
   const std::uint16_t start = peer.next_channel;
   for (std::uint32_t i = 0; i < config_.channels; ++i) {
     if (draft.segment_count == kSegmentsPerPacket) break;

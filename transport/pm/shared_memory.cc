@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <new>
 
 namespace sekisho::pm {
@@ -100,6 +101,22 @@ std::error_code SharedMemory::Map(int fd) {
 void SharedMemory::Rebuild(std::uint32_t from, std::uint32_t to, Nanos now) {
   (void)areas_[to].Init(config_, AreaBytes(to), RingBytes(), nullptr, now);
   areas_[to].Rebuild(areas_[from]);
+}
+
+void SharedMemory::Restore(SharedMemory& saved, std::uint32_t from, std::uint32_t to, Nanos now) {
+  const MutableBytes rings = RingBytes(), old = saved.RingBytes();
+  constexpr std::size_t kPage = 4096;
+  for (std::size_t at = 0; at + kPage <= rings.size(); at += kPage) {
+    // Pages of zeros stay untouched.
+    const MutableBytes page = old.subspan(at, kPage);
+    const bool zero = page[0] == 0 && std::memcmp(page.data(), page.data() + 1, kPage - 1) == 0;
+    const MutableBytes ours = rings.subspan(at, kPage);
+    if (!zero || std::memcmp(ours.data(), page.data(), kPage) != 0) {
+      std::memcpy(ours.data(), page.data(), kPage);
+    }
+  }
+  (void)areas_[to].Init(config_, AreaBytes(to), rings, nullptr, now);
+  areas_[to].Rebuild(saved.areas_[from]);
 }
 
 }  // namespace sekisho::pm

@@ -53,6 +53,8 @@ class SharedMemory {
   Endpoint& area(std::uint32_t index) { return areas_[index % kAreas]; }
   // Makes the state of the spare area from that of another.
   void Rebuild(std::uint32_t from, std::uint32_t to, Nanos now);
+  // The same with the rings and an area of another memory of the same shape.
+  void Restore(SharedMemory& saved, std::uint32_t from, std::uint32_t to, Nanos now);
 
  private:
   std::error_code MapChecked(std::size_t size);

@@ -76,7 +76,7 @@ bool DaemonPath(const char* given, std::array<char, 108>& path) {
   } else if (folder != nullptr) {
     size = snprintf(path.data(), path.size(), "%s/sekisho-pmd", folder);
   } else {
-    size = snprintf(path.data(), path.size(), "/run/sekisho/pmd");
+    size = snprintf(path.data(), path.size(), "/run/sekisho-pmd/pmd");
   }
   return size > 0 && static_cast<std::size_t>(size) < path.size();
 }

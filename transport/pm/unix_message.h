@@ -71,7 +71,7 @@ std::span<std::uint8_t> RoomFor(T& value) {
   return {reinterpret_cast<std::uint8_t*>(&value), sizeof value};
 }
 
-// $PM_DAEMON, else $XDG_RUNTIME_DIR/sekisho-pmd, else /run/sekisho/pmd; false if too long.
+// $PM_DAEMON, else $XDG_RUNTIME_DIR/sekisho-pmd, else /run/sekisho-pmd/pmd; false if too long.
 bool DaemonPath(const char* given, std::array<char, 108>& path);
 // A connected socket, or -1 with errno.
 int ConnectDaemon(const char* path);

@@ -111,6 +111,28 @@ Nanos Wire::Now() {
   return now.tv_sec * kSecond + now.tv_nsec;
 }
 
+UdpSocket::~UdpSocket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+std::error_code UdpSocket::Open(const Address& own) {
+  family_ = IsMapped(own) ? AF_INET : AF_INET6;
+  fd_ = socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const SocketAddress at = ToSocket(own, family_);
+  if (fd_ < 0 || bind(fd_, &at.any, at.size) != 0) return LastError();
+  return {};
+}
+
+bool UdpSocket::SendTo(const Address& to, Bytes datagram) {
+  const SocketAddress at = ToSocket(to, family_);
+  return sendto(fd_, datagram.data(), datagram.size(), 0, &at.any, at.size) >= 0;
+}
+
+std::size_t UdpSocket::Receive(MutableBytes room) {
+  const ssize_t size = recv(fd_, room.data(), room.size(), 0);
+  return size > 0 ? static_cast<std::size_t>(size) : 0;
+}
+
 Wire::~Wire() {
   if (fd_ >= 0) close(fd_);
   if (!mapping_.empty()) munmap(mapping_.data(), mapping_.size());

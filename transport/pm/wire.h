@@ -33,6 +33,24 @@ struct Fence {
   bool holds() const { return word == nullptr || SameHold(word->load(), value); }
 };
 
+// A plain socket for single datagrams.
+class UdpSocket {
+ public:
+  UdpSocket() = default;
+  ~UdpSocket();
+  UdpSocket(const UdpSocket&) = delete;
+  UdpSocket& operator=(const UdpSocket&) = delete;
+
+  std::error_code Open(const Address& own);
+  bool SendTo(const Address& to, Bytes datagram);
+  std::size_t Receive(MutableBytes room);  // 0: nothing
+  int fd() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+  int family_ = 0;
+};
+
 class Wire {
  public:
   struct Options {

@@ -230,6 +230,117 @@ TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
   pmCloseDevice(own);
 }
 
+// Sends numbers and checks those that come, for ever.
+void Chatter(Board& board, pmContext* context, int to) {
+  for (;;) {
+    const std::uint64_t next = board.accepted.load();
+    if (DaemonTest::SendNumber(context, to, next, 8 + next * 37 % 4000) == 0) ++board.accepted;
+    void* buffer;
+    std::size_t length;
+    if (pmReceive(context, &buffer, &length) != 0) continue;
+    std::uint64_t number;
+    std::memcpy(&number, buffer, sizeof number);
+    if (number != board.received.load()) ++board.wrong;
+    ++board.received;
+    pmReleaseReceiveBuffer(context);
+  }
+}
+
+TEST_F(DaemonTest, AStoppedJobIsSilentAndGoesOn) {
+  const pid_t programs[2] = {Spawn(0, [this](pmContext* c) { Chatter(board_[0], c, 1); }),
+                             Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); })};
+  const auto received = [&] { return board_[0].received + board_[1].received; };
+  Nanos slowest = 0;
+  for (int stop = 0; stop < Rounds(10); ++stop) {
+    const std::uint64_t before = received();
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return received() > before + 200; })) << Top(0) << Top(1);
+    const Nanos begin = Wire::Now();
+    ASSERT_EQ(Control(Ask::kStop, 0), 0);
+    ASSERT_EQ(Control(Ask::kStop, 1), 0);
+    slowest = std::max(slowest, Wire::Now() - begin);
+    const std::uint64_t flushed = received();
+    EXPECT_TRUE(Until(5 * kSecond, [&] {  // perhaps a last acknowledgement of credits
+      const std::string silent = Datagrams(Top(0)) + Datagrams(Top(1));
+      usleep(20'000);
+      return Datagrams(Top(0)) + Datagrams(Top(1)) == silent;
+    }));
+    EXPECT_EQ(received(), flushed) << "delivered while stopped";
+    ASSERT_EQ(Control(Ask::kGo, 0), 0);
+    ASSERT_EQ(Control(Ask::kGo, 1), 0);
+  }
+  std::printf("slowest stop of two nodes %.3f ms\n", static_cast<double>(slowest) / 1e6);
+  EXPECT_EQ(board_[0].wrong + board_[1].wrong, 0u);
+  for (const pid_t pid : programs) Kill(pid);
+}
+
+TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {
+  const pid_t own = Spawn(0, [this](pmContext* c) { Chatter(board_[0], c, 1); });
+  const pid_t first = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return board_[1].received > 500; }));
+  kill(first, SIGSTOP);  // its own state is saved by someone else: here it is on the board
+  ASSERT_EQ(Control(Ask::kStop, 1), 0);
+  ASSERT_EQ(Control(Ask::kStop, 0), 0);
+  const std::string name = folder_ + "/saved";
+  const int file = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  unlink(name.c_str());
+  ASSERT_EQ(Control(Ask::kSave, 1, nullptr, file), 0);
+  StopDaemon(SIGKILL);
+  Kill(first);
+
+  StartDaemon();
+  ASSERT_EQ(Control(Ask::kRestore, 1, nullptr, file), 0);
+  EXPECT_TRUE(IsListed("parked"));
+  ASSERT_EQ(Control(Ask::kGo, 1), 0);
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 0"); }));
+  ASSERT_EQ(Control(Ask::kGo, 0), 0);
+  const pid_t second = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
+  const std::uint64_t before[2] = {board_[0].received, board_[1].received};
+  EXPECT_TRUE(Until(
+      20 * kSecond,
+      [&] { return board_[0].received > before[0] + 500 && board_[1].received > before[1] + 500; }))
+      << Top(0) << Top(1);
+
+  EXPECT_EQ(board_[0].wrong + board_[1].wrong, 0u);
+  Kill(second);
+  Kill(own);
+  close(file);
+}
+
+TEST_F(DaemonTest, EveryWayOfWaitingWakesUp) {
+  for (const char* waiting : {"spin", "yield", "adaptive", "sleep", "classic"}) {
+    SCOPED_TRACE(waiting);
+    setenv("PM_WAIT", waiting, 1);
+    const pid_t other = Spawn(1, [this](pmContext* context) {
+      std::uint64_t number;
+      int error;
+      for (;;) {
+        pmWait(context, -1);
+        if (!ReceiveNumber(context, number, error)) continue;
+        while (SendNumber(context, 0, number, 64) != 0) {
+        }
+      }
+    });
+    pmContext* own = Open(0);
+    ASSERT_NE(own, nullptr);
+    std::uint64_t number = 0;
+    int error;
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      ASSERT_EQ(SendNumber(own, 1, i, 64), 0);
+      const Nanos begin = Wire::Now();
+      while (!ReceiveNumber(own, number, error)) {
+        ASSERT_LT(Wire::Now(), begin + 10 * kSecond);
+        pmWait(own, 1'000'000);
+      }
+      ASSERT_EQ(number, i);
+    }
+    EXPECT_EQ(pmWait(own, 1000), ETIMEDOUT);
+    Kill(other);
+    pmCloseDevice(own);
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return !IsListed("node"); }));
+  }
+  unsetenv("PM_WAIT");
+}
+
 TEST_F(DaemonTest, AKeyFileOfSomeoneElseOpensNothing) {
   chmod((folder_ + "/key").c_str(), 0644);
   const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);

@@ -35,6 +35,16 @@ struct Board {
 };
 
 class DaemonTest : public ::testing::Test {
+ public:
+  // 0, ENOBUFS or EPIPE.
+  static int SendNumber(pmContext* context, int to, std::uint64_t number, std::size_t size) {
+    void* buffer;
+    if (const int error = pmGetSendBuffer(context, to, &buffer, size)) return error;
+    std::memset(buffer, static_cast<int>(number), size);
+    std::memcpy(buffer, &number, sizeof number);
+    return pmSend(context);
+  }
+
  protected:
   void SetUp() override {
     char name[] = "/tmp/pmd_test_XXXXXX";
@@ -54,7 +64,7 @@ class DaemonTest : public ::testing::Test {
     job.close();
     void* board = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(board, MAP_FAILED);
-    board_ = new (board) Board;
+    board_ = new (board) Board[2];
     StartDaemon();
   }
 
@@ -145,30 +155,36 @@ class DaemonTest : public ::testing::Test {
     return strstr(answer.text.data(), text) != nullptr;
   }
 
-  // What the daemon says of a context.
-  std::string Top(std::uint16_t node) {
+  // 0 or errno; `text` gets what the daemon says.
+  int Control(Ask what, std::uint16_t node, std::string* text = nullptr, int file = -1) {
     const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
     const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
     AskMessage ask;
-    ask.ask = Ask::kTop;
+    ask.ask = what;
     ask.config.context = 5;
     ask.config.node = node;
+    ask.timeout_ms = 5000;
     AnswerMessage answer;
     Received received;
-    const std::array<int, 1> fds = {key};
-    const int error = AskDaemon(fd, ask, fds, 5000, answer, received);
+    const std::array<int, 2> fds = {key, file};
+    const int error =
+        AskDaemon(fd, ask, std::span(fds).first(file >= 0 ? 2 : 1), 10000, answer, received);
     close(fd);
     close(key);
-    return error == 0 ? answer.text.data() : std::string("error ") + strerror(error) + "\n";
+    if (text != nullptr) *text = answer.text.data();
+    return error;
   }
 
-  // 0, ENOBUFS or EPIPE.
-  static int SendNumber(pmContext* context, int to, std::uint64_t number, std::size_t size) {
-    void* buffer;
-    if (const int error = pmGetSendBuffer(context, to, &buffer, size)) return error;
-    std::memset(buffer, static_cast<int>(number), size);
-    std::memcpy(buffer, &number, sizeof number);
-    return pmSend(context);
+  std::string Top(std::uint16_t node) {
+    std::string text;
+    const int error = Control(Ask::kTop, node, &text);
+    return error == 0 ? text : std::string("error ") + strerror(error) + "\n";
+  }
+
+  // Datagrams that left.
+  static std::string Datagrams(const std::string& top) {
+    const std::size_t at = top.find("datagrams in");
+    return top.substr(at, top.find('\n', at) - at);
   }
 
   // The next message's number; whether its contents are whole goes to the board.

@@ -62,7 +62,7 @@ int Keeper::Run() {
   if (memory_.Map(setup_.fds.memory) || wire_.Adopt(setup_.fds.socket)) return kKeeperSpoiled;
   LockMemory(setup_.fds.memory);
   WatchTurns();
-  dead_ = setup_.pid_fd < 0;
+  dead_ = setup_.pid_fd < 0 && !setup_.parked;
   dead_since_ = Wire::Now();
   calls_ = memory_.head().calls.load();
   while (!closed_) {
@@ -137,7 +137,7 @@ bool Keeper::Pump() {
   const Nanos now = Wire::Now();
   if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
   wire_.Flush(endpoint, fence);
-  drained_ = (dead_ || stop_client_ >= 0) && AllDrained(endpoint);
+  drained_ = stop_client_ >= 0 ? endpoint.Flushed() : dead_ && AllDrained(endpoint);
   if (dead_ && (drained_ || now > dead_since_ + kLongestLinger)) {
     for (NodeId node = 0; node < memory_.config().nodes; ++node) (void)endpoint.Close(node, now);
     wire_.Flush(endpoint, fence);

@@ -23,6 +23,7 @@ class Keeper {
     pid_t program = 0;
     int control = -1;  // to sekisho-pmd: questions of users, each with the descriptor to answer on
     const char* daemon_path = nullptr;
+    bool parked = false;  // restored: it waits for its program
   };
 
   explicit Keeper(const Setup& setup) : setup_(setup) {}
@@ -41,7 +42,9 @@ class Keeper {
   void TakeControl();
   void Answer(int client, int error, const char* text);
   void AnswerStop();
+  bool Pause(bool paused);
   int Save(int file);
+  int Restore(int file);
   std::size_t Describe(std::array<char, 4096>& text);
   bool AskToBeAdopted();
   bool AllDrained(Endpoint& endpoint);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users ask of a keeper, and how it finds a new sekisho-pmd if its own was killed.
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,6 +35,22 @@ const char* Name(PeerState state) {
   return "?";
 }
 
+// 0 or errno.  Only what was ever written.
+int CopySparse(int from, int to, std::size_t size) {
+  if (ftruncate(to, static_cast<off_t>(size)) != 0) return errno;
+  for (off_t offset = 0;;) {
+    const off_t data = lseek(from, offset, SEEK_DATA);
+    if (data < 0) return errno == ENXIO ? 0 : errno;
+    const off_t hole = lseek(from, data, SEEK_HOLE);
+    if (hole < 0 || lseek(to, data, SEEK_SET) < 0) return errno;
+    offset = data;
+    while (offset < hole) {
+      const ssize_t sent = sendfile(to, from, &offset, static_cast<std::size_t>(hole - offset));
+      if (sent <= 0) return sent < 0 ? errno : EIO;
+    }
+  }
+}
+
 }  // namespace
 
 void Keeper::Answer(int client, int error, const char* text) {
@@ -47,7 +65,7 @@ void Keeper::Answer(int client, int error, const char* text) {
 void Keeper::AnswerStop() {
   const bool late = Wire::Now() > stop_since_;
   if (!drained_ && !late) return;
-  if (!drained_) memory_.head().stopped.store(0);
+  if (!drained_ && Pause(false)) memory_.head().stopped.store(0);
   Answer(stop_client_, drained_ ? 0 : ETIMEDOUT, "");
   stop_client_ = -1;
 }
@@ -92,29 +110,58 @@ std::size_t Keeper::Describe(std::array<char, 4096>& text) {
   return used;
 }
 
+// The word, though the program may have it just now.
+bool Keeper::Pause(bool paused) {
+  OwnerWord mine;
+  for (int tries = 0; !Acquire(mine); ++tries) {
+    if (tries > 10'000) return false;
+    usleep(100);
+  }
+  memory_.area(mine.area).Pause(paused, Wire::Now());
+  memory_.head().deadline.store(0);  // there is something to do
+  (void)hand_over().GiveBack(mine);
+  return true;
+}
+
 // The whole memory, while nobody changes it.
 int Keeper::Save(int file) {
   if (memory_.head().stopped.load() == 0) return EBUSY;
   OwnerWord mine;
   if (!Acquire(mine)) return EBUSY;
-  const std::size_t size = SharedMemory::SizeFor(memory_.config());
-  off_t offset = 0;
-  int error = ftruncate(file, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  while (error == 0) {
-    // Only what was ever written.
-    const off_t data = lseek(memory_.fd(), offset, SEEK_DATA);
-    if (data < 0) break;
-    const off_t hole = lseek(memory_.fd(), data, SEEK_HOLE);
-    offset = data;
-    if (lseek(file, data, SEEK_SET) < 0) error = errno;
-    while (error == 0 && offset < hole) {
-      if (sendfile(file, memory_.fd(), &offset, static_cast<std::size_t>(hole - offset)) <= 0) {
-        error = errno != 0 ? errno : EIO;
-      }
-    }
-  }
+  const int error = CopySparse(memory_.fd(), file, SharedMemory::SizeFor(memory_.config()));
   (void)hand_over().GiveBack(mine);
   return error;
+}
+
+// What Save wrote, perhaps on another host.  It is not trusted more than a program.
+int Keeper::Restore(int file) {
+  if (memory_.head().stopped.load() == 0) return EBUSY;
+  struct stat status;
+  const std::size_t size = SharedMemory::SizeFor(memory_.config());
+  if (fstat(file, &status) != 0 || static_cast<std::size_t>(status.st_size) != size) return EINVAL;
+  const int copy = memfd_create("pm-saved", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (copy < 0) return errno;
+  SharedMemory saved;
+  const int copied = CopySparse(file, copy, size);
+  (void)fcntl(copy, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+  const auto mapped = saved.Map(copy);
+  if (copied != 0) return copied;
+  const Config& ours = memory_.config();
+  const Config& theirs = saved.config();
+  if (mapped || theirs.context != ours.context || theirs.node != ours.node ||
+      theirs.nodes != ours.nodes || theirs.channels != ours.channels || theirs.key != ours.key ||
+      theirs.incarnation != ours.incarnation) {
+    return EINVAL;
+  }
+  OwnerWord mine;
+  if (!Acquire(mine)) return EBUSY;
+  auto word = hand_over();
+  const std::uint32_t area = word.SpareArea(mine);
+  const OwnerWord was = OwnerWord::Of(saved.head().word.load());
+  memory_.Restore(saved, was.area % kAreas, area, Wire::Now());
+  word.Move(mine, area);
+  (void)word.GiveBack(mine);
+  return 0;
 }
 
 void Keeper::TakeControl() {
@@ -140,10 +187,19 @@ void Keeper::TakeControl() {
         break;
       }
       memory_.head().stopped.store(1);
+      if (!Pause(true)) {
+        memory_.head().stopped.store(0);
+        Answer(client, EBUSY, "");
+        break;
+      }
       stop_client_ = client;
       stop_since_ = Wire::Now() + Nanos{ask.timeout_ms} * kMillisecond;
       break;
     case Ask::kGo:
+      if (!Pause(false)) {
+        Answer(client, EBUSY, "");
+        break;
+      }
       memory_.head().stopped.store(0);
       if (memory_.head().program_sleeps.load() != 0) {
         const std::uint64_t one = 1;
@@ -153,6 +209,9 @@ void Keeper::TakeControl() {
       break;
     case Ask::kSave:
       Answer(client, file >= 0 ? Save(file) : EINVAL, "");
+      break;
+    case Ask::kRestore:
+      Answer(client, file >= 0 ? Restore(file) : EINVAL, "");
       break;
     default:
       Answer(client, EINVAL, "");

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,7 +97,7 @@ int Registry::Start(Context& context) {
     KeepOnly({context.fds.memory, context.fds.socket, context.fds.keeper_bell,
               context.fds.program_bell, context.connection, context.pid_fd, control[1]});
     Keeper keeper({context.fds, context.connection, context.pid_fd, context.program, control[1],
-                   path_.c_str()});
+                   path_.c_str(), context.parked});
     _exit(keeper.Run());
   }
   close(control[1]);
@@ -137,7 +138,9 @@ int Registry::Open(const Client& client, const AskMessage& ask, const Received& 
   if (contexts_.size() >= kContextsMax) return EMFILE;
   Config config = ask.config;
   if (const auto error = ReadKeyFile(received.fds[0], client.uid, config.key)) return Errno(error);
-  if (Find(config.context, config.node, client.uid) != nullptr) return EADDRINUSE;
+  if (Context* known = Find(config.context, config.node, client.uid)) {
+    return known->parked && known->key == config.key ? Attach(*known, client) : EADDRINUSE;
+  }
   config.incarnation = Incarnation();
   if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) return EIO;
   if (Endpoint::MemoryNeeded(config) == 0) return EINVAL;
@@ -167,6 +170,69 @@ int Registry::Open(const Client& client, const AskMessage& ask, const Received& 
   Reply(client.fd, 0, "", fds);
   contexts_.push_back(std::move(context));
   return 0;
+}
+
+// A program for a context that waits for one.
+int Registry::Attach(Context& context, const Client& client) {
+  const int pid_fd = OpenPidFd(client.pid);
+  if (pid_fd < 0) return ESRCH;
+  const pid_t old = context.keeper;
+  context.pid_fd = pid_fd;
+  context.connection = dup(client.fd);
+  context.program = client.pid;
+  context.parked = false;
+  kill(old, SIGKILL);
+  while (waitpid(old, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (const int error = Start(context)) return error;
+  const std::array<int, ContextFds::kCount> fds = {
+      context.fds.memory, context.fds.socket, context.fds.keeper_bell, context.fds.program_bell};
+  Reply(client.fd, 0, "", fds);
+  return 0;
+}
+
+// Into the context that is there and stopped, else into a new one without a program.
+int Registry::Restore(const Client& client, const AskMessage& ask, const Received& received) {
+  JobKey key;
+  if (received.fd_count != 2) return EINVAL;
+  if (const auto error = ReadKeyFile(received.fds[0], client.uid, key)) return Errno(error);
+  alignas(SharedHead) std::array<std::uint8_t, 4096> head;
+  struct stat status;
+  Config config;
+  if (fstat(received.fds[1], &status) != 0 ||
+      pread(received.fds[1], head.data(), head.size(), 0) != static_cast<ssize_t>(head.size())) {
+    return EINVAL;
+  }
+  const auto& saved = *reinterpret_cast<const SharedHead*>(head.data());
+  if (CheckHead(saved, static_cast<std::size_t>(status.st_size), config) || config.key != key) {
+    return EINVAL;
+  }
+  Context* context = Find(config.context, config.node, client.uid);
+  if (context == nullptr) {
+    auto made = std::make_unique<Context>();
+    Wire wire;
+    SharedMemory memory;
+    const Address own = ask.own.port != 0 ? ask.own : saved.own;
+    if (const auto error = wire.Open(own, {})) return Errno(error);
+    if (const auto error = memory.Make(config, wire.own_address(), Wire::Now())) {
+      return Errno(error);
+    }
+    memory.head().stopped.store(1);
+    made->number = config.context;
+    made->node = config.node;
+    made->key = key;
+    made->uid = client.uid;
+    made->parked = true;
+    made->fds = {dup(memory.fd()), dup(wire.fd()), eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+                 eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    if (const int error = Start(*made)) {
+      Free(*made);
+      return error;
+    }
+    context = contexts_.emplace_back(std::move(made)).get();
+  }
+  const std::array<int, 2> fds = {client.fd, received.fds[1]};
+  return SendMessage(context->control, BytesOf(ask), fds);
 }
 
 // From a program whose daemon was killed, or from a keeper that lost it.
@@ -220,7 +286,7 @@ std::string Registry::List(uid_t uid) const {
     text += "context " + std::to_string(context->number) + " node " +
             std::to_string(context->node) + " program " + std::to_string(context->program) +
             " keeper " + std::to_string(context->keeper) + " starts " +
-            std::to_string(context->starts) + "\n";
+            std::to_string(context->starts) + (context->parked ? " parked\n" : "\n");
   }
   return text;
 }
@@ -241,6 +307,10 @@ void Registry::OnMessage(const Client& client, const AskMessage& ask, Received& 
       case Ask::kList:
         Reply(client.fd, 0, List(client.uid), {});
         answered = true;
+        break;
+      case Ask::kRestore:
+        error = Restore(client, ask, received);
+        answered = error == 0;
         break;
       case Ask::kTop:
       case Ask::kStop:

@@ -46,9 +46,12 @@ class Registry {
     pid_t keeper = -1;
     int control = -1;
     int starts = 0;
+    bool parked = false;  // restored, and no program yet
   };
 
   int Open(const Client& client, const AskMessage& ask, const Received& received);
+  int Attach(Context& context, const Client& client);
+  int Restore(const Client& client, const AskMessage& ask, const Received& received);
   int Adopt(const Client& client, const AskMessage& ask, Received& received);
   int Forward(const Client& client, const AskMessage& ask, const Received& received);
   std::string List(uid_t uid) const;
