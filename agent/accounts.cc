@@ -3,6 +3,8 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <cerrno>
+#include <cstring>
 
 #include "agent/errors.h"
 
@@ -18,6 +20,9 @@ absl::StatusOr<Account> LookUp(const std::string& name) {
              ERANGE &&
          buffer.size() < (1 << 20)) {
     buffer.resize(buffer.size() * 2);
+  }
+  if (found == nullptr && error != 0 && error != ENOENT && error != ESRCH) {
+    return errors::CannotLookUp(name, std::strerror(error));
   }
   if (found == nullptr) {
     return errors::NoSuchAccount(name);

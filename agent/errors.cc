@@ -8,6 +8,9 @@ namespace sekisho::agent::errors {
 absl::Status NoSuchAccount(const std::string& account) {
   return absl::NotFoundError(fmt::format("this node has no account \"{}\"", account));
 }
+absl::Status CannotLookUp(const std::string& account, const std::string& why) {
+  return absl::UnavailableError(fmt::format("cannot look up account \"{}\": {}", account, why));
+}
 absl::Status RootAccount(const std::string& account) {
   return absl::PermissionDeniedError(fmt::format("tasks never run as root: account {}", account));
 }
@@ -30,6 +33,9 @@ absl::Status NoSupervisor(const std::string& program, const std::string& why) {
 absl::Status NotOwnTask(const std::string& job_id) {
   return absl::PermissionDeniedError(
       fmt::format("no task of job \"{}\" with this token runs on this node", job_id));
+}
+absl::Status NoBegin() {
+  return absl::InvalidArgumentError("a launch begins with Begin, within 10 s");
 }
 absl::Status NotConnected() {
   return absl::UnavailableError("this node's agent has no connection to its queue server");

@@ -10,6 +10,7 @@
 namespace sekisho::agent::errors {
 
 absl::Status NoSuchAccount(const std::string& account);
+absl::Status CannotLookUp(const std::string& account, const std::string& why);
 absl::Status RootAccount(const std::string& account);
 absl::Status BadVariable(const std::string& name);
 absl::Status BadFileName(const std::string& name);
@@ -17,6 +18,7 @@ absl::Status HoldsNul(const std::string& what);
 absl::Status BadDirectory(const std::string& path, const std::string& why);
 absl::Status NoSupervisor(const std::string& program, const std::string& why);
 absl::Status NotOwnTask(const std::string& job_id);
+absl::Status NoBegin();
 absl::Status NotConnected();
 absl::Status NodeLost(const std::string& node);
 

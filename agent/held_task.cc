@@ -14,6 +14,7 @@
 #include "agent/task/record.h"
 #include "common/log.h"
 #include "common/refusal.h"
+#include "common/utf8.h"
 
 namespace sekisho::agent {
 namespace {
@@ -59,9 +60,9 @@ HeldTask::HeldTask(const Parts& parts, const std::string& path, task::Spec spec)
       spec_(std::move(spec)),
       supervisor_(parts.loop),
       output_(directory_, KeyOf(spec_), proto::OutputChunk::STDOUT, spec_.stdout_path.empty(),
-              parts.outbox),
+              parts.output_limit, parts.outbox),
       error_(directory_, KeyOf(spec_), proto::OutputChunk::STDERR, spec_.stderr_path.empty(),
-             parts.outbox) {
+             parts.output_limit, parts.outbox) {
   watch_ = parts_.watcher.Add(path, [this](std::string_view name) { OnFile(name); });
   if (watch_ < 0) {
     spdlog::error("cannot watch a task's files: raise fs.inotify.max_user_watches job={}",
@@ -87,7 +88,7 @@ void HeldTask::Adopt(const std::string& task_program, const std::string& boot_id
     input_size_ = static_cast<uint64_t>(info.st_size);
   }
   running_ = directory_.ReadRunning();
-  const pid_t supervisor = directory_.Supervisor();
+  const std::optional<pid_t> supervisor = directory_.Supervisor();
   ReadEnded();
   if (ended_) {
     return;
@@ -96,8 +97,10 @@ void HeldTask::Adopt(const std::string& task_program, const std::string& boot_id
     EndWith({.signal = SIGKILL,
              .gram_code = task::kExecutionFailed,
              .reason = "the node was restarted while the task ran"});
-  } else if (supervisor != 0) {
-    WatchSupervisor(supervisor);
+  } else if (!supervisor) {
+    spdlog::error("cannot tell whether a task runs, asking again job={}", spec_.job_id);
+  } else if (*supervisor != 0) {
+    WatchSupervisor(*supervisor);
   } else if (!directory_.Has(task::kPidFile)) {
     Begin(task_program);  // it never had one
   } else {
@@ -105,10 +108,12 @@ void HeldTask::Adopt(const std::string& task_program, const std::string& boot_id
   }
 }
 
-void HeldTask::CheckSupervisor() {
+void HeldTask::Check() {
+  PumpOutput();  // its file may have been held by a lease
   if (!ended_ && !supervisor_.is_open()) {
-    const pid_t pid = directory_.Supervisor();
-    pid != 0 ? WatchSupervisor(pid) : OnSupervisorGone();
+    if (const std::optional<pid_t> pid = directory_.Supervisor()) {
+      *pid != 0 ? WatchSupervisor(*pid) : OnSupervisorGone();
+    }
   }
 }
 
@@ -147,11 +152,15 @@ void HeldTask::WatchSupervisor(pid_t pid) {
     return;
   }
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  if (fd < 0 || directory_.Supervisor() != pid) {  // gone; the number may be another's already
+  if (fd < 0 && errno != ESRCH) {
+    return;  // never taken for its end: Check asks again
+  }
+  if (const auto holder = directory_.Supervisor(); fd < 0 || holder != pid) {
     if (fd >= 0) {
       close(fd);
     }
-    return OnSupervisorGone();
+    // Gone; the number may be another's already.
+    return fd < 0 || holder ? OnSupervisorGone() : void();
   }
   supervisor_.assign(fd);
   supervisor_.async_wait(asio::posix::stream_descriptor::wait_read,
@@ -180,6 +189,7 @@ void HeldTask::OnSupervisorGone() {
 void HeldTask::EndWith(const task::Ended& ended) {
   task::Ended stamped = ended;
   stamped.time_ms = NowMs();
+  stamped.reason = ToUtf8(stamped.reason);
   if (const absl::Status status = directory_.WriteEnded(stamped); !status.ok()) {
     spdlog::error("{} job={}", Message(status), spec_.job_id);
     ended_ = stamped;
@@ -309,8 +319,7 @@ void HeldTask::PumpOutput() {
 }
 
 void HeldTask::CheckOutputLimit() {
-  const uint64_t most = parts_.output_limit;
-  if (most != 0 && !is_over_limit_ && (output_.size() > most || error_.size() > most)) {
+  if (!is_over_limit_ && (output_.is_over_limit() || error_.is_over_limit())) {
     is_over_limit_ = true;
     Tell({Command::kLimit, 0, spec_.grace_ms});
   }

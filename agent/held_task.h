@@ -58,8 +58,9 @@ class HeldTask {
   void OutputTaken(Stream stream, uint64_t offset);
   void PumpOutput();
 
-  // For a supervisor that vanished without a word before we could watch it.
-  void CheckSupervisor();
+  // Now and then, for what nobody tells us: a supervisor that vanished without a word before we could watch
+  // it, output that could not be opened.
+  void Check();
 
  private:
   void OnFile(std::string_view name);

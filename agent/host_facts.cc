@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "agent/task/record.h"
+#include "common/utf8.h"
 
 namespace sekisho::agent {
 namespace {
@@ -59,7 +60,7 @@ HostFacts ReadHostFacts() {
   facts.boot_id = facts.boot_id.substr(0, facts.boot_id.find('\n'));
   facts.processors = Processors();
   facts.memory_mb = ParseMeminfoMb(TextOf("/proc/meminfo"), "MemTotal");
-  facts.os = ParseOsName(TextOf("/usr/lib/os-release"));
+  facts.os = ToUtf8(ParseOsName(TextOf("/usr/lib/os-release")));
   utsname name{};
   if (uname(&name) == 0) {
     facts.architecture = name.machine;

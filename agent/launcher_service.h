@@ -29,7 +29,6 @@ class LauncherService final : public proto::Launcher::CallbackService {
   using Call = rpc::Duplex<proto::LaunchIn, proto::LaunchOut>;
 
   awaitable<absl::Status> Serve(Call& call);
-  awaitable<void> Forever(Call& call, uint64_t id);
 
   Loop& loop_;
   Outbox& outbox_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/launches.h"
 
+#include <algorithm>
+
 namespace sekisho::agent {
 
 uint64_t Launches::Open(proto::AgentMessage::Launch launch, Answer answer) {
@@ -14,10 +16,26 @@ uint64_t Launches::Open(proto::AgentMessage::Launch launch, Answer answer) {
 }
 
 void Launches::Input(uint64_t id, std::string data, bool is_end) {
+  if (const auto found = open_.find(id); found != open_.end()) {
+    found->second.input_sent += data.size();
+  }
   proto::AgentMessage message;
   message.mutable_launch_input()->set_id(id);
   message.mutable_launch_input()->set_data(std::move(data));
   message.mutable_launch_input()->set_end(is_end);
+  outbox_.Push(std::move(message));
+}
+
+uint64_t Launches::InputInFlight(uint64_t id) const {
+  const auto found = open_.find(id);
+  return found == open_.end() ? 0 : found->second.input_sent - found->second.input_taken;
+}
+
+void Launches::OutputTaken(uint64_t id, proto::OutputChunk::Stream stream, uint64_t offset) {
+  proto::AgentMessage message;
+  message.mutable_launch_taken()->set_id(id);
+  message.mutable_launch_taken()->set_stream(stream);
+  message.mutable_launch_taken()->set_offset(offset);
   outbox_.Push(std::move(message));
 }
 
@@ -55,11 +73,17 @@ bool Launches::Handle(const proto::ServerMessage& message) {
   } else if (message.has_launch_ended()) {
     id = message.launch_ended().id();
     *out.mutable_ended() = message.launch_ended();
+  } else if (message.has_launch_input_taken()) {
+    id = message.launch_input_taken().id();
   } else {
     return false;
   }
   if (const auto found = open_.find(id); found != open_.end()) {
-    found->second.has_ended = out.has_ended();
+    Entry& entry = found->second;
+    entry.has_ended = entry.has_ended || out.has_ended();
+    if (message.has_launch_input_taken()) {
+      entry.input_taken = std::clamp(message.launch_input_taken().offset(), entry.input_taken, entry.input_sent);
+    }
     found->second.answer(std::move(out));
   }
   return true;

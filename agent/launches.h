@@ -12,6 +12,7 @@ namespace sekisho::agent {
 
 class Launches {
  public:
+  // Without a kind: the helper has taken more of its input.
   using Answer = std::function<void(proto::LaunchOut)>;
 
   // Ids begin at `first_id`, so that an agent's next life does not repeat them.
@@ -23,6 +24,10 @@ class Launches {
   // back.
   uint64_t Open(proto::AgentMessage::Launch launch, Answer answer);
   void Input(uint64_t id, std::string data, bool is_end);
+  // Bytes of input that were sent and that the helper has not taken.
+  uint64_t InputInFlight(uint64_t id) const;
+  // Its launcher has taken the stream up to `offset`.
+  void OutputTaken(uint64_t id, proto::OutputChunk::Stream stream, uint64_t offset);
   // Nobody waits any more.  Cancels the helper unless it has ended.
   void Close(uint64_t id);
 
@@ -37,6 +42,8 @@ class Launches {
     proto::AgentMessage::Launch request;
     Answer answer;
     bool has_ended = false;
+    uint64_t input_sent = 0;
+    uint64_t input_taken = 0;
   };
   Outbox& outbox_;
   uint64_t next_id_;

@@ -57,6 +57,22 @@ TEST(Launches, ClosingCancelsWhatHasNotEnded) {
   EXPECT_EQ(fixture.launches.size(), 0U);
 }
 
+TEST(Launches, KnowHowMuchInputIsOnItsWay) {
+  Fixture fixture;
+  const uint64_t id = fixture.Open("a");
+  fixture.launches.Input(id, "hello", false);
+  EXPECT_EQ(fixture.launches.InputInFlight(id), 5U);
+
+  proto::ServerMessage taken;
+  taken.mutable_launch_input_taken()->set_id(id);
+  for (const auto& [offset, left] : {std::pair(3U, 2U), {2U, 2U}, {100U, 0U}}) {
+    taken.mutable_launch_input_taken()->set_offset(offset);
+    EXPECT_TRUE(fixture.launches.Handle(taken));
+    EXPECT_EQ(fixture.launches.InputInFlight(id), left);
+  }
+  EXPECT_EQ(fixture.answers.size(), 3U);  // its launcher may go on
+}
+
 TEST(Launches, AreSaidAgainAfterAWelcome) {
   Fixture fixture;
   fixture.Open("a");

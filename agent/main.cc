@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstring>
 #include <cstdio>
 #include <filesystem>
 #include <random>
@@ -22,6 +23,7 @@
 #include "agent/session.h"
 #include "agent/task/record.h"
 #include "agent/tasks.h"
+#include "common/acceptor.h"
 #include "common/daemon.h"
 #include "common/log.h"
 #include "common/refusal.h"
@@ -31,6 +33,10 @@ namespace sekisho::agent {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kLaunchMessageMost = 1 << 20;
+constexpr int kServerMessageMost = 16 << 20;  // as the queue server's
+constexpr size_t kLaunchesPerAccount = 1024;
 
 std::string HostName() {
   char name[256] = "";
@@ -114,21 +120,26 @@ std::shared_ptr<grpc::Channel> Dial(const Config& config, const tls::ClientTls& 
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetMaxReceiveMessageSize(kServerMessageMost);
   return grpc::CreateCustomChannel(config.qserver(), tls.credentials, arguments);
 }
 
-absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(const std::string& socket,
-                                                     LauncherService& service) {
+absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(Acceptor& door, const std::string& socket,
+                                                    LauncherService& service) {
   std::error_code error;
   fs::create_directories(fs::path(socket).parent_path(), error);
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
-  builder.RegisterService(&service);
-  auto server = builder.BuildAndStart();
-  if (server == nullptr ||
-      chmod(socket.c_str(), 0666) != 0) {  // the token decides, not the account
-    return errors::BadDirectory(socket, "cannot listen on it");
+  RETURN_IF_ERROR(door.Listen("unix:" + socket));
+  if (chmod(socket.c_str(), 0666) != 0) {  // the token decides, not the account
+    return errors::BadDirectory(socket, std::strerror(errno));
   }
+  grpc::ServerBuilder builder;
+  auto external = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
+  builder.RegisterService(&service);
+  builder.SetMaxReceiveMessageSize(kLaunchMessageMost);
+  auto server = builder.BuildAndStart();
+  door.Run(std::move(external));
   return server;
 }
 
@@ -174,7 +185,8 @@ absl::Status Run(const Config& config, bool is_check) {
                            [&tasks](const std::string& job_id, const std::string& token) {
                              return tasks.FindByToken(job_id, token);
                            });
-  ASSIGN_OR_RETURN(const auto server, Listen(config.launch_socket(), launcher));
+  Acceptor door(loop, {.per_peer = kLaunchesPerAccount}, /*expect_tls=*/false);
+  ASSIGN_OR_RETURN(const auto server, Serve(door, config.launch_socket(), launcher));
   Session session(loop, Dial(config, tls), outbox, tasks, launches,
                   {.node = config.node(), .facts = facts, .why = [&tls] {
                      const auto found = tls.server->Get();

@@ -16,7 +16,9 @@ void OutputWindow::SetSize(uint64_t file_size) {
   if (file_size < size_ && file_size < sent_ - std::min(sent_, shift_)) {
     shift_ = sent_;
   }
-  size_ = file_size;
+  const uint64_t most = limit_ == 0 ? file_size : limit_ - std::min(limit_, shift_);
+  is_over_limit_ = is_over_limit_ || file_size > most;
+  size_ = std::min(file_size, most);
 }
 
 std::optional<OutputWindow::Chunk> OutputWindow::Next() const {
@@ -25,6 +27,9 @@ std::optional<OutputWindow::Chunk> OutputWindow::Next() const {
   }
   const uint64_t size = std::min(
       {this->size() - sent_, kUnacknowledgedMost - in_flight(), static_cast<uint64_t>(kChunkMost)});
+  if (size < kChunkLeast && in_flight() > 0) {
+    return std::nullopt;
+  }
   return Chunk{sent_, sent_ - shift_, static_cast<size_t>(size)};
 }
 

@@ -25,9 +25,69 @@ TEST(OutputWindow, SendsWhatIsThereOnce) {
 
   EXPECT_EQ(window.Next(), (Chunk{0, 0, 5}));
   window.Sent(5);
+  window.Taken(5);
   EXPECT_FALSE(window.Next());
   window.SetSize(8);
   EXPECT_EQ(window.Next(), (Chunk{5, 5, 3}));
+}
+
+TEST(OutputWindow, ASmallChunkWaitsForThoseBeforeIt) {
+  OutputWindow window;
+  window.SetSize(5);
+  window.Sent(window.Next()->size);
+
+  window.SetSize(5 + kChunkLeast - 1);
+  EXPECT_FALSE(window.Next());
+  window.SetSize(5 + kChunkLeast);
+  EXPECT_EQ(window.Next()->size, kChunkLeast);
+  window.Sent(kChunkLeast);
+  window.SetSize(5 + kChunkLeast + 1);
+  EXPECT_FALSE(window.Next());
+  window.Taken(5 + kChunkLeast);
+  EXPECT_EQ(window.Next()->size, 1U);
+}
+
+TEST(OutputWindow, WritingByteByByteNeverFillsTheWindowWithSmallChunks) {
+  OutputWindow window;
+  uint64_t written = 0;
+  uint64_t taken = 0;
+  int messages = 0;
+  for (int round = 0; round < 1'000'000; ++round) {
+    window.SetSize(++written);
+    if (const auto chunk = window.Next()) {
+      window.Sent(chunk->size);
+      ++messages;
+    }
+    if (round % 1000 == 0) {  // a slow server
+      window.Taken(taken = std::min(written, taken + 10'000));
+    }
+  }
+  EXPECT_LE(messages, 1'000'000 / 1000 + 1'000'000 / int{kChunkLeast} + 1);
+}
+
+TEST(OutputWindow, NothingBeyondTheLimitIsSent) {
+  OutputWindow window(100);
+  window.SetSize(60);
+  EXPECT_EQ(SendAll(window), 60U);
+  window.Taken(60);
+  EXPECT_FALSE(window.is_over_limit());
+
+  window.SetSize(uint64_t{8} << 40);  // sparse
+  EXPECT_TRUE(window.is_over_limit());
+  EXPECT_EQ(window.size(), 100U);
+  EXPECT_EQ(SendAll(window), 40U);
+}
+
+TEST(OutputWindow, EmptyingTheFileDoesNotRaiseTheLimit) {
+  OutputWindow window(100);
+  for (int i = 0; i < 5; ++i) {
+    window.SetSize(60);
+    SendAll(window);
+    window.Taken(window.size());
+    window.SetSize(0);
+  }
+  EXPECT_TRUE(window.is_over_limit());
+  EXPECT_EQ(window.size(), 100U);
 }
 
 TEST(OutputWindow, StopsAtTheWindowUntilTheServerTakes) {
@@ -36,10 +96,10 @@ TEST(OutputWindow, StopsAtTheWindowUntilTheServerTakes) {
 
   EXPECT_EQ(window.Next()->size, kChunkMost);
   EXPECT_EQ(SendAll(window), kUnacknowledgedMost);
-  window.Taken(10);
-  EXPECT_EQ(SendAll(window), 10U);
+  window.Taken(kChunkLeast);
+  EXPECT_EQ(SendAll(window), kChunkLeast);
   window.Taken(kUnacknowledgedMost);
-  EXPECT_EQ(SendAll(window), kUnacknowledgedMost - 10);
+  EXPECT_EQ(SendAll(window), kUnacknowledgedMost - kChunkLeast);
 }
 
 TEST(OutputWindow, ResumesWhereTheServerSays) {
@@ -72,6 +132,7 @@ TEST(OutputWindow, EmptiedFileContinuesTheStream) {
   window.SetSize(0);
   window.SetSize(4);
 
+  window.Taken(10);
   EXPECT_EQ(window.Next(), (Chunk{10, 0, 4}));
   EXPECT_EQ(window.size(), 14U);
   SendAll(window);

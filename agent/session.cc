@@ -118,7 +118,7 @@ awaitable<void> Session::ReportLoad() {
     outbox_.Push(LoadMessage());
     const bool is_told = co_await load_changed_.WaitFor(kLoadInterval);
     if (!is_told) {
-      tasks_.CheckSupervisors();
+      tasks_.Check();
     }
   }
 }

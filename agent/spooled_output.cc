@@ -14,11 +14,21 @@ constexpr uint64_t kPage = 4096;
 }  // namespace
 
 SpooledOutput::SpooledOutput(const TaskDirectory& directory, const proto::TaskKey& key,
-                             Stream stream, bool is_ours, Outbox& outbox)
-    : directory_(directory), key_(key), stream_(stream), is_ours_(is_ours), outbox_(outbox) {}
+                             Stream stream, bool is_ours, uint64_t limit, Outbox& outbox)
+    : directory_(directory),
+      key_(key),
+      stream_(stream),
+      is_ours_(is_ours),
+      outbox_(outbox),
+      window_(limit) {}
 
 const char* SpooledOutput::name() const {
   return stream_ == proto::OutputChunk::STDOUT ? task::kStdoutFile : task::kStderrFile;
+}
+
+// The file is the account's, which may hold a lease on it: we do not wait for that.  -1: look again later.
+int SpooledOutput::Open(int flags) const {
+  return openat(directory_.fd(), name(), flags | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 }
 
 void SpooledOutput::Look() {
@@ -38,7 +48,7 @@ void SpooledOutput::Pump() {
   if (!outbox_.is_connected() || !window_.Next()) {
     return;
   }
-  const int fd = openat(directory_.fd(), name(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = Open(O_RDONLY);
   auto chunk = window_.Next();
   while (fd >= 0 && chunk && outbox_.HasRoom() && SendChunk(fd, *chunk)) {
     chunk = window_.Next();
@@ -73,7 +83,7 @@ void SpooledOutput::Taken(uint64_t offset) {
   outbox_.Taken(before - window_.in_flight());
   const uint64_t free_to = window_.taken_position() / kPage * kPage;
   if (free_to >= freed_ + kFreeStep) {
-    const int fd = openat(directory_.fd(), name(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = Open(O_WRONLY);
     if (fd >= 0) {
       fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(freed_),
                 static_cast<off_t>(free_to - freed_));

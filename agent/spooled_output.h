@@ -14,9 +14,9 @@ class SpooledOutput {
  public:
   using Stream = proto::OutputChunk::Stream;
 
-  // `is_ours`: false if the task writes to a file of its account instead.
+  // `is_ours`: false if the task writes to a file of its account instead.  `limit`: in bytes, 0 = none.
   SpooledOutput(const TaskDirectory& directory, const proto::TaskKey& key, Stream stream,
-                bool is_ours, Outbox& outbox);
+                bool is_ours, uint64_t limit, Outbox& outbox);
   SpooledOutput(const SpooledOutput&) = delete;
   SpooledOutput& operator=(const SpooledOutput&) = delete;
 
@@ -26,10 +26,12 @@ class SpooledOutput {
   void Taken(uint64_t offset);
 
   uint64_t size() const { return window_.size(); }
+  bool is_over_limit() const { return window_.is_over_limit(); }
 
  private:
   const char* name() const;
   void Look();
+  int Open(int flags) const;
   bool SendChunk(int fd, const OutputWindow::Chunk& chunk);
 
   const TaskDirectory& directory_;

@@ -114,16 +114,19 @@ std::optional<task::Ended> TaskDirectory::ReadEnded() const {
 
 bool TaskDirectory::Has(const char* name) const { return faccessat(fd_, name, F_OK, 0) == 0; }
 
-pid_t TaskDirectory::Supervisor() const {
+std::optional<pid_t> TaskDirectory::Supervisor() const {
   const int spec = openat(fd_, task::kSpecFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (spec < 0) {
-    return 0;
+    return errno == ENOENT ? std::optional<pid_t>(0) : std::nullopt;
   }
   struct flock lock {};
   lock.l_type = F_WRLCK;
-  const bool is_held = fcntl(spec, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  const bool is_known = fcntl(spec, F_GETLK, &lock) == 0;
   close(spec);
-  return is_held ? lock.l_pid : 0;
+  if (!is_known) {
+    return std::nullopt;
+  }
+  return lock.l_type != F_UNLCK ? lock.l_pid : 0;
 }
 
 absl::Status TaskDirectory::SpawnSupervisor(const std::string& program) const {

@@ -33,8 +33,9 @@ class TaskDirectory {
   std::optional<task::Ended> ReadEnded() const;
   bool Has(const char* name) const;
 
-  // The process that holds the spec's lock, 0 if none does: the task has no supervisor.
-  pid_t Supervisor() const;
+  // The process that holds the spec's lock, 0 if none does: the task has no supervisor.  None: it cannot be
+  // told now, for want of descriptors perhaps.
+  std::optional<pid_t> Supervisor() const;
 
   // Starts one.  It leaves us at once; what we spawned ends within a millisecond.
   absl::Status SpawnSupervisor(const std::string& program) const;

@@ -200,9 +200,9 @@ void Tasks::OnChange(HeldTask& task) {
   }
 }
 
-void Tasks::CheckSupervisors() {
+void Tasks::Check() {
   for (const auto& [key, task] : tasks_) {
-    task->CheckSupervisor();
+    task->Check();
   }
 }
 

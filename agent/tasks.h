@@ -39,7 +39,7 @@ class Tasks {
   void Handle(const proto::ServerMessage& message);
 
   // Now and then: no task may hang because its supervisor died at a bad moment.
-  void CheckSupervisors();
+  void Check();
 
   size_t running() const;
   // The running task that was given this token, or null.

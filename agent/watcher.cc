@@ -3,6 +3,8 @@
 
 #include <sys/inotify.h>
 #include <unistd.h>
+#include <set>
+#include <utility>
 
 #include "common/status.h"
 
@@ -38,26 +40,23 @@ void Watcher::Wait() {
                       });
 }
 
+// One buffer, each file in it once: a task can write faster than we can look, and the loop has others to
+// serve.
 void Watcher::Read() {
   alignas(inotify_event) char buffer[16 << 10];
-  ssize_t size = 0;
-  while ((size = read(inotify_.native_handle(), buffer, sizeof buffer)) > 0) {
-    std::string_view last_name;
-    int last_id = -1;
-    for (const char* at = buffer; at < buffer + size;) {
-      const auto* event = reinterpret_cast<const inotify_event*>(at);
-      at += sizeof *event + event->len;
-      if ((event->mask & IN_Q_OVERFLOW) != 0) {
-        Dispatch(-1, "");
-        continue;
-      }
-      const std::string_view name = event->len > 0 ? event->name : "";
-      if ((event->mask & IN_IGNORED) == 0 && (event->wd != last_id || name != last_name)) {
-        Dispatch(event->wd, name);
-      }
-      last_id = event->wd;
-      last_name = name;
+  const ssize_t size = read(inotify_.native_handle(), buffer, sizeof buffer);
+  std::set<std::pair<int, std::string_view>> changed;
+  for (const char* at = buffer; at < buffer + size;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(at);
+    at += sizeof *event + event->len;
+    if ((event->mask & IN_Q_OVERFLOW) != 0) {
+      changed.emplace(-1, "");
+    } else if ((event->mask & IN_IGNORED) == 0) {
+      changed.emplace(event->wd, event->len > 0 ? event->name : "");
     }
+  }
+  for (const auto& [id, name] : changed) {
+    Dispatch(id, name);
   }
 }
 

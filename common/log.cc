@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include "common/utf8.h"
+
 namespace sekisho {
 
 void InitLog(const std::string& name) {
@@ -21,7 +23,7 @@ void InitLog(const std::string& name) {
 std::string Printable(const std::string& text) {
   constexpr size_t kMax = 256;
   std::string out;
-  for (unsigned char c : text.substr(0, kMax)) {
+  for (unsigned char c : ToUtf8(text, kMax)) {
     if (c < 0x20 || c == 0x7f || c == '\\') {
       out += fmt::format("\\x{:02x}", c);
     } else {

@@ -88,8 +88,12 @@ absl::StatusOr<Account> FindAccount(const std::string& name) {
   std::vector<char> buffer(16384);
   passwd entry{};
   passwd* found = nullptr;
-  getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  const int error = getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
   if (found == nullptr) {
+    if (error != 0 && error != ENOENT && error != ESRCH) {
+      errno = error;
+      return errors::CannotStart(name, "looking up the account: " + Errno());
+    }
     return errors::BadAccount(name, "there is no such account on the gatekeeper's host");
   }
   Account account{name, found->pw_uid, found->pw_gid, {}, found->pw_dir};

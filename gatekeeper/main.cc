@@ -13,7 +13,7 @@
 #include "common/log.h"
 #include "common/refusal.h"
 #include "common/tls/peer_verifier.h"
-#include "gatekeeper/acceptor.h"
+#include "common/acceptor.h"
 #include "gatekeeper/callers.h"
 #include "gatekeeper/config.pb.h"
 #include "gatekeeper/jobmanagers.h"
@@ -107,14 +107,14 @@ absl::Status Run(const Config& config) {
   grpc::ServerBuilder builder;
   SetLimits(builder, config);
   builder.RegisterCallbackGenericService(&service);
-  const auto external = builder.experimental().AddExternalConnectionAcceptor(
+  auto external = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       tls::ServerCredentials(host));
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server) {
     return absl::InternalError("the gRPC server does not start");
   }
-  acceptor.Run(*external);
+  acceptor.Run(std::move(external));
   spdlog::info("gatekeeper ready site={} port={}", config.site(), acceptor.port());
   NotifyReady();
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "common/config.h"
+#include "common/utf8.h"
 #include "gatekeeper/errors.h"
 
 namespace sekisho::gatekeeper {
@@ -67,7 +68,7 @@ absl::StatusOr<Grant> Decide(const Config& config, const Caller& caller, const A
     for (const auto& service : services) {
       known.push_back(service.name());
     }
-    return errors::NoSuchService(grant.service.substr(0, kNameBytesMax), known);
+    return errors::NoSuchService(ToUtf8(grant.service, kNameBytesMax), known);
   }
   grant.queue = match->queue;
 
@@ -83,7 +84,7 @@ absl::StatusOr<Grant> Decide(const Config& config, const Caller& caller, const A
   grant.account = asked.account.empty() ? caller.accounts.front() : asked.account;
   if (std::find(caller.accounts.begin(), caller.accounts.end(), grant.account) ==
       caller.accounts.end()) {
-    return errors::OtherAccount(caller.subject, grant.account.substr(0, kNameBytesMax),
+    return errors::OtherAccount(caller.subject, ToUtf8(grant.account, kNameBytesMax),
                                 caller.accounts);
   }
   if (!IsName(grant.account) || grant.account.front() == '-' || grant.account.front() == '.') {

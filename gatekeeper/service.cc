@@ -6,7 +6,7 @@
 #include "common/call_metadata.h"
 #include "common/refusal.h"
 #include "common/rpc_status.h"
-#include "gatekeeper/acceptor.h"
+#include "common/acceptor.h"
 #include "gatekeeper/errors.h"
 
 namespace sekisho::gatekeeper {

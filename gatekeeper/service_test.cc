@@ -16,7 +16,7 @@
 #include "common/call_metadata.h"
 #include "common/refusal.h"
 #include "common/rpc_status.h"
-#include "gatekeeper/acceptor.h"
+#include "common/acceptor.h"
 
 namespace sekisho::gatekeeper {
 namespace {
@@ -155,7 +155,7 @@ class GatekeeperService : public testing::Test {
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
         grpc::InsecureServerCredentials());
     server_ = builder.BuildAndStart();
-    acceptor_->Run(*external_);
+    acceptor_->Run(std::move(external_));
     thread_ = std::thread([this] { loop_.run(); });
 
     grpc::ChannelArguments arguments;

@@ -9,11 +9,14 @@
 #include "common/job_state.h"
 #include "qserver/demand.h"
 #include "qserver/errors.h"
+#include "qserver/tasks.h"
 #include "rsl/parser.h"
 #include "rsl/printer.h"
 
 namespace sekisho::qserver {
 namespace {
+
+constexpr size_t kTaskBytesMost = 64 << 20;  // arguments and environments of all tasks
 
 identity::SignedRequest FromProto(const proto::SignedRequest& request) {
   return {request.body(), request.signature(), {request.chain().begin(), request.chain().end()}};
@@ -134,10 +137,8 @@ absl::Status CheckFresh(const Verified& verified, const AdmissionRules& rules, i
 
 absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedRequest& request,
                                   const AdmissionRules& rules, const FindAccount& find_account) {
-  const std::optional<Account> account = find_account(verified.account);
-  if (!account) {
-    return errors::NoSuchAccount(verified.account);
-  }
+  const absl::StatusOr<Account> account = find_account(verified.account);
+  RETURN_IF_ERROR(account.status());
   if (account->uid == 0) {
     return errors::NoRoot();
   }
@@ -159,6 +160,9 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
     return errors::BadRsl(job.error());
   }
   RETURN_IF_ERROR(CheckDescription(*job, verified, rules));
+  if (TaskBytes(*job) > kTaskBytesMost / size_t(TaskCount(*job))) {
+    return errors::TooMuchToSend(TaskCount(*job), TaskBytes(*job), kTaskBytesMost);
+  }
   if (job->queue.empty()) {
     job->queue = QueueOfService(verified.body.service());
   }

@@ -21,7 +21,7 @@ struct Account {
   std::string home;
   unsigned uid = 0;
 };
-using FindAccount = std::function<std::optional<Account>(const std::string& name)>;
+using FindAccount = std::function<absl::StatusOr<Account>(const std::string& name)>;
 
 struct AdmissionRules {
   std::string site;

@@ -57,7 +57,7 @@ class AdmissionTest : public ::testing::Test {
     const proto::QueueRequest request = Sign(alice_);
     ASSIGN_OR_RETURN(const Verified verified, VerifyNow(request));
     return Describe(verified, request.request(), rules_,
-                    [](const std::string& name) -> std::optional<Account> {
+                    [](const std::string& name) -> absl::StatusOr<Account> {
                       return Account{"/home/" + name, name == "guest" ? 0u : 1000u};
                     });
   }
@@ -111,6 +111,13 @@ TEST_F(AdmissionTest, RefusesAMappingThatDiffersAndNamesBoth) {
 
   EXPECT_THAT(Refused(VerifyNow(request).status()),
               HasSubstr("is account bob outside the firewall but alice inside"));
+}
+
+TEST_F(AdmissionTest, RefusesAJobWhoseTasksTogetherAreTooLargeToSend) {
+  const std::string large(600'000, 'x');
+  EXPECT_TRUE(Admit("&(executable=/bin/true)(count=100)(arguments=" + large + ")").ok());
+  EXPECT_THAT(Refused(Admit("&(executable=/bin/true)(count=2000)(arguments=" + large + ")").status()),
+              HasSubstr("2000 tasks with 600009 bytes"));
 }
 
 TEST_F(AdmissionTest, RefusesAnUnmappedSubject) {

@@ -72,7 +72,14 @@ bool Conductor::OnMessage(const std::string& node, uint64_t generation,
       Perform(queue_.OnLaunchInput(node, message.launch_input()));
       return true;
     case proto::AgentMessage::kInputTaken:
-      OnInputTaken(message.input_taken());
+      if (message.input_taken().task().task() >= kFirstHelper) {
+        Perform(queue_.OnHelperInputTaken(node, message.input_taken()));
+      } else {
+        OnInputTaken(message.input_taken());
+      }
+      return true;
+    case proto::AgentMessage::kLaunchTaken:
+      Perform(queue_.OnLaunchTaken(node, message.launch_taken()));
       return true;
     default:
       return true;
@@ -91,21 +98,25 @@ bool Conductor::OnOutput(const std::string& node, const proto::AgentMessage::Out
   const bool is_ours = job != nullptr && job->has_processors &&
                        size_t(key.task()) < job->tasks.size() &&
                        job->tasks[key.task()].node == node;
-  if (is_ours) {
+  if (is_ours && !job->tasks[key.task()].is_output_lost) {
     const absl::StatusOr<uint64_t> size =
         spool_.Append(key.job_id(), key.task(), stream, output.offset(), output.data());
-    if (!size.ok()) {
+    if (absl::IsResourceExhausted(size.status())) {
+      spdlog::error("no room for output, ending the job job={}: {}", key.job_id(), Message(size.status()));
+      Perform(queue_.OnSpoolFull(key, NowMs()));
+    } else if (!size.ok()) {
       spdlog::error("cannot spool output job={}: {}", key.job_id(), Message(size.status()));
       return false;  // the agent keeps it and comes again
+    } else {
+      taken = *size;
     }
-    taken = *size;
   }
   proto::ServerMessage reply;
   *reply.mutable_output_taken()->mutable_task() = key;
   reply.mutable_output_taken()->set_stream(output.stream());
   reply.mutable_output_taken()->set_offset(taken);
   Send(node, std::move(reply));
-  if (is_ours) {
+  if (is_ours && queue_.Find(key.job_id()) != nullptr) {
     JobSignal(key.job_id())->Notify();
     Perform(queue_.OnSpooled(key, stream, taken, NowMs()));
   }

@@ -3,6 +3,7 @@
 // reason and remedy.
 #pragma once
 
+#include <cstring>
 #include <string>
 
 #include <fmt/format.h>
@@ -69,6 +70,20 @@ inline absl::Status NoSuchAccount(const std::string& account) {
   return Refuse(StatusCode::kFailedPrecondition, 7,
                 fmt::format("account {} does not exist inside the site", account),
                 "ask the site's administrator");
+}
+
+inline absl::Status CannotLookUp(const std::string& account, int error) {
+  return Refuse(StatusCode::kUnavailable, 0,
+                fmt::format("cannot look up account {} inside the site: {}", account, std::strerror(error)),
+                "try again; if it stays so, tell the site's administrator");
+}
+
+inline absl::Status TooMuchToSend(int tasks, size_t bytes, size_t most) {
+  return Refuse(StatusCode::kInvalidArgument, 17,
+                fmt::format("{} tasks with {} bytes of arguments and environment each are more than the {} MiB "
+                            "that a job's tasks may have together",
+                            tasks, bytes, most >> 20),
+                "put the data into a file that the tasks read");
 }
 
 inline absl::Status NoRoot() {

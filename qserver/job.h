@@ -27,9 +27,11 @@ struct Task {
   std::string reason;
   std::array<uint64_t, 2> spooled = {0, 0};   // bytes of stdout, stderr in the spool
   std::array<uint64_t, 2> expected = {0, 0};  // once it has ended
+  bool is_output_lost = false;                // there is no room for more of it
 
   bool is_complete() const {
-    return is_ended && is_confirmed && spooled[0] >= expected[0] && spooled[1] >= expected[1];
+    return is_ended && is_confirmed &&
+           (is_output_lost || (spooled[0] >= expected[0] && spooled[1] >= expected[1]));
   }
 };
 
@@ -42,6 +44,7 @@ struct Helper {
   std::array<uint64_t, 2> passed_on = {0, 0};
   std::array<uint64_t, 2> expected = {0, 0};
   uint64_t input_offset = 0;
+  std::array<uint64_t, 2> taken = {0, 0};  // by its launcher
   proto::Exit exit;
   std::string reason;
 };

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "common/acceptor.h"
 #include "common/daemon.h"
 #include "common/identity/dn.h"
 #include "common/identity/host.h"
@@ -22,6 +23,8 @@
 
 namespace sekisho::qserver {
 namespace {
+
+constexpr int kNodeMessageMost = 16 << 20;  // as the agents': a helper's request with a task's environment
 
 std::set<std::string> Subjects(const google::protobuf::RepeatedPtrField<std::string>& subjects) {
   std::set<std::string> normalized;
@@ -82,15 +85,16 @@ TaskSettings MakeTaskSettings(const Config& config) {
   return settings;
 }
 
-std::optional<Account> FindSystemAccount(const std::string& name) {
+absl::StatusOr<Account> FindSystemAccount(const std::string& name) {
   passwd entry{};
   passwd* found = nullptr;
   std::vector<char> buffer(16 * 1024);
-  if (getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
-      found == nullptr) {
-    return std::nullopt;
+  const int error = getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  if (found != nullptr) {
+    return Account{found->pw_dir, found->pw_uid};
   }
-  return Account{found->pw_dir, found->pw_uid};
+  return error == 0 || error == ENOENT || error == ESRCH ? errors::NoSuchAccount(name)
+                                                         : errors::CannotLookUp(name, error);
 }
 
 absl::Status CheckConfig(const Config& config) {
@@ -139,20 +143,23 @@ awaitable<void> KeepTidy(Loop& loop, Conductor& conductor, int keep_days) {
   }
 }
 
-std::unique_ptr<grpc::Server> Listen(const std::string& address, const identity::Credential& host,
-                                     grpc::Service& service) {
+// Serves what `acceptor` lets in.
+std::unique_ptr<grpc::Server> Serve(Acceptor& acceptor, const identity::Credential& host,
+                                    grpc::Service& service) {
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(address, tls::ServerCredentials(host), &port);
+  auto door = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      tls::ServerCredentials(host));
   builder.RegisterService(&service);
+  builder.SetMaxReceiveMessageSize(kNodeMessageMost);
   // Half-open connections are found in half a minute.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   auto server = builder.BuildAndStart();
-  return port == 0 ? nullptr : std::move(server);
+  acceptor.Run(std::move(door));
+  return server;
 }
 
 absl::Status Run(const Config& config) {
@@ -168,7 +175,7 @@ absl::Status Run(const Config& config) {
   // What lasts.
   Loop loop(1);
   umask(077);
-  Spool spool(state + "/spool");
+  Spool spool(state + "/spool", uint64_t(config.spool_reserve_mb() > 0 ? config.spool_reserve_mb() : 64) << 20);
   RETURN_IF_ERROR(spool.Prepare());
   ASSIGN_OR_RETURN(const std::unique_ptr<EventStore> store,
                    EventStore::Open(loop, state + "/events.db"));
@@ -182,14 +189,18 @@ absl::Status Run(const Config& config) {
   const AdmissionRules rules = MakeRules(config);
   const std::set<std::string> jobmanagers = Subjects(config.jobmanager());
   const std::set<std::string> nodes = Subjects(config.node());
+  Acceptor queue_door(loop, {});
+  Acceptor nodes_door(loop, {});
   QueueService::Judges judges;
   judges.caller = [&](const grpc::CallbackServerContext& context) -> absl::Status {
     trust->Refresh(tls::SystemClock());
     ASSIGN_OR_RETURN(const identity::Identity peer,
                      trust->verifier().PeerIdentity(*context.auth_context(), tls::SystemClock()));
-    return jobmanagers.count(identity::NormalizeDn(peer.subject)) > 0
-               ? absl::OkStatus()
-               : errors::NotAJobmanager(peer.subject);
+    if (jobmanagers.count(identity::NormalizeDn(peer.subject)) == 0) {
+      return errors::NotAJobmanager(peer.subject);
+    }
+    queue_door.Finish(context.peer());
+    return absl::OkStatus();
   };
   judges.request = [&](const proto::QueueRequest& request) {
     return Verify(request, rules, trust->store(), trust->gridmap(), tls::SystemClock());
@@ -197,9 +208,12 @@ absl::Status Run(const Config& config) {
   judges.now = tls::SystemClock;
   judges.find_account = FindSystemAccount;
   QueueService queue_service(loop, conductor, rules, std::move(judges));
-  NodesService nodes_service(loop, conductor, [&](const auto& context, const std::string& node) {
-    return JudgeNode(*trust, nodes, context, node);
-  });
+  NodesService nodes_service(
+      loop, conductor, [&](const auto& context, const std::string& node) -> absl::Status {
+        RETURN_IF_ERROR(JudgeNode(*trust, nodes, context, node));
+        nodes_door.Finish(context.peer());
+        return absl::OkStatus();
+      });
 
   // Serve.
   const std::string listen = OrDefault(config.listen(), "0.0.0.0:7512");
@@ -208,14 +222,10 @@ absl::Status Run(const Config& config) {
   co_spawn(loop,
            KeepTidy(loop, conductor, config.keep_ended_days() > 0 ? config.keep_ended_days() : 30),
            detached);
-  const auto queue_server = Listen(listen, host, queue_service);
-  if (queue_server == nullptr) {
-    return absl::UnavailableError("cannot listen on " + listen);
-  }
-  const auto nodes_server = Listen(listen_nodes, host, nodes_service);
-  if (nodes_server == nullptr) {
-    return absl::UnavailableError("cannot listen on " + listen_nodes);
-  }
+  RETURN_IF_ERROR(queue_door.Listen(listen));
+  RETURN_IF_ERROR(nodes_door.Listen(listen_nodes));
+  const auto queue_server = Serve(queue_door, host, queue_service);
+  const auto nodes_server = Serve(nodes_door, host, nodes_service);
   spdlog::info("serving site={} listen={} listen_nodes={}", config.site(), listen, listen_nodes);
   NotifyReady();
 

@@ -275,9 +275,7 @@ void Queue::Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& 
   allocated.mutable_allocated()->set_resource(lease.resource());
   *allocated.mutable_allocated()->mutable_placement() = lease.placement();
   Emit(job, std::move(allocated), now_ms, effects);
-  for (const proto::Placement& place : lease.placement()) {
-    SendStarts(job, place.node(), false, effects);
-  }
+  SendStarts(job, "", false, effects);
 }
 
 void Queue::GiveProcessors(Job& job) {
@@ -301,9 +299,9 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
                   settings_)) {
     const Task& task = job.tasks[start.task().task()];
     const bool is_held = job.are_starts_held && start.task().task() > 0 && !job.tasks[0].is_started;
-    if (task.node == node && !is_held && !(only_unstarted && (task.is_started || task.is_ended))) {
+    if ((node.empty() || task.node == node) && !is_held && !(only_unstarted && (task.is_started || task.is_ended))) {
       Effects::Outgoing& out = effects.messages.emplace_back();
-      out.node = node;
+      out.node = task.node;
       *out.message.mutable_start() = std::move(start);
     }
   }

@@ -74,11 +74,15 @@ class Queue {
                    int64_t now_ms);
   // After the spool holds `size` bytes.
   Effects OnSpooled(const proto::TaskKey& key, int stream, uint64_t size, int64_t now_ms);
+  // There is no room for more of its output: the job fails.
+  Effects OnSpoolFull(const proto::TaskKey& key, int64_t now_ms);
 
   // ---- Helpers of an mpirun: queue_helpers.cc.
   Effects OnLaunch(const std::string& node, const proto::AgentMessage::Launch& launch);
   Effects OnLaunchInput(const std::string& node, const proto::AgentMessage::LaunchInput& input);
   Effects OnHelperOutput(const std::string& node, const proto::AgentMessage::Output& output);
+  Effects OnLaunchTaken(const std::string& node, const proto::AgentMessage::LaunchTaken& taken);
+  Effects OnHelperInputTaken(const std::string& node, const proto::AgentMessage::InputTaken& taken);
   Effects OnHelperExited(const std::string& node, const proto::AgentMessage::Exited& exited);
 
   // ---- The users.  Their right to it was verified.
@@ -101,6 +105,7 @@ class Queue {
   void Adopt(Job& job, Admitted admitted);
   void GiveProcessors(Job& job);
   void Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& effects);
+  // To all nodes if `node` is empty.
   void SendStarts(const Job& job, const std::string& node, bool only_unstarted,
                   Effects& effects) const;
   void EndTask(Job& job, int number, const std::string& reason, int gram_code, int64_t now_ms,

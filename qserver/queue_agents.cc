@@ -44,6 +44,13 @@ proto::JobEvent::Ended EndOf(const Job& job) {
   }
   for (size_t number = 0; number < job.tasks.size(); ++number) {
     const Task& task = job.tasks[number];
+    if (task.is_output_lost) {
+      ended.set_state(proto::FAILED);
+      ended.set_gram_code(17);
+      ended.set_reason("the site has no room for more output; what came before is kept");
+      *ended.mutable_exit() = task.exit;
+      return ended;
+    }
     if (task.gram_code != 0) {
       ended.set_state(proto::FAILED);
       ended.set_gram_code(task.gram_code);
@@ -185,9 +192,7 @@ Effects Queue::OnStarted(const std::string& node, const proto::TaskKey& key, int
   started.mutable_task_started()->set_node(node);
   Emit(*job, std::move(started), now_ms, effects);
   if (were_held && !job->status.cancelling()) {
-    for (const proto::Placement& place : job->status.placement()) {
-      SendStarts(*job, place.node(), true, effects);
-    }
+    SendStarts(*job, "", true, effects);
   }
   return effects;
 }
@@ -248,6 +253,21 @@ Effects Queue::OnSpooled(const proto::TaskKey& key, int stream, uint64_t size, i
       EndIfComplete(*job, now_ms, effects);
     }
   }
+  return effects;
+}
+
+Effects Queue::OnSpoolFull(const proto::TaskKey& key, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(key.job_id());
+  if (job == nullptr || !job->has_processors || size_t(key.task()) >= job->tasks.size()) {
+    return effects;
+  }
+  Task& task = job->tasks[key.task()];
+  if (!task.is_output_lost) {
+    task.is_output_lost = true;
+    KillAll(*job, 15, 5000, effects);
+  }
+  EndIfComplete(*job, now_ms, effects);
   return effects;
 }
 

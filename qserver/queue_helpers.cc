@@ -2,6 +2,8 @@
 // The queue's half about helpers: what a site's mpirun starts on the job's other nodes by
 // sekisho-rsh, in place of ssh.  They live in memory only: a launcher that loses its helpers'
 // output has lost its job.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "qserver/errors.h"
@@ -25,12 +27,24 @@ void Refuse(const std::string& node, uint64_t id, const std::string& reason, Eff
   ended.set_reason(reason);
 }
 
+void SendTaken(const std::string& node, const proto::TaskKey& key, proto::OutputChunk::Stream stream,
+               uint64_t offset, Effects& effects) {
+  proto::ServerMessage::OutputTaken& taken = *To(node, effects).message.mutable_output_taken();
+  *taken.mutable_task() = key;
+  taken.set_stream(stream);
+  taken.set_offset(offset);
+}
+
 }  // namespace
 
 Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Launch& launch) {
   Effects effects;
   Job* job = FindMutable(launch.job_id());
-  if (launches_.count({node, launch.id()}) > 0) {
+  if (const auto known = launches_.find({node, launch.id()}); known != launches_.end()) {
+    const Helper& helper = FindMutable(known->second.first)->helpers[known->second.second];
+    if (helper.passed_on != helper.taken) {
+      Refuse(node, launch.id(), "the connection was lost while the helper's output was on its way", effects);
+    }
     return effects;
   }
   if (launch.again()) {  // numbers are given anew after a restart: it must not meet another's helper
@@ -109,14 +123,14 @@ Helper* Queue::FindHelper(const std::string& node, const proto::TaskKey& key) {
 Effects Queue::OnHelperOutput(const std::string& node, const proto::AgentMessage::Output& output) {
   Effects effects;
   const uint64_t end = output.offset() + output.data().size();
-  proto::ServerMessage::OutputTaken& taken = *To(node, effects).message.mutable_output_taken();
-  *taken.mutable_task() = output.task();
-  taken.set_stream(output.stream());
-  taken.set_offset(end);
   Helper* helper = FindHelper(node, output.task());
   const int stream = output.stream() == proto::OutputChunk::STDERR;
-  if (helper == nullptr || output.offset() > helper->passed_on[stream] ||
-      end <= helper->passed_on[stream]) {
+  if (helper == nullptr) {  // nobody waits for it
+    SendTaken(node, output.task(), output.stream(), end, effects);
+    return effects;
+  }
+  if (output.offset() > helper->passed_on[stream] || end <= helper->passed_on[stream]) {
+    SendTaken(node, output.task(), output.stream(), helper->taken[stream], effects);
     return effects;
   }
   proto::ServerMessage::LaunchOutput& out =
@@ -126,6 +140,34 @@ Effects Queue::OnHelperOutput(const std::string& node, const proto::AgentMessage
   out.set_data(output.data().substr(helper->passed_on[stream] - output.offset()));
   helper->passed_on[stream] = end;
   EndHelperIfComplete(*helper, effects);
+  return effects;
+}
+
+// Only now may its node send more: what a launcher does not take stays in the helper's spool.
+Effects Queue::OnLaunchTaken(const std::string& node, const proto::AgentMessage::LaunchTaken& taken) {
+  Effects effects;
+  const auto at = launches_.find({node, taken.id()});
+  if (at == launches_.end()) {
+    return effects;
+  }
+  proto::TaskKey key;
+  key.set_job_id(at->second.first);
+  key.set_task(at->second.second);
+  Helper& helper = FindMutable(key.job_id())->helpers[key.task()];
+  const int stream = taken.stream() == proto::OutputChunk::STDERR;
+  helper.taken[stream] = std::clamp(taken.offset(), helper.taken[stream], helper.passed_on[stream]);
+  SendTaken(helper.node, key, taken.stream(), helper.taken[stream], effects);
+  return effects;
+}
+
+Effects Queue::OnHelperInputTaken(const std::string& node, const proto::AgentMessage::InputTaken& taken) {
+  Effects effects;
+  if (const Helper* helper = FindHelper(node, taken.task())) {
+    proto::ServerMessage::LaunchInputTaken& out =
+        *To(helper->asking_node, effects).message.mutable_launch_input_taken();
+    out.set_id(helper->id);
+    out.set_offset(std::min(taken.offset(), helper->input_offset));
+  }
   return effects;
 }
 

@@ -153,6 +153,25 @@ TEST_F(QueueTest, AJobHasNotEndedBeforeItsOutputHasCome) {
               ElementsAre("ended", "forget@n1"));
 }
 
+TEST_F(QueueTest, AJobWhoseOutputFindsNoRoomFailsAndSaysSo) {
+  Start("j", "&(executable=/bin/yes)", {{"n1", 1}});
+  queue_->OnStarted("n1", Key("j", 0), kNow);
+
+  EXPECT_THAT(Words(queue_->OnSpoolFull(Key("j", 0), kNow)), ElementsAre("kill@n1"));
+  EXPECT_THAT(Words(queue_->OnSpoolFull(Key("j", 0), kNow)), IsEmpty());
+  queue_->OnExited("n1", Exited("j", 0, 0, 1 << 30), kNow);
+
+  EXPECT_EQ(Status("j").state(), proto::FAILED);
+  EXPECT_THAT(Status("j").reason(), HasSubstr("no room for more output"));
+}
+
+TEST_F(QueueTest, StartsEachTaskOnceHoweverManyNodesThereAre) {
+  const Effects effects = Start("j", "&(executable=/bin/true)(count=4)", {{"n1", 2}, {"n2", 2}});
+
+  EXPECT_THAT(Words(effects), ElementsAre("submitted", "queued", "allocated", "start@n1", "start@n1",
+                                          "start@n2", "start@n2"));
+}
+
 TEST_F(QueueTest, ARepeatedExitChangesNothing) {
   Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 2}});
   queue_->OnExited("n1", Exited("j", 0, 5), kNow);
@@ -374,8 +393,53 @@ TEST_F(HelperTest, PassesOutputOnceAndTheEndAfterIt) {
 
   EXPECT_THAT(Words(queue_->OnExited("n2", Exited("j", kFirstHelper, 3, 5), kNow)), IsEmpty());
   EXPECT_THAT(Words(queue_->OnHelperOutput("n2", output)),
-              ElementsAre("output_taken@n2", "launch_output@n1", "launch_ended@n1"));
-  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", output)), ElementsAre("output_taken@n2"));
+              ElementsAre("launch_output@n1", "launch_ended@n1"));
+  const Effects again = queue_->OnHelperOutput("n2", output);
+  ASSERT_THAT(Words(again), ElementsAre("output_taken@n2"));
+  EXPECT_EQ(again.messages[0].message.output_taken().offset(), 0u);  // the launcher has taken nothing yet
+}
+
+TEST_F(HelperTest, AcknowledgesOutputOnlyWhenTheLauncherHasTakenIt) {
+  Launch("n1", "n2");
+  proto::AgentMessage::Output output;
+  *output.mutable_task() = Key("j", kFirstHelper);
+  output.set_data("hello");
+  queue_->OnHelperOutput("n2", output);
+
+  proto::AgentMessage::LaunchTaken taken;
+  taken.set_id(42);
+  taken.set_offset(1000);  // more than there was
+  const Effects effects = queue_->OnLaunchTaken("n1", taken);
+
+  ASSERT_THAT(Words(effects), ElementsAre("output_taken@n2"));
+  EXPECT_EQ(effects.messages[0].message.output_taken().offset(), 5u);
+}
+
+TEST_F(HelperTest, TellsTheLauncherHowMuchInputWasTaken) {
+  Launch("n1", "n2");
+  proto::AgentMessage::LaunchInput input;
+  input.set_id(42);
+  input.set_data("abc");
+  queue_->OnLaunchInput("n1", input);
+
+  proto::AgentMessage::InputTaken taken;
+  *taken.mutable_task() = Key("j", kFirstHelper);
+  taken.set_offset(2);
+  const Effects effects = queue_->OnHelperInputTaken("n2", taken);
+
+  ASSERT_THAT(Words(effects), ElementsAre("launch_input_taken@n1"));
+  EXPECT_EQ(effects.messages[0].message.launch_input_taken().id(), 42u);
+  EXPECT_EQ(effects.messages[0].message.launch_input_taken().offset(), 2u);
+}
+
+TEST_F(HelperTest, EndsALaunchWhoseOutputWasLostWithTheConnection) {
+  Launch("n1", "n2");
+  proto::AgentMessage::Output output;
+  *output.mutable_task() = Key("j", kFirstHelper);
+  output.set_data("hello");
+  queue_->OnHelperOutput("n2", output);
+
+  EXPECT_THAT(Words(Launch("n1", "n2")), ElementsAre("launch_ended@n1"));
 }
 
 TEST_F(HelperTest, EndsHelpersWithTheirJob) {

@@ -97,7 +97,7 @@ class Server {
     judges.caller = [caller](const auto&) { return caller; };
     judges.request = [this](const proto::QueueRequest& request) { return Judge(request); };
     judges.now = [] { return kTestNow; };
-    judges.find_account = [](const std::string& name) -> std::optional<Account> {
+    judges.find_account = [](const std::string& name) -> absl::StatusOr<Account> {
       return name == "root" ? Account{"/root", 0} : Account{"/home/" + name, 1000};
     };
     queue_service_ = std::make_unique<QueueService>(loop_, *conductor_, rules_, std::move(judges));

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace sekisho::qserver {
@@ -17,12 +18,15 @@ namespace {
 constexpr size_t kOpenMax = 256;
 
 absl::Status SystemError(const std::string& path) {
-  return absl::UnavailableError(fmt::format("{}: {}", path, std::strerror(errno)));
+  const bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  return absl::Status(is_full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable,
+                      fmt::format("{}: {}", path, std::strerror(errno)));
 }
 
 }  // namespace
 
-Spool::Spool(std::string directory) : directory_(std::move(directory)) {}
+Spool::Spool(std::string directory, uint64_t reserve)
+    : directory_(std::move(directory)), reserve_(reserve) {}
 
 Spool::~Spool() {
   for (const auto& [key, file] : open_) {
@@ -79,6 +83,11 @@ absl::StatusOr<uint64_t> Spool::Append(const std::string& job_id, int task, int 
   ASSIGN_OR_RETURN(File * file, Open({job_id, task, stream}, true));
   if (offset > file->size || offset + data.size() <= file->size) {
     return file->size;
+  }
+  struct statvfs room {};
+  if (reserve_ > 0 && fstatvfs(file->fd, &room) == 0 && room.f_bavail * room.f_frsize < reserve_) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{}: less than {} MiB are free", directory_, reserve_ >> 20));
   }
   size_t done = file->size - offset;  // of `data`
   while (done < data.size()) {

@@ -15,7 +15,9 @@ namespace sekisho::qserver {
 
 class Spool {
  public:
-  explicit Spool(std::string directory);
+  // Nothing is added while the file system has less than `reserve` bytes free: the queue's own database may
+  // be on it.
+  explicit Spool(std::string directory, uint64_t reserve = 0);
   ~Spool();
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
@@ -24,6 +26,7 @@ class Spool {
 
   // Adds the bytes of `data`, which begins at `offset`, that are not there yet; returns the new
   // size. What would leave a gap is not taken.  Returned bytes survive a crash of this daemon.
+  // ResourceExhausted: no room.
   absl::StatusOr<uint64_t> Append(const std::string& job_id, int task, int stream, uint64_t offset,
                                   const std::string& data);
 
@@ -46,6 +49,7 @@ class Spool {
   absl::StatusOr<File*> Open(const Key& key, bool create);
 
   const std::string directory_;
+  const uint64_t reserve_;
   std::map<Key, File> open_;  // few: the least recently used is closed
   std::list<Key> recent_;
 };

@@ -33,6 +33,15 @@ TEST_F(SpoolTest, KeepsWhatItIsGivenAtItsPlace) {
   EXPECT_EQ(*spool.Read("j", 0, 1, 0, 3), "");
 }
 
+TEST_F(SpoolTest, TakesNothingWhileTheReserveIsNotFree) {
+  Spool spool(directory_, uint64_t{1} << 60);
+
+  const absl::StatusOr<uint64_t> size = spool.Append("j", 0, 0, 0, "abc");
+
+  EXPECT_TRUE(absl::IsResourceExhausted(size.status())) << size.status();
+  EXPECT_EQ(spool.Size("j", 0, 0), 0u);
+}
+
 TEST_F(SpoolTest, TakesARepeatOnceAndNothingBeyondAGap) {
   Spool spool(directory_);
   spool.Append("j", 0, 0, 0, "abc").IgnoreError();

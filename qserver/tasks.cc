@@ -92,6 +92,17 @@ int TaskCount(const rsl::JobDescription& job) {
   return job.job_type == rsl::JobType::kMultiple ? int(job.count) : 1;
 }
 
+size_t TaskBytes(const rsl::JobDescription& job) {
+  size_t bytes = job.executable.size();
+  for (const std::string& argument : job.arguments) {
+    bytes += argument.size();
+  }
+  for (const rsl::EnvironmentVariable& variable : job.environment) {
+    bytes += variable.name.size() + variable.value.size();
+  }
+  return bytes;
+}
+
 std::vector<std::string> TaskNodes(const rsl::JobDescription& job, const Placements& placement) {
   std::vector<std::string> nodes;
   for (const proto::Placement& place : placement) {

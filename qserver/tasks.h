@@ -34,6 +34,9 @@ std::vector<std::string> TaskNodes(
     const rsl::JobDescription& job,
     const google::protobuf::RepeatedPtrField<proto::Placement>& placement);
 
+// Bytes of arguments and environment of one task.
+size_t TaskBytes(const rsl::JobDescription& job);
+
 // One Start a task, by number; `status` has a placement.
 std::vector<proto::ServerMessage::Start> MakeStarts(const proto::JobStatus& status,
                                                     const rsl::JobDescription& job, bool has_input,

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "common/utf8.h"
 #include "rsl/gram_errors.h"
 #include "rsl/lexer.h"
 
@@ -274,30 +275,6 @@ bool Parser::ParseVariable(Value& value) {
   }
   --depth_;
   return Step();
-}
-
-// How many of the first bytes of `text` are UTF-8 (as protobuf, which carries RSL, wants it).
-size_t ValidUtf8(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const auto byte = [&](size_t i) {
-      return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
-    };
-    const unsigned lead = byte(0);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (length == 0 || lead > 0xF4 || (lead == 0xE0 && byte(1) < 0xA0) ||
-        (lead == 0xED && byte(1) > 0x9F) || (lead == 0xF0 && byte(1) < 0x90) ||
-        (lead == 0xF4 && byte(1) > 0x8F)) {
-      return at;
-    }
-    for (size_t i = 1; i < length; ++i) {
-      if ((byte(i) & 0xC0) != 0x80) {
-        return at;
-      }
-    }
-    at += length;
-  }
-  return at;
 }
 
 Position PositionAfter(std::string_view before) {

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "agent/task/record.h"
+#include "common/utf8.h"
 
 namespace sekisho::agent::task {
 namespace {
@@ -187,6 +188,7 @@ std::optional<Ended> DecodeEnded(std::string_view bytes) {
   if (!fields || !VisitEnded(ended, Reader{*fields})) {
     return std::nullopt;
   }
+  ended.reason = ToUtf8(ended.reason);  // it goes into a message: one bad byte would stop the node's stream
   return ended;
 }
 

@@ -12,6 +12,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "common/utf8.h"
+
 namespace sekisho::agent::task {
 namespace {
 
@@ -236,8 +238,8 @@ void BecomeTask(const Spec& spec, Streams streams, int failure_fd) {
   MakeKillableByMemoryPressure();
   const Failure failure = TryStart(spec, streams);
 
-  std::string bytes = std::to_string(failure.gram_code) + "\n" + failure.reason;
-  bytes.resize(std::min<size_t>(bytes.size(), 4000));  // one atomic write
+  // One atomic write.
+  const std::string bytes = std::to_string(failure.gram_code) + "\n" + ToUtf8(failure.reason, 3900);
   [[maybe_unused]] const ssize_t n = write(failure_fd, bytes.data(), bytes.size());
   _exit(127);
 }

@@ -110,7 +110,8 @@ def configuration(world, host, authority):
             "inventory": inventory,
         }
     if host.role == "node":
-        return {"agent.json": _json({"qserver": f"{head}:7513"}), "nxproxy-server": f"{dmz}:7514\n"}
+        agent = {"qserver": f"{head}:7513", "output_limit_mb": 256}  # of memory
+        return {"agent.json": _json(agent), "nxproxy-server": f"{dmz}:7514\n"}
     return {}
 
 

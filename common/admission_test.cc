@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gatekeeper/admission.h"
+#include "common/admission.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace sekisho::gatekeeper {
+namespace sekisho {
 namespace {
 
 using std::chrono::milliseconds;
@@ -111,4 +111,4 @@ TEST(Admission, BoundsWhatAFloodFromManyPeersHolds) {
 }
 
 }  // namespace
-}  // namespace sekisho::gatekeeper
+}  // namespace sekisho

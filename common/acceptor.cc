@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gatekeeper/acceptor.h"
+#include "common/acceptor.h"
 
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 
-#include <asio/ip/v6_only.hpp>
+#include <asio/ip/tcp.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/log.h"
 
-namespace sekisho::gatekeeper {
+namespace sekisho {
 namespace {
 
 using asio::ip::tcp;
@@ -26,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 4096;
 constexpr int kAcceptsAtOnce = 64;  // then the loop serves others
 constexpr int kEventsAtOnce = 128;
+constexpr std::chrono::milliseconds kRetry{100};  // after running out of descriptors
 constexpr char kTlsHandshake = 0x16;
 
 asio::ip::address Unmapped(const asio::ip::address& address) {
@@ -39,6 +41,10 @@ std::string Text(const tcp::endpoint& endpoint) {
   const auto address = Unmapped(endpoint.address());
   return fmt::format(fmt::runtime(address.is_v4() ? "{}:{}" : "[{}]:{}"), address.to_string(),
                      endpoint.port());
+}
+
+absl::Status CannotListen(const std::string& address) {
+  return absl::FailedPreconditionError(fmt::format("listen {}: {}", address, std::strerror(errno)));
 }
 
 }  // namespace
@@ -79,6 +85,16 @@ Acceptor::~Acceptor() {
 }
 
 absl::Status Acceptor::Listen(const std::string& address) {
+  const bool is_unix = address.rfind("unix:", 0) == 0;
+  RETURN_IF_ERROR(is_unix ? ListenUnix(address.substr(5)) : ListenTcp(address));
+  if (listen(listener_.native_handle(), kBacklog) != 0) {
+    return CannotListen(address);
+  }
+  is_unix_ = is_unix;
+  return absl::OkStatus();
+}
+
+absl::Status Acceptor::ListenTcp(const std::string& address) {
   const auto colon = address.rfind(':');
   std::string host = address.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
@@ -93,33 +109,49 @@ absl::Status Acceptor::Listen(const std::string& address) {
     return absl::InvalidArgumentError(
         fmt::format("listen: expected ADDRESS:PORT, such as 0.0.0.0:2119 or [::]:2119, saw '{}'", address));
   }
-
   const tcp::endpoint endpoint(parsed, port);
-  listener_.open(endpoint.protocol(), error);
-  if (!error) {
-    listener_.set_option(tcp::acceptor::reuse_address(true), error);
-    if (parsed.is_v6()) {
-      listener_.set_option(asio::ip::v6_only(false), error);
-    }
-    listener_.bind(endpoint, error);
+  const int fd = socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    return CannotListen(address);
   }
-  if (!error) {
-    listener_.listen(kBacklog, error);
+  listener_.assign(fd);
+  const int on = 1;
+  const int off = 0;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (parsed.is_v6()) {
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   }
-  if (!error) {
-    listener_.non_blocking(true, error);
-  }
-  if (error) {
-    return absl::FailedPreconditionError(fmt::format("listen {}: {}", address, error.message()));
-  }
-  fcntl(listener_.native_handle(), F_SETFD, FD_CLOEXEC);
-  return absl::OkStatus();
+  return bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 ? absl::OkStatus()
+                                                                                 : CannotListen(address);
 }
 
-uint16_t Acceptor::port() const { return listener_.local_endpoint().port(); }
+absl::Status Acceptor::ListenUnix(const std::string& path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof name.sun_path) {
+    return absl::InvalidArgumentError(
+        fmt::format("listen: a path of 1 to {} bytes, saw '{}'", sizeof name.sun_path - 1, path));
+  }
+  path.copy(name.sun_path, path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    return CannotListen(path);
+  }
+  listener_.assign(fd);
+  unlink(path.c_str());  // of an earlier life
+  return bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0 ? absl::OkStatus()
+                                                                             : CannotListen(path);
+}
 
-void Acceptor::Run(grpc::experimental::ExternalConnectionAcceptor& server) {
-  server_ = &server;
+uint16_t Acceptor::port() const {
+  tcp::endpoint endpoint;
+  auto size = static_cast<socklen_t>(endpoint.capacity());
+  getsockname(const_cast<asio::posix::stream_descriptor&>(listener_).native_handle(), endpoint.data(), &size);
+  return is_unix_ ? 0 : endpoint.port();
+}
+
+void Acceptor::Run(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server) {
+  server_ = std::move(server);
   WaitForArrival();
   WaitForEvents();
 }
@@ -128,43 +160,50 @@ void Acceptor::Stop() {
   std::error_code ignored;
   listener_.close(ignored);
   retry_.cancel();
-  server_ = nullptr;
+  server_.reset();
 }
 
 void Acceptor::WaitForArrival() {
-  listener_.async_wait(tcp::acceptor::wait_read, [this](const std::error_code& error) {
+  listener_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const std::error_code& error) {
     if (error || server_ == nullptr) {
       return;
     }
     for (int i = 0; i < kAcceptsAtOnce && Accept(); ++i) {
     }
     ArmDeadline();
-    WaitForArrival();
+    if (!is_out_of_descriptors_) {
+      return WaitForArrival();
+    }
+    retry_.expires_after(kRetry);
+    retry_.async_wait([this](const std::error_code& stopped) {
+      if (!stopped) {
+        WaitForArrival();
+      }
+    });
   });
 }
 
 // False: there is nothing to accept now.
 bool Acceptor::Accept() {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof(storage);
-  const int fd = accept4(listener_.native_handle(), reinterpret_cast<sockaddr*>(&storage), &length,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const int fd = accept4(listener_.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) {
     if (errno == EMFILE || errno == ENFILE) {
       // Room for the next: whoever has not come further yet goes.
-      const auto oldest = admission_.EvictOldest();
-      if (oldest) {
+      if (const auto oldest = admission_.EvictOldest()) {
         Drop(*oldest);
+        return true;
       }
-      spdlog::error("out of descriptors open={} evicted={}", admission_.open(), oldest.has_value());
+      if (!is_out_of_descriptors_) {  // one line per outage
+        spdlog::error("out of descriptors: raise LimitNOFILE or lower the limits open={}", admission_.open());
+      }
+      is_out_of_descriptors_ = true;
+      return false;
     }
     return errno == ECONNABORTED || errno == EINTR;
   }
-  tcp::endpoint endpoint;
-  std::memcpy(endpoint.data(), &storage, length);
-  endpoint.resize(length);
-
-  const auto arrival = admission_.Arrive(PeerOf(endpoint.address()), Clock::now());
+  is_out_of_descriptors_ = false;
+  const Arrival name = NameOf(fd);
+  const auto arrival = admission_.Arrive(name.peer, Clock::now());
   if (arrival.evicted) {
     Drop(*arrival.evicted);
   }
@@ -173,12 +212,30 @@ bool Acceptor::Accept() {
     return true;
   }
   const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (!is_unix_) {
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  }
   const Admission::Id id = *arrival.admitted;
-  connections_[id] = {fd, Text(endpoint), false};
+  connections_[id] = {fd, name.endpoint, false};
   epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = id}};
   CHECK(epoll_ctl(events_.native_handle(), EPOLL_CTL_ADD, fd, &event) == 0);
   return true;
+}
+
+Acceptor::Arrival Acceptor::NameOf(int fd) const {
+  if (is_unix_) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return {fmt::format("uid {}", peer.uid), ""};
+  }
+  tcp::endpoint endpoint;
+  auto size = static_cast<socklen_t>(endpoint.capacity());
+  if (getpeername(fd, endpoint.data(), &size) != 0) {
+    return {"gone", ""};  // it will be seen to have closed
+  }
+  endpoint.resize(size);
+  return {PeerOf(endpoint.address()), Text(endpoint)};
 }
 
 void Acceptor::WaitForEvents() {
@@ -226,7 +283,11 @@ void Acceptor::HandOver(Admission::Id id) {
     return;
   }
   connection.is_handed_over = true;
-  by_endpoint_[connection.endpoint] = id;
+  if (is_unix_) {
+    admission_.Finish(id);
+  } else {
+    by_endpoint_[connection.endpoint] = id;
+  }
   epoll_event event{.events = EPOLLRDHUP | EPOLLET, .data = {.u64 = id}};
   CHECK(epoll_ctl(events_.native_handle(), EPOLL_CTL_MOD, connection.fd, &event) == 0);
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
@@ -280,4 +341,4 @@ void Acceptor::ArmDeadline() {
   });
 }
 
-}  // namespace sekisho::gatekeeper
+}  // namespace sekisho

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gatekeeper/admission.h"
+#include "common/admission.h"
 
-namespace sekisho::gatekeeper {
+namespace sekisho {
 
 Admission::Arrival Admission::Arrive(const std::string& peer, Time now) {
   Arrival arrival;
@@ -77,4 +77,4 @@ std::optional<Admission::Time> Admission::NextDeadline() const {
   return connections_.at(*unfinished_.begin()).deadline;
 }
 
-}  // namespace sekisho::gatekeeper
+}  // namespace sekisho

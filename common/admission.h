@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace sekisho::gatekeeper {
+namespace sekisho {
 
 class Admission {
  public:
@@ -62,4 +62,4 @@ class Admission {
   std::set<Id> unfinished_;  // ids grow with time: the first is the oldest
 };
 
-}  // namespace sekisho::gatekeeper
+}  // namespace sekisho

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listening port.  A connection is handed to gRPC only when its first bytes are there and look like
-// TLS, so that a silent one costs a descriptor and a table entry; afterwards we keep a duplicate of its
-// descriptor, to shut it down when Admission says so and to see its end.
+// A listening port or Unix socket of a daemon that strangers can reach.  gRPC's own listener takes
+// connections without a limit, and is deaf for good once descriptors have run out; here a connection is
+// handed to gRPC only when its first bytes are there and look like TLS, so that a silent one costs a
+// descriptor and a table entry; afterwards we keep a duplicate of its descriptor, to shut it down when
+// Admission says so and to see its end.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <unordered_map>
 
-#include <asio/ip/tcp.hpp>
+#include <asio/ip/address.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <grpcpp/server_builder.h>
 
+#include "common/admission.h"
 #include "common/loop.h"
 #include "common/status.h"
-#include "gatekeeper/admission.h"
 
-namespace sekisho::gatekeeper {
+namespace sekisho {
 
-// What counts as one peer: an IPv4 address, or an IPv6 /64.
+// What counts as one peer: an IPv4 address, or an IPv6 /64.  (Of a Unix socket: an account.)
 std::string PeerOf(const asio::ip::address& address);
 
 // "192.0.2.7:40000" of gRPC's "ipv4:192.0.2.7:40000" and "ipv6:%5B2001:db8::7%5D:40000".
@@ -31,12 +33,13 @@ class Acceptor {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  // "ADDRESS:PORT", numeric, "[::]:2119" for both families.
+  // "ADDRESS:PORT", numeric, "[::]:2119" for both families; or "unix:PATH", where a connection counts as
+  // finished as soon as it says something: whoever it is, the kernel has told us the account.
   absl::Status Listen(const std::string& address);
   uint16_t port() const;
 
   // From here on, connections go to `server`, which must not outlive us.
-  void Run(grpc::experimental::ExternalConnectionAcceptor& server);
+  void Run(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server);
 
   // A call on the connection of this peer (as gRPC writes it) was authenticated.
   void Finish(const std::string& grpc_peer);
@@ -47,6 +50,14 @@ class Acceptor {
   const Admission& admission() const { return admission_; }
 
  private:
+  absl::Status ListenTcp(const std::string& address);
+  absl::Status ListenUnix(const std::string& path);
+  struct Arrival {
+    std::string peer;
+    std::string endpoint;
+  };
+  Arrival NameOf(int fd) const;
+
   struct Connection {
     int fd = -1;
     std::string endpoint;
@@ -65,14 +76,16 @@ class Acceptor {
   Loop& loop_;
   const bool expect_tls_;
   Admission admission_;
-  asio::ip::tcp::acceptor listener_;
+  bool is_unix_ = false;
+  asio::posix::stream_descriptor listener_;
   asio::posix::stream_descriptor events_;  // an epoll set of our own: no wake-up for ordinary data
   asio::steady_timer deadline_;
   asio::steady_timer retry_;
   bool is_deadline_armed_ = false;
-  grpc::experimental::ExternalConnectionAcceptor* server_ = nullptr;
+  bool is_out_of_descriptors_ = false;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   std::unordered_map<Admission::Id, Connection> connections_;
   std::unordered_map<std::string, Admission::Id> by_endpoint_;
 };
 
-}  // namespace sekisho::gatekeeper
+}  // namespace sekisho
