@@ -13,7 +13,7 @@ constexpr int kFailuresToDrop = 3;
 constexpr int kWidePings = 4;
 constexpr int kWideRounds = 6;
 constexpr double kGatewayMargin = 9;   // squared standard deviations
-constexpr double kHintShare = 0.0036;  // of the pairs between sites
+constexpr double kHintShare = 0.0039;  // of the pairs between sites
 constexpr double kFindShare = 0.0115;
 constexpr int kFirstPairs = 4;  // a pair of sites
 constexpr int kMorePairs = 14;
@@ -113,7 +113,8 @@ void FastMethod::SpreadOut(Site& site) {
   std::vector<std::vector<int>> groups(tree.vertex_count);
   for (const Link& link : tree.links) {
     for (const auto& [host, other] : {std::pair(link.u, link.v), {link.v, link.u}}) {
-      if (tree.IsHost(host) && !is_dropped_[site.search->members()[host]]) {
+      if (tree.IsHost(host) && !site.search->IsBusy(host) &&
+          !is_dropped_[site.search->members()[host]]) {
         groups[other].push_back(site.search->members()[host]);
       }
     }

@@ -9,8 +9,8 @@ namespace sekisho::topology {
 namespace {
 
 constexpr double kHuber = 2.5;
-constexpr double kOffCentre = 1.0;    // a link further from the middle of the site
-constexpr double kOnLink = 2.5;       // needs a switch that no host of the site shows
+constexpr double kOffCentre = 1.0;     // a link further from the middle of the site
+constexpr double kOnLink = 5.0;        // needs a switch that no host of the site shows
 constexpr double kOnHostLink = 12.0;  // between a host and its switch
 constexpr int kSteps = 6;
 
@@ -107,6 +107,7 @@ Gateway GatewaySearch::Best(const std::vector<FarSight>& sights, int groups) con
   }
   const size_t best = std::min_element(costs.begin(), costs.end()) - costs.begin();
   Gateway gateway = candidates_[best].place;
+  gateway.cost = costs[best];
   gateway.margin = 1e9;
   for (size_t i = 0; i < costs.size(); ++i) {
     const Gateway& other = candidates_[i].place;

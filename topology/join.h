@@ -27,14 +27,13 @@ struct Gateway {
   int vertex = -1;  // of the site's tree, or
   int link = -1;    // a switch on this link
   double from_u_us = 0;
-  double margin = 0;  // how much worse the next best place is, in squared standard deviations
+  double cost = 0;    // sum of squared standard deviations, and what was held against the place
+  double margin = 0;  // how much worse the next best place is
 };
 
 struct Joined {
   Tree tree;
-  std::vector<Gateway> gateways;
-  std::vector<double> nearest_us;  // round trip to the nearest other site
-  double weakest = 1e9;            // of the links between sites, in standard deviations
+  std::vector<Gateway> gateways;   // of each site; one on the way between others may have more
 };
 
 // `crossings` reach every site from every other over some chain.

@@ -44,7 +44,7 @@ void LanSearch::Drop(int host) {
 Request LanSearch::Plan(int host_a, int host_b, const Ledger& ledger) const {
   const double partners = IsFull() ? static_cast<double>(members_.size()) - 1
                                    : 2.0 * (limits_.core_partners + limits_.group_partners);
-  const int base = std::clamp(static_cast<int>(2 * limits_.pings_a_host / partners), 2, 5);
+  const int base = std::clamp(static_cast<int>(2 * limits_.pings_a_host / partners), 2, 4);
   const double excess = std::max(ledger.Excess(host_a), ledger.Excess(host_b));
   Request request{host_a, host_b, 1, base, base};
   if (quiet_us_ > 0 && excess > kBusyRatio * quiet_us_) {
@@ -138,7 +138,9 @@ void LanSearch::Build(const Ledger& ledger) {
     rtts.push_back(o.rtt_us);
   }
   std::sort(rtts.begin(), rtts.end());
-  const BuildLimits limits{.floor_us = rtts.empty() ? 0 : 0.018 * rtts[rtts.size() / 10]};
+  // So many pairs look like one of the fewest by chance: the more hosts, the surer a switch must be.
+  const double z = std::max(3.2, std::sqrt(2 * std::log(std::max(n * (n - 1) / 2.0, 2.0))) + 0.3);
+  const BuildLimits limits{.z = z, .floor_us = rtts.empty() ? 0 : 0.018 * rtts[rtts.size() / 10]};
   if (has_everybody_ && !IsFull()) {
     tree_ = Improve(std::move(tree_), observations_, limits, &report_);
     return;

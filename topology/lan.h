@@ -31,6 +31,7 @@ class LanSearch {
   void Drop(int host);
   const std::vector<int>& members() const { return members_; }
   const Tree& tree() const { return tree_; }  // hosts by their position in members()
+  bool IsBusy(int position) const { return is_busy_[position]; }
   double spread() const { return report_.spread; }
 
  private:

@@ -3,6 +3,7 @@
 
 #include "topology/errors.h"
 #include "topology/fast.h"
+#include "topology/paper.h"
 
 namespace sekisho::topology {
 
@@ -11,6 +12,9 @@ absl::StatusOr<std::unique_ptr<Method>> MakeMethod(std::string_view name, int ho
   if (name == "fast") {
     return std::make_unique<FastMethod>(
         hosts, FastOptions{.site_hints = options.site_hints, .seed = options.seed});
+  }
+  if (name == "paper") {
+    return std::make_unique<PaperMethod>(hosts, options.seed);
   }
   return errors::UnknownMethod(name);
 }

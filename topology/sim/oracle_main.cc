@@ -5,13 +5,11 @@
 // "Oracle".
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "topology/sim/families.h"
 #include "topology/sim/network.h"
+#include "topology/sim/truth_format.h"
 #include "topology/text_format.h"
 
 namespace sekisho::topology::sim {
@@ -34,18 +32,8 @@ void WriteHosts(const Truth& truth, const char* path) {
 
 void WriteTruth(const Truth& truth, const char* path) {
   std::FILE* file = std::fopen(path, "w");
-  const auto name = [&](int v) {
-    return v < truth.host_count ? truth.names[v] : fmt::format("x{}", v - truth.host_count);
-  };
-  for (const TruthLink& link : truth.links) {
-    if (file != nullptr) {
-      std::fputs(fmt::format("{} {} {:.3f} {:.3f} {:.0f}\n", name(link.u), name(link.v), link.uv_us,
-                             link.vu_us, link.mbps)
-                     .c_str(),
-                 file);
-    }
-  }
   if (file != nullptr) {
+    std::fputs(PrintTruth(truth).c_str(), file);
     std::fclose(file);
   }
 }
