@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix of round-trip times by the alpha rule (Saito and Taura 2007, figure 1): every host measures
-// random others and takes over what these know of hosts that are much nearer to them, or much farther, than
-// they are to it.  docs/protocol/12-topology.md, "Matrix".  Pure.
+// The matrix of round-trip times by the alpha rule (Saito and Taura 2007, figure 1): every host
+// measures random others and takes over what these know of hosts that are much nearer to them, or
+// much farther, than they are to it.  docs/protocol/12-topology.md, "Matrix".  Pure.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class AlphaMatrix final : public Method {
   double alpha_;
   std::mt19937_64 random_;
   Matrix matrix_;
-  std::vector<std::vector<int>> unknown_;  // of each host
+  std::vector<std::vector<int>> unknown_;   // of each host
   std::vector<std::vector<int>> position_;  // of a host in unknown_, or -1
   std::vector<int> failures_;
   std::vector<bool> is_touched_;

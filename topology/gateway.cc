@@ -9,8 +9,8 @@ namespace sekisho::topology {
 namespace {
 
 constexpr double kHuber = 2.5;
-constexpr double kOffCentre = 1.0;     // a link further from the middle of the site
-constexpr double kOnLink = 5.0;        // needs a switch that no host of the site shows
+constexpr double kOffCentre = 1.0;    // a link further from the middle of the site
+constexpr double kOnLink = 5.0;       // needs a switch that no host of the site shows
 constexpr double kOnHostLink = 12.0;  // between a host and its switch
 constexpr int kSteps = 6;
 

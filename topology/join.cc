@@ -12,9 +12,9 @@ namespace sekisho::topology {
 namespace {
 
 constexpr int kGatewayRounds = 3;
-constexpr double kCoreZ = 2.0;      // a link of the core must be so many times its error
-constexpr double kStubZ = 3.0;      // and so a site's link to the core
-constexpr double kPrior = 6;        // measurements that the assumed noise counts for
+constexpr double kCoreZ = 2.0;         // a link of the core must be so many times its error
+constexpr double kStubZ = 3.0;         // and so a site's link to the core
+constexpr double kPrior = 6;           // measurements that the assumed noise counts for
 constexpr double kSecondGateway = 10;  // what a second gateway must explain, squared deviations
 
 double Median(std::vector<double> values) {
@@ -50,7 +50,7 @@ class Joiner {
   std::vector<GatewaySearch> searches_;
   std::vector<std::vector<Gateway>> gateway_;  // of a site, towards another
   std::vector<Gateway> best_;
-  std::vector<double> spread_;      // of each crossing
+  std::vector<double> spread_;  // of each crossing
   std::vector<bool> is_split_;
   std::vector<std::vector<int>> branch_;  // of a split site, towards another
 };
@@ -148,8 +148,8 @@ std::vector<Observation> Joiner::Distances(const std::vector<int>& skip) const {
   return distances;
 }
 
-// The tree between the gateways, vertex i that of site i; links that the data do not support are gone,
-// also those that lead to a gateway: then the gateway is a switch of the core.
+// The tree between the gateways, vertex i that of site i; links that the data do not support are
+// gone, also those that lead to a gateway: then the gateway is a switch of the core.
 Tree Joiner::Core(const std::vector<Observation>& distances) const {
   Matrix matrix(count());
   double largest_error = 0;

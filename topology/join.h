@@ -33,7 +33,7 @@ struct Gateway {
 
 struct Joined {
   Tree tree;
-  std::vector<Gateway> gateways;   // of each site; one on the way between others may have more
+  std::vector<Gateway> gateways;  // of each site; one on the way between others may have more
 };
 
 // `crossings` reach every site from every other over some chain.

@@ -8,8 +8,8 @@
 namespace sekisho::topology {
 namespace {
 
-constexpr size_t kAhead = 10;   // hosts that look for a near one while another is inserted
-constexpr double kFar = 3;      // a candidate so many times farther or nearer is out
+constexpr size_t kAhead = 10;  // hosts that look for a near one while another is inserted
+constexpr double kFar = 3;     // a candidate so many times farther or nearer is out
 constexpr int kMostFailures = 3;
 constexpr double kLeastHalfUs = 1.2;  // of an interval: three sets may agree by chance
 
@@ -78,8 +78,8 @@ void PaperMethod::Step(int host) {
   }
 }
 
-// A candidate that the tree puts much farther from, or much nearer to, the host just asked than we are
-// from it need not be asked.
+// A candidate that the tree puts much farther from, or much nearer to, the host just asked than we
+// are from it need not be asked.
 void PaperMethod::Look(int host) {
   Newcomer& newcomer = newcomers_[host];
   const auto seen = newcomer.known.find(newcomer.asking);
@@ -140,8 +140,8 @@ void PaperMethod::Branch(int host, int b) {
   const Range& to_b = newcomer.known.at(b);
   const double way = rooted.depth_us[b];
   const double centre = std::clamp((to_a.min_us + way - to_b.min_us) / 2, 0.0, way);
-  const double half = std::max(
-      kLeastHalfUs, ((to_a.high_us - to_a.low_us) + (to_b.high_us - to_b.low_us)) / 4);
+  const double half =
+      std::max(kLeastHalfUs, ((to_a.high_us - to_a.low_us) + (to_b.high_us - to_b.low_us)) / 4);
   newcomer.leaf_us = std::max(0.1, (to_a.min_us + to_b.min_us - way) / 2);
   // A switch in the interval, the nearest to its centre.
   int best = -1;

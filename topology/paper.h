@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The method of Shirai, Saito and Taura (2007), for comparison: hosts are inserted one after the other
-// where three round-trip times say that they branch off.  docs/protocol/12-topology.md, "Method paper".
+// The method of Shirai, Saito and Taura (2007), for comparison: hosts are inserted one after the
+// other where three round-trip times say that they branch off.  docs/protocol/12-topology.md,
+// "Method paper".
 #pragma once
 
 #include <cstdint>
@@ -25,16 +26,17 @@ class PaperMethod final : public Method {
   struct Range {
     double min_us, low_us, high_us;
   };
-  // What a host is about: first it looks for a near host on the tree as it was, then it is inserted.
+  // What a host is about: first it looks for a near host on the tree as it was, then it is
+  // inserted.
   struct Newcomer {
     std::vector<int> candidates;
-    int asking = -1;          // the host that it measures just now
+    int asking = -1;  // the host that it measures just now
     std::map<int, Range> known;
     int failures = 0;
     bool is_looking = false;
     bool is_adding = false;
-    int a = -1;               // one end of the path on which the branching point is sought
-    int at = -1;              // the branching point so far
+    int a = -1;   // one end of the path on which the branching point is sought
+    int at = -1;  // the branching point so far
     double leaf_us = 0;
   };
 

@@ -36,25 +36,24 @@ absl::StatusOr<Trial> RunTrial(const Truth& truth, std::string_view method_name,
   const int n = truth.host_count;
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Method> method,
-      MakeMethod(method_name, n,
-                 {.seed = seed,
-                  .site_hints = has_site_hints ? truth.cluster_of : std::vector<int>{}}));
+      MakeMethod(
+          method_name, n,
+          {.seed = seed, .site_hints = has_site_hints ? truth.cluster_of : std::vector<int>{}}));
   Network network(truth, seed * 1000003 + truth.seed);
   std::set<std::pair<int, int>> pairs[2];
   Events events[2] = {Events(n), Events(n)};
   Trial trial;
-  ASSIGN_OR_RETURN(trial.totals,
-                   RunVirtually(*method, [&](const Request& request, double start_us) {
-                     const Answer answer = network.Measure(request);
-                     const bool is_wide =
-                         truth.cluster_of[request.from] != truth.cluster_of[request.to];
-                     pairs[is_wide].insert(std::minmax(request.from, request.to));
-                     for (const int host : {request.from, request.to}) {
-                       events[is_wide][host].emplace_back(start_us, 1);
-                       events[is_wide][host].emplace_back(start_us + answer.duration_us, -1);
-                     }
-                     return absl::StatusOr<Answer>(answer);
-                   }));
+  ASSIGN_OR_RETURN(
+      trial.totals, RunVirtually(*method, [&](const Request& request, double start_us) {
+        const Answer answer = network.Measure(request);
+        const bool is_wide = truth.cluster_of[request.from] != truth.cluster_of[request.to];
+        pairs[is_wide].insert(std::minmax(request.from, request.to));
+        for (const int host : {request.from, request.to}) {
+          events[is_wide][host].emplace_back(start_us, 1);
+          events[is_wide][host].emplace_back(start_us + answer.duration_us, -1);
+        }
+        return absl::StatusOr<Answer>(answer);
+      }));
   trial.outcome = method->Finish();
   trial.score = Judge(truth, trial.outcome.tree, questions);
   trial.most_local = MostAtOnce(events[0]);
@@ -78,7 +77,8 @@ Trial RunFullMatrix(const Truth& truth, uint64_t seed, int questions) {
   Trial trial;
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < i; ++j) {
-      const Answer answer = network.Measure({.from = j, .to = i, .sets = 3, .stop = 10, .most = 30});
+      const Answer answer =
+          network.Measure({.from = j, .to = i, .sets = 3, .stop = 10, .most = 30});
       matrix.Set(i, j, answer.min_us);
       trial.totals.pings += answer.pings;
       ++trial.totals.measurements;

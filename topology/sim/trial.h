@@ -27,8 +27,8 @@ struct Trial {
 absl::StatusOr<Trial> RunTrial(const Truth& truth, std::string_view method, bool has_site_hints,
                                uint64_t seed, int questions = 100000);
 
-// Neighbour joining on the full matrix of 3 sets of up to 30 pings, links under 1.2 us one way contracted
-// (1.6 us with the lab's noise): what the others are compared with.
+// Neighbour joining on the full matrix of 3 sets of up to 30 pings, links under 1.2 us one way
+// contracted (1.6 us with the lab's noise): what the others are compared with.
 Trial RunFullMatrix(const Truth& truth, uint64_t seed, int questions = 100000);
 
 }  // namespace sekisho::topology::sim
