@@ -72,7 +72,7 @@ void DataLoop::TakeNew() {
       // Side in the pointer's lowest bit.  Registered before the first move: no edge is lost.
       for (int side = 0; side < 2; ++side) {
         epoll_event event{
-            .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+            .events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET,
             .data = {.u64 = reinterpret_cast<uintptr_t>(stream) | static_cast<unsigned>(side)}};
         if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stream->fd(side), &event) != 0) {
           stream->Abort(End::kReset);

@@ -6,6 +6,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -139,6 +142,9 @@ absl::Status Relay::Start() {
   if (!socket.is_open()) {
     return absl::FailedPreconditionError(fmt::format("{}: {}", listen, strerror(errno)));
   }
+  TuneSocket(socket.get(), limits_.user_timeout_s);  // accepted ones inherit it
+  const int defer_s = 1;                             // accept when the first bytes have come
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer_s, sizeof defer_s);
   port_ = LocalAddress(socket.get()).port;
   listener_ = std::make_unique<Listener>(
       poller_, std::move(socket),

@@ -76,7 +76,8 @@ class Relay {
   // relay_greeting.cc
   void Accepted(Descriptor socket, const wire::Address& peer);
   void MakeRoom(const wire::Address& peer);
-  void Sniff(Greeting& greeting);
+  void MoreOf(Greeting& greeting);
+  bool Sniff(Descriptor& socket, const wire::Address& peer, std::string& bytes);
   void DropGreeting(Greeting& greeting);
   void TakePreface(Descriptor socket, const wire::Address& peer, std::string_view bytes,
                    size_t length);

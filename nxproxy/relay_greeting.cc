@@ -16,13 +16,15 @@ void Relay::Accepted(Descriptor socket, const wire::Address& peer) {
     Reset(std::move(socket));
     return;
   }
-  TuneSocket(socket.get(), limits_.user_timeout_s);
+  std::string bytes;
+  if (Sniff(socket, peer, bytes)) {  // nearly always: the listener waits for the first bytes
+    return;
+  }
   MakeRoom(peer);
-  auto greeting = std::make_unique<Greeting>(*this, std::move(socket), peer);
+  auto greeting = std::make_unique<Greeting>(*this, std::move(socket), peer, std::move(bytes));
   Greeting* raw = greeting.get();
   raw->place = greetings_.insert(greetings_.end(), std::move(greeting));
   ++greeting_by_peer_[wire::IpText(peer)];
-  Sniff(*raw);  // often it is all there
 }
 
 // The oldest goes: of the same address if that has too many, else of all.
@@ -55,39 +57,46 @@ void Relay::DropGreeting(Greeting& greeting) {
   }
 }
 
-void Relay::Sniff(Greeting& greeting) {
-  char buffer[16 * 1024];
+void Relay::MoreOf(Greeting& greeting) {
   if (!greeting.socket.is_open()) {
     return;
   }
-  const ssize_t got = recv(greeting.socket.get(), buffer, sizeof buffer, 0);
-  if (got <= 0) {
-    if (got == 0 || errno != EAGAIN) {
-      DropGreeting(greeting);
-    }
-    return;
-  }
-  greeting.bytes.append(buffer, static_cast<size_t>(got));
-  const bool is_tls = static_cast<uint8_t>(greeting.bytes[0]) == wire::kTlsByte;
-  const std::optional<size_t> length = is_tls ? 1 : wire::PrefaceLength(greeting.bytes);
-  if (!length || *length > greeting.bytes.size()) {
-    Sniff(greeting);  // edge-triggered: until there is no more
-    return;
-  }
-  if (*length == 0) {
-    Say(errors::Protocol("neither TLS nor a preface"), wire::IpText(greeting.peer));
+  poller_.Remove(greeting.socket.get());
+  if (Sniff(greeting.socket, greeting.peer, greeting.bytes)) {
     DropGreeting(greeting);
-    return;
-  }
-  const std::string bytes = std::move(greeting.bytes);
-  Descriptor socket = std::move(greeting.socket);
-  poller_.Remove(socket.get());
-  const wire::Address peer = greeting.peer;
-  DropGreeting(greeting);
-  if (is_tls) {
-    StartControl(std::move(socket), peer, bytes);
   } else {
-    TakePreface(std::move(socket), peer, bytes, *length);
+    poller_.Add(greeting.socket.get(), EPOLLIN | EPOLLRDHUP, &greeting);
+  }
+}
+
+// Reads what there is.  True if the connection is somebody else's now, or closed; false: more is
+// needed.
+bool Relay::Sniff(Descriptor& socket, const wire::Address& peer, std::string& bytes) {
+  char buffer[16 * 1024];
+  for (;;) {
+    const ssize_t got = recv(socket.get(), buffer, sizeof buffer, 0);
+    if (got < 0 && errno == EAGAIN) {
+      return false;
+    }
+    if (got <= 0) {
+      Reset(std::move(socket));
+      return true;
+    }
+    bytes.append(buffer, static_cast<size_t>(got));
+    const bool is_tls = static_cast<uint8_t>(bytes[0]) == wire::kTlsByte;
+    const std::optional<size_t> length = is_tls ? 1 : wire::PrefaceLength(bytes);
+    if (!length || *length > bytes.size()) {
+      continue;
+    }
+    if (*length == 0) {
+      Say(errors::Protocol("neither TLS nor a preface"), wire::IpText(peer));
+      Reset(std::move(socket));
+    } else if (is_tls) {
+      StartControl(std::move(socket), peer, bytes);
+    } else {
+      TakePreface(std::move(socket), peer, bytes, *length);
+    }
+    return true;
   }
 }
 

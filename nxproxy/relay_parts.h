@@ -8,12 +8,13 @@ namespace sekisho::nxproxy {
 
 // A connection at the one port, until its first bytes say what it is.
 struct Relay::Greeting final : Handler {
-  Greeting(Relay& owner, Descriptor fd, const wire::Address& from)
+  Greeting(Relay& owner, Descriptor fd, const wire::Address& from, std::string first)
       : relay(owner),
         socket(std::move(fd)),
         peer(from),
-        deadline_ms(owner.now_ms_ + owner.limits_.greeting_ms) {
-    relay.poller_.Add(socket.get(), EPOLLIN | EPOLLRDHUP | EPOLLET, this);
+        deadline_ms(owner.now_ms_ + owner.limits_.greeting_ms),
+        bytes(std::move(first)) {
+    relay.poller_.Add(socket.get(), EPOLLIN | EPOLLRDHUP, this);
   }
   ~Greeting() {
     if (socket.is_open()) {
@@ -21,7 +22,7 @@ struct Relay::Greeting final : Handler {
     }
     relay.poller_.Forget(this);
   }
-  void OnEvents(uint32_t /*events*/) override { relay.Sniff(*this); }
+  void OnEvents(uint32_t /*events*/) override { relay.MoreOf(*this); }
 
   Relay& relay;
   Descriptor socket;

@@ -90,7 +90,6 @@ void Relay::PeerCame(uint64_t id, Descriptor socket, const wire::Address& peer) 
   waiting.socket = std::move(socket);
   waiting.address = peer;
   waiting.endpoint = id;
-  TuneSocket(waiting.socket.get(), limits_.user_timeout_s);
   if (!endpoint.reserved.allow.empty() && !Contains(endpoint.allow, peer)) {
     Refuse(std::move(waiting), errors::NotAllowed(wire::IpText(peer)));
     return;

@@ -330,6 +330,7 @@ MaybeRefusal Relay::Bind(Client& client, Session& session, const Message& bind) 
 
 void Relay::Listen(Endpoint& endpoint, Descriptor socket) {
   const uint64_t id = endpoint.reserved.id;
+  TuneSocket(socket.get(), limits_.user_timeout_s);  // accepted ones inherit it
   doors_open_[id] = std::make_unique<Listener>(
       poller_, std::move(socket),
       Listener::Events{.accepted =

@@ -43,9 +43,9 @@ Stream::Stream(Descriptor outside, Descriptor inside, std::string first) {
 }
 
 void Stream::OnEvents(int side, uint32_t events) {
-  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+  if ((events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
     sides_[side].is_readable = true;
-    sides_[side].has_ended = sides_[side].has_ended || (events & ~EPOLLIN & ~EPOLLOUT) != 0;
+    sides_[side].reads_on = sides_[side].reads_on || (events & ~EPOLLIN & ~EPOLLOUT) != 0;
   }
   if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
     sides_[side].is_writable = true;
@@ -152,7 +152,7 @@ Stream::Step Stream::Copy(int from, Context& context, size_t& moved) {
   const auto length = static_cast<size_t>(got);
   moved += length;
   Count(from, length);
-  source.is_readable = length == kBufferBytes || source.has_ended;
+  source.is_readable = length == kBufferBytes || source.reads_on;
   direction.full_reads = length == kBufferBytes ? direction.full_reads + 1 : 0;
   if (direction.full_reads >= kFullReadsToBulk) {
     direction.is_bulk = true;

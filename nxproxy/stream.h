@@ -78,7 +78,7 @@ class Stream {
     Descriptor fd;
     bool is_readable = true;
     bool is_writable = true;
-    bool has_ended = false;  // FIN or worse has come: a short read is not the last
+    bool reads_on = false;  // FIN or urgent data have come: a short read is not the last
   };
   // From side i to side 1-i.
   struct Direction {
