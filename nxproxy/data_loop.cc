@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/data_loop.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -112,9 +113,13 @@ void DataLoop::Report() {
     all_[stream->index]->index = stream->index;
     all_.pop_back();
     stream->Close(pipes_);
-    streams_.fetch_sub(1, std::memory_order_relaxed);
-    while (write(ended_fd_, &stream, sizeof stream) < 0 && errno == EINTR) {
+  }
+  constexpr size_t kAtOnce = 64;  // a write of this size is whole
+  for (size_t from = 0; from < ended_.size(); from += kAtOnce) {
+    const size_t count = std::min(kAtOnce, ended_.size() - from);
+    while (write(ended_fd_, &ended_[from], count * sizeof ended_[0]) < 0 && errno == EINTR) {
     }
+    streams_.fetch_sub(count, std::memory_order_relaxed);
   }
   ended_.clear();
 }

@@ -102,6 +102,31 @@ bool Relay::Sniff(Descriptor& socket, const wire::Address& peer, std::string& by
 
 void Relay::StartControl(Descriptor socket, const wire::Address& peer, std::string_view first) {
   ++handshakes_;
+  // Those that have not said HELLO yet are greeting as well.
+  size_t all = 0;
+  size_t of_peer = 0;
+  Client* oldest = nullptr;
+  Client* oldest_of_peer = nullptr;
+  for (const auto& [one, owned] : clients_) {
+    if (one->deadline_ms == 0) {
+      continue;
+    }
+    ++all;
+    if (oldest == nullptr || one->deadline_ms < oldest->deadline_ms) {
+      oldest = one;
+    }
+    if (one->peer.ip == peer.ip) {
+      ++of_peer;
+      if (oldest_of_peer == nullptr || one->deadline_ms < oldest_of_peer->deadline_ms) {
+        oldest_of_peer = one;
+      }
+    }
+  }
+  if (of_peer >= limits_.unfinished_per_peer || all >= limits_.unfinished) {
+    Client* victim = of_peer >= limits_.unfinished_per_peer ? oldest_of_peer : oldest;
+    Say(errors::Crowded(), wire::IpText(victim->peer));
+    victim->control->Finish("crowded out");
+  }
   auto client = std::make_unique<Client>();
   Client* raw = client.get();
   raw->peer = peer;
