@@ -24,6 +24,7 @@ namespace sekisho::pm {
 namespace {
 
 constexpr std::size_t kContextsMax = 1024;
+constexpr std::ptrdiff_t kContextsOfUser = 256;
 constexpr int kStartsMax = 1'000'000;  // of the keeper of one context
 
 int Errno(const std::error_code& error) {
@@ -78,6 +79,12 @@ Registry::Context* Registry::Find(std::uint16_t number, std::uint16_t node, uid_
     }
   }
   return nullptr;
+}
+
+bool Registry::MayHaveMore(uid_t uid) const {
+  const auto own = std::count_if(contexts_.begin(), contexts_.end(),
+                                 [uid](const auto& context) { return context->uid == uid; });
+  return contexts_.size() < kContextsMax && own < kContextsOfUser;
 }
 
 int Registry::Start(Context& context) {
@@ -135,7 +142,7 @@ void Registry::Reap() {
 
 int Registry::Open(const Client& client, const AskMessage& ask, const Received& received) {
   if (received.fd_count != 1) return EINVAL;
-  if (contexts_.size() >= kContextsMax) return EMFILE;
+  if (!MayHaveMore(client.uid)) return EMFILE;
   Config config = ask.config;
   if (const auto error = ReadKeyFile(received.fds[0], client.uid, config.key)) return Errno(error);
   if (Context* known = Find(config.context, config.node, client.uid)) {
@@ -209,6 +216,7 @@ int Registry::Restore(const Client& client, const AskMessage& ask, const Receive
   }
   Context* context = Find(config.context, config.node, client.uid);
   if (context == nullptr) {
+    if (!MayHaveMore(client.uid)) return EMFILE;
     auto made = std::make_unique<Context>();
     Wire wire;
     SharedMemory memory;
@@ -247,7 +255,7 @@ int Registry::Adopt(const Client& client, const AskMessage& ask, Received& recei
   if (const auto error = wire.Adopt(dup(received.fds[1]))) return Errno(error);
   const Config& config = memory.config();
   if (Find(config.context, config.node, client.uid) != nullptr) return EEXIST;
-  if (contexts_.size() >= kContextsMax) return EMFILE;
+  if (!MayHaveMore(client.uid)) return EMFILE;
   auto context = std::make_unique<Context>();
   context->number = config.context;
   context->node = config.node;

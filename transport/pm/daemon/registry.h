@@ -55,6 +55,7 @@ class Registry {
   int Adopt(const Client& client, const AskMessage& ask, Received& received);
   int Forward(const Client& client, const AskMessage& ask, const Received& received);
   std::string List(uid_t uid) const;
+  bool MayHaveMore(uid_t uid) const;
   int Start(Context& context);
   void Free(Context& context);
   Context* Find(std::uint16_t number, std::uint16_t node, uid_t uid);
