@@ -202,6 +202,11 @@ awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream update
   const absl::Status status = co_await updates->Finish();
   followed.was_interrupted = watch->wants_cancel || watch->was_left;
   followed.was_left = watch->was_left;
+  if (watch->wants_cancel && watch->job_id.empty() && !watch->was_left) {
+    fmt::print(stderr, "sekisho: nothing was submitted\n");
+    followed.job.set_state(proto::CANCELLED);
+    co_return followed;
+  }
   if (has_ended || (status.ok() && !watch->job_id.empty()) || watch->was_left) {
     co_return followed;
   }

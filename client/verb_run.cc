@@ -15,6 +15,7 @@
 #include "client/job_options.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
+#include "client/wait_notice.h"
 #include "common/daemon.h"
 #include "common/job_state.h"
 #include "rsl/check.h"
@@ -146,7 +147,10 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   follow.feeds_input = has_input;
   follow.cancels_on_interrupt = !options.no_interrupt;
   bool is_running = false;
+  const bool says_why_it_waits = !options.quiet && !options.verbose && !options.is_globusrun && !is_batch;
+  WaitNotice notice(session.loop(), follow.cancels_on_interrupt);
   follow.on_submitted = [&](const proto::SubmitReply& reply) {
+    notice.OnSubmitted(reply);
     if (is_batch) {
       fmt::print("{}\n", JobContact(session.target(), reply.job_id()));
       std::fflush(stdout);
@@ -163,6 +167,9 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     const proto::JobState state = StateAfter(event);
     if (state != proto::UNKNOWN && options.is_globusrun && !options.quiet) {
       PrintState(state);
+    }
+    if (says_why_it_waits) {
+      notice.OnEvent(event);
     }
     if (options.verbose && event.has_waiting()) {
       fmt::print(stderr, "sekisho: waits: {}\n", event.waiting().reason());
@@ -181,7 +188,10 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     co_return Report(followed.status());
   }
   if (followed->was_left) {
-    fmt::print(stderr, "sekisho: left; {} goes on: sekisho status {}\n", followed->name, followed->name);
+    const std::string& name = followed->name;
+    fmt::print(stderr, "{}\n",
+               name.empty() ? "sekisho: left before the site answered; sekisho list shows whether it took the job"
+                            : fmt::format("sekisho: left; {} goes on: sekisho status {}", name, name));
     co_return kExitCancelled;
   }
   if (!followed->was_interrupted || followed->job.state() == proto::DONE) {

@@ -11,12 +11,21 @@ namespace sekisho::jobmanager {
 using proto::JobEvent;
 using proto::JobStatus;
 
+constexpr size_t kListBytesMax = 3'500'000;  // of the 4 MiB that a message may have
+
 absl::Status Book::Replay(const JobEvent& event) {
   Job& job = jobs_[event.job_id()];
+  const bool is_ours = event.sequence() == job.last_sequence;
+  if (job.is_ended_here && !is_ours && event.has_ended()) {
+    job.status.set_state(proto::UNSUBMITTED);
+  }
   const absl::Status status = Fold(event, job.status);
   if (job.status.job_id().empty()) {
     jobs_.erase(event.job_id());
     return status;
+  }
+  if (status.ok() && event.has_ended()) {
+    job.is_ended_here = is_ours;
   }
   job.last_sequence = std::max(job.last_sequence, event.sequence());
   position_ = std::max(position_, event.sequence());
@@ -52,8 +61,15 @@ absl::Status Book::Add(JobEvent& event) {
   const absl::Status status = Fold(event, job.status);
   if (job.status.job_id().empty()) {
     jobs_.erase(event.job_id());
+  } else if (status.ok() && event.has_ended()) {
+    job.is_ended_here = true;
   }
   return status;
+}
+
+bool Book::IsEndedHere(const std::string& job_id) const {
+  const auto found = jobs_.find(job_id);
+  return found != jobs_.end() && found->second.is_ended_here;
 }
 
 bool Book::Take(const JobEvent& event) {
@@ -64,6 +80,9 @@ bool Book::Take(const JobEvent& event) {
   const bool is_known = Has(event.job_id());
   if (is_known == event.has_submitted()) {
     return false;  // known already, or forgotten
+  }
+  if (IsEndedHere(event.job_id()) && !event.has_ended()) {
+    return false;
   }
   return Replay(event).ok();
 }
@@ -96,20 +115,19 @@ proto::StatusReply Book::List(const std::string& subject, bool with_ended) const
                                                   : a->job_id() < b->job_id();
   });
   proto::StatusReply reply;
+  size_t size = 0;
   for (const JobStatus* status : found) {
-    *reply.add_job() = *status;
-  }
-  return reply;
-}
-
-std::vector<std::string> Book::Unsubmitted() const {
-  std::vector<std::string> ids;
-  for (const auto& [id, job] : jobs_) {
-    if (job.status.state() == proto::UNSUBMITTED) {
-      ids.push_back(id);
+    JobStatus& job = *reply.add_job();
+    job = *status;
+    job.clear_rsl();  // a megabyte, perhaps
+    size += job.ByteSizeLong();
+    if (size > kListBytesMax) {
+      reply.mutable_job()->RemoveLast();
+      reply.set_is_cut(true);
+      break;
     }
   }
-  return ids;
+  return reply;
 }
 
 std::vector<std::string> Book::EndedBefore(int64_t time_ms) const {

@@ -32,21 +32,22 @@ class Book {
   absl::Status Add(proto::JobEvent& event);
 
   // An event that the queue server reports: true if it is new and was folded; the caller stores it.
-  // A job that only the queue server knows is taken over from its `submitted`.
+  // A job that only the queue server knows is taken over from its `submitted`.  Of a job that was ended
+  // here only its end is taken, and replaces ours.
   bool Take(const proto::JobEvent& event);
 
   // As if it had never been: the queue server refused it at once.
   void Withdraw(const std::string& job_id);
 
   proto::JobStatus Status(const std::string& job_id, const std::string& subject) const;
-  // Newest first.
+  // Newest first, without their RSL; as many as fit a message.
   proto::StatusReply List(const std::string& subject, bool with_ended) const;
 
-  // Jobs that the queue server has not confirmed.
-  std::vector<std::string> Unsubmitted() const;
   // Jobs that ended before `time_ms`.
   std::vector<std::string> EndedBefore(int64_t time_ms) const;
   bool Has(const std::string& job_id) const { return jobs_.count(job_id) > 0; }
+  // The queue server was not asked, or has not answered: what it knows of the job may differ.
+  bool IsEndedHere(const std::string& job_id) const;
   size_t size() const { return jobs_.size(); }
 
   // The queue server's number of the last event taken: where to go on.
@@ -57,6 +58,7 @@ class Book {
   struct Job {
     proto::JobStatus status;
     uint64_t last_sequence = 0;
+    bool is_ended_here = false;
   };
   std::map<std::string, Job> jobs_;
   uint64_t position_ = 0;

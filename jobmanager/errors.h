@@ -16,6 +16,7 @@ enum Gram {
   kNone = 0,
   kNoResources = 3,
   kAuthorization = 7,
+  kUserCancelled = 8,
   kProtocolFailed = 10,
   kInvalidQueue = 37,
   kUnknownSignal = 108,

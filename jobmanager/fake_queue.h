@@ -25,11 +25,16 @@ class FakeQueue final : public proto::Queue::CallbackService {
   std::function<absl::Status(const proto::RequestBody&)> on_submit = [](const auto&) {
     return absl::OkStatus();
   };
+  bool is_mute = false;  // takes submits and commands, but does not answer
   std::vector<proto::RequestBody> submits;
   std::vector<proto::RequestBody> commands;
   std::map<std::string, std::string> output;  // of task 0, by job
   std::string input;
 
+  void Speak() {
+    is_mute = false;
+    changed_.Notify();
+  }
   void Emit(proto::JobEvent event) {
     event.set_sequence(log_.size() + 1);
     log_.push_back(event);
@@ -53,6 +58,9 @@ class FakeQueue final : public proto::Queue::CallbackService {
       proto::RequestBody body;
       body.ParseFromString(request->request().body());
       submits.push_back(body);
+      while (is_mute) {
+        co_await changed_.Wait();
+      }
       CO_RETURN_IF_ERROR(on_submit(body));
       const std::string id = JobIdFor("siteA", kFakeSubject, body.request_id());
       if (!known_.insert(id).second) {
@@ -71,6 +79,9 @@ class FakeQueue final : public proto::Queue::CallbackService {
     return rpc::Unary(loop_, context, [this, request, reply]() -> awaitable<absl::Status> {
       proto::RequestBody body;
       body.ParseFromString(request->request().body());
+      while (is_mute) {
+        co_await changed_.Wait();
+      }
       commands.push_back(body);
       reply->set_state(proto::CANCELLED);
       co_return absl::OkStatus();

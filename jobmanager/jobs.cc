@@ -40,6 +40,9 @@ absl::Status Jobs::Load() {
     } else if (event.sequence() > 0) {
       unconfirmed_.erase(key);  // the queue server knows it
     }
+    if (event.cancelling().has_request()) {
+      undelivered_[key] = event.cancelling().request();
+    }
     if (const absl::Status status = book_.Replay(event); !status.ok()) {
       spdlog::warn("stored event skipped row={} job={}: {}", row, key, Message(status));
     }
@@ -51,9 +54,10 @@ absl::Status Jobs::Load() {
         std::max<uint64_t>(book_.position(), std::strtoull(position.c_str(), nullptr, 10)));
   }
   std::erase_if(unconfirmed_, [this](const auto& entry) {
-    const auto waiting = book_.Unsubmitted();
-    return std::find(waiting.begin(), waiting.end(), entry.first) == waiting.end();
+    const proto::JobStatus* known = book_.FindAny(entry.first);
+    return known == nullptr || known->state() != proto::UNSUBMITTED;
   });
+  std::erase_if(undelivered_, [this](const auto& entry) { return !book_.IsEndedHere(entry.first); });
   return absl::OkStatus();
 }
 
@@ -64,10 +68,15 @@ void Jobs::Start() {
            detached);
   for (const auto& [id, request] : unconfirmed_) {
     auto forwarding = std::make_shared<Forwarding>(loop_);
+    forwarding->is_told = true;
     forwardings_[id] = forwarding;
-    co_spawn(loop_, Forward(id, request, forwarding, /*is_new=*/false), detached);
+    co_spawn(loop_, Forward(id, request, forwarding), detached);
   }
   unconfirmed_.clear();
+  for (const auto& [id, request] : undelivered_) {
+    co_spawn(loop_, DeliverCancel(id, request), detached);
+  }
+  undelivered_.clear();
   co_spawn(loop_, Tidy(), detached);
 }
 
@@ -177,9 +186,19 @@ awaitable<absl::StatusOr<proto::CommandReply>> Jobs::Command(Caller caller,
     co_return errors::AlreadyEnded(id, StateName(job->state()));
   }
 
-  // Act.
+  // Act: here, while the queue server does not say whether it has the job.
   if (const auto found = forwardings_.find(id); found != forwardings_.end()) {
-    CO_RETURN_IF_ERROR(co_await Settled(found->second));
+    CO_RETURN_IF_ERROR(co_await Settled(id, found->second));
+    job = book_.Find(id, caller.subject);
+    const bool is_silent =
+        job != nullptr && job->state() == proto::UNSUBMITTED && forwardings_.count(id) > 0;
+    if (is_silent && body.has_cancel()) {
+      CancelHere(id, request);
+      CO_RETURN_IF_ERROR(co_await store_.Flush());
+      proto::CommandReply cancelled;
+      cancelled.set_state(proto::CANCELLED);
+      co_return cancelled;
+    }
   }
   CO_RETURN_IF_ERROR(co_await queue_.Reach());
   auto reply = co_await queue_.Command(request);

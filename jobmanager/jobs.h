@@ -50,8 +50,8 @@ class Jobs {
   awaitable<absl::StatusOr<proto::CommandReply>> Command(Caller caller,
                                                          proto::SignedRequest request);
 
-  // Waits until the queue server has the job (or it has ended).
-  awaitable<void> UntilSubmitted(std::string job_id);
+  // Waits until the queue server has the job.  False: it ended before that.
+  awaitable<bool> UntilSubmitted(std::string job_id);
 
   void Watch(const std::string& job_id, std::shared_ptr<Watcher> watcher);
   // What has happened so far, as stored.
@@ -67,8 +67,15 @@ class Jobs {
   struct Forwarding {
     explicit Forwarding(Loop& loop) : changed(loop) {}
     Signal changed;
+    bool is_told = false;     // the user knows of the job: it is not withdrawn any more
     bool is_settled = false;  // `result` is what the submitter is told
     absl::Status result;
+
+    void Settle(const absl::Status& status) {
+      is_told = is_settled = true;
+      result = status;
+      changed.Notify();
+    }
   };
 
   void Record(proto::JobEvent event);
@@ -78,8 +85,12 @@ class Jobs {
   void Withdraw(const std::string& job_id);
   void StartForwarding(const proto::JobEvent& submitted);
   awaitable<void> Forward(std::string job_id, proto::SignedRequest request,
-                          std::shared_ptr<Forwarding> forwarding, bool is_new);
-  awaitable<absl::Status> Settled(std::shared_ptr<Forwarding> forwarding);
+                          std::shared_ptr<Forwarding> forwarding);
+  void RefuseForwarded(const std::string& job_id, const absl::Status& verdict, Forwarding& forwarding);
+  awaitable<absl::Status> Settled(std::string job_id, std::shared_ptr<Forwarding> forwarding);
+  void RecordSilence(const std::string& job_id);
+  void CancelHere(const std::string& job_id, const proto::SignedRequest& request);
+  awaitable<void> DeliverCancel(std::string job_id, proto::SignedRequest request);
   awaitable<absl::StatusOr<proto::SubmitReply>> DryRun(const Caller& caller,
                                                        const proto::SignedRequest& request,
                                                        const proto::JobEvent& submitted);
@@ -92,6 +103,7 @@ class Jobs {
   const std::chrono::hours keep_ended_;
   Book book_;
   std::map<std::string, proto::SignedRequest> unconfirmed_;  // found by Load, for Start
+  std::map<std::string, proto::SignedRequest> undelivered_;  // likewise: what cancels a job
   std::map<std::string, std::shared_ptr<Forwarding>> forwardings_;
   std::map<std::string, std::vector<std::weak_ptr<Watcher>>> watchers_;
 };

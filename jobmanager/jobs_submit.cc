@@ -12,6 +12,8 @@ namespace {
 using proto::JobEvent;
 using std::chrono::milliseconds;
 
+// So long a submitter waits for the queue server's word before he is told that the job waits.
+constexpr milliseconds kPatience{1'500};
 constexpr milliseconds kRetryMin{500};
 constexpr milliseconds kRetryMax{30'000};
 
@@ -57,7 +59,7 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller,
   }
   absl::Status settled;
   if (const auto found = forwardings_.find(id); found != forwardings_.end()) {
-    settled = co_await Settled(found->second);
+    settled = co_await Settled(id, found->second);
   }
   if (const absl::Status stored = co_await store_.Flush(); !stored.ok()) {
     spdlog::error("cannot store job={}: {}", id, Message(stored));  // durable inside all the same
@@ -90,25 +92,54 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::DryRun(const Caller& caller,
 void Jobs::StartForwarding(const JobEvent& submitted) {
   auto forwarding = std::make_shared<Forwarding>(loop_);
   forwardings_[submitted.job_id()] = forwarding;
-  co_spawn(loop_, Forward(submitted.job_id(), submitted.submitted().request(), forwarding, true),
+  co_spawn(loop_, Forward(submitted.job_id(), submitted.submitted().request(), forwarding),
            detached);
 }
 
-awaitable<absl::Status> Jobs::Settled(std::shared_ptr<Forwarding> forwarding) {
+// Waits for the queue server's word; where that takes long, the user is told that the job waits.
+awaitable<absl::Status> Jobs::Settled(std::string job_id, std::shared_ptr<Forwarding> forwarding) {
+  const auto limit = std::chrono::steady_clock::now() + kPatience;
   while (!forwarding->is_settled) {
-    co_await forwarding->changed.Wait();
+    const auto left = std::chrono::ceil<milliseconds>(limit - std::chrono::steady_clock::now());
+    if (left.count() <= 0) {
+      RecordSilence(job_id);
+      forwarding->Settle(absl::OkStatus());
+      break;
+    }
+    co_await forwarding->changed.WaitFor(left);
   }
   co_return forwarding->result;
 }
 
-// Until the queue server has said yes or no.  A first no leaves nothing behind; a later one ends a
-// job that the user was told of.
+void Jobs::RecordSilence(const std::string& job_id) {
+  JobEvent waiting = EventOf(job_id);
+  waiting.mutable_waiting()->set_reason("the queue server does not answer; it is asked again");
+  Record(waiting);
+}
+
+// A no at once leaves nothing behind; a later one ends a job that the user was told of.
+void Jobs::RefuseForwarded(const std::string& job_id, const absl::Status& verdict,
+                           Forwarding& forwarding) {
+  spdlog::info("job refused by the queue server job={}: {}", job_id, Printable(Message(verdict)));
+  if (!forwarding.is_told) {
+    Withdraw(job_id);
+    forwarding.Settle(verdict);
+    return;
+  }
+  JobEvent ended = EventOf(job_id);
+  ended.mutable_ended()->set_state(proto::FAILED);
+  ended.mutable_ended()->set_gram_code(GramCode(verdict));
+  ended.mutable_ended()->set_reason("refused by the queue server: " + Message(verdict));
+  ended.mutable_ended()->set_remedy(Remedy(verdict));
+  Record(ended);
+}
+
+// Until the queue server has said yes or no, or the job needs it no more.
 awaitable<void> Jobs::Forward(std::string job_id, proto::SignedRequest request,
-                              std::shared_ptr<Forwarding> forwarding, bool is_new) {
-  const auto settle = [&forwarding](const absl::Status& status) {
-    forwarding->is_settled = true;
-    forwarding->result = status;
-    forwarding->changed.Notify();
+                              std::shared_ptr<Forwarding> forwarding) {
+  const auto is_wanted = [this, &job_id] {
+    const proto::JobStatus* known = book_.FindAny(job_id);
+    return known != nullptr && known->state() == proto::UNSUBMITTED;
   };
   for (milliseconds pause = kRetryMin;; pause = std::min(pause * 2, kRetryMax)) {
     auto reply = co_await queue_.Submit(request);
@@ -116,64 +147,78 @@ awaitable<void> Jobs::Forward(std::string job_id, proto::SignedRequest request,
       reply = errors::Mismatch("site", here_.site, reply->site());
     }
     const absl::Status status = reply.status();
-    if (status.ok()) {
-      settle(absl::OkStatus());
-      break;
+    if (status.ok() || !is_wanted()) {
+      break;  // accepted, or its events arrived, or it was cancelled
     }
     if (IsVerdict(status)) {
-      spdlog::info("job refused by the queue server job={}: {}", job_id,
-                   Printable(Message(status)));
-      if (is_new) {
-        Withdraw(job_id);
-      } else {
-        JobEvent ended = EventOf(job_id);
-        ended.mutable_ended()->set_state(proto::FAILED);
-        ended.mutable_ended()->set_gram_code(GramCode(status));
-        ended.mutable_ended()->set_reason("refused by the queue server: " + Message(status));
-        ended.mutable_ended()->set_remedy(Remedy(status));
-        Record(ended);
-      }
-      settle(is_new ? status : absl::OkStatus());
+      RefuseForwarded(job_id, status, *forwarding);
       break;
     }
     // The request may have arrived, or not: the job stays, and it is asked again.
-    if (is_new || pause == kRetryMin) {
+    if (pause == kRetryMin) {
       spdlog::warn("no answer to a submit, asking again job={}: {}", job_id,
                    Printable(Message(status)));
-      JobEvent waiting = EventOf(job_id);
-      waiting.mutable_waiting()->set_reason("the queue server does not answer; it is asked again");
-      Record(waiting);
+      RecordSilence(job_id);
     }
-    is_new = false;
-    settle(absl::OkStatus());
+    forwarding->Settle(absl::OkStatus());
     co_await Sleep(loop_, pause);
-    const proto::JobStatus* known = book_.FindAny(job_id);
-    if (known == nullptr || known->state() != proto::UNSUBMITTED) {
-      break;  // its events arrived: the queue server has it
+    if (!is_wanted()) {
+      break;
     }
+  }
+  if (!forwarding->is_settled) {
+    forwarding->Settle(absl::OkStatus());
   }
   forwardings_.erase(job_id);
 }
 
-awaitable<void> Jobs::UntilSubmitted(std::string job_id) {
+awaitable<bool> Jobs::UntilSubmitted(std::string job_id) {
   auto watcher = std::make_shared<Watcher>(loop_);
   Watch(job_id, watcher);
   for (;;) {
     const proto::JobStatus* known = book_.FindAny(job_id);
-    const bool is_waiting = forwardings_.count(job_id) > 0;
-    if (known == nullptr || known->state() != proto::UNSUBMITTED || !is_waiting) {
-      co_return;
+    const auto found = forwardings_.find(job_id);
+    if (known == nullptr || known->state() != proto::UNSUBMITTED || found == forwardings_.end()) {
+      co_return known != nullptr && !book_.IsEndedHere(job_id);
     }
     watcher->items.clear();
-    const auto forwarding = forwardings_.at(job_id);
+    const auto forwarding = found->second;
     if (!forwarding->is_settled) {
-      co_await Settled(forwarding);
-      if (forwarding->result.ok() && forwardings_.count(job_id) == 0) {
-        co_return;
-      }
+      co_await forwarding->changed.Wait();
     } else {
       co_await watcher->changed.Wait();
     }
   }
 }
+
+// ---- cancelling what nobody may have
+
+void Jobs::CancelHere(const std::string& job_id, const proto::SignedRequest& request) {
+  JobEvent cancelling = EventOf(job_id);
+  cancelling.mutable_cancelling()->set_reason("cancelled by its user");
+  *cancelling.mutable_cancelling()->mutable_request() = request;
+  Record(cancelling);
+  JobEvent ended = EventOf(job_id);
+  ended.mutable_ended()->set_state(proto::CANCELLED);
+  ended.mutable_ended()->set_gram_code(errors::kUserCancelled);
+  ended.mutable_ended()->set_reason("cancelled by its user before the queue server had answered");
+  Record(ended);
+  spdlog::info("job cancelled before the queue server had answered job={}", job_id);
+  co_spawn(loop_, DeliverCancel(job_id, request), detached);
+}
+
+// A submit without an answer may have arrived all the same: the queue server is told, too.
+awaitable<void> Jobs::DeliverCancel(std::string job_id, proto::SignedRequest request) {
+  for (milliseconds pause = kRetryMin; book_.IsEndedHere(job_id);
+       pause = std::min(pause * 2, kRetryMax)) {
+    const auto reply = co_await queue_.Command(request);
+    if (reply.ok() || IsVerdict(reply.status())) {
+      spdlog::info("cancel delivered job={}: {}", job_id,
+                   reply.ok() ? "it was there" : Printable(Message(reply.status())));
+      co_return;
+    }
+    co_await Sleep(loop_, pause);
+  }
+}
+
 }  // namespace sekisho::jobmanager

@@ -8,6 +8,7 @@
 
 #include "common/call_metadata.h"
 #include "common/daemon.h"
+#include "common/job_state.h"
 #include "jobmanager/errors.h"
 #include "jobmanager/watch.h"
 
@@ -134,7 +135,10 @@ awaitable<absl::Status> Service::DoInput(absl::StatusOr<Caller> caller, rpc::Rea
   if (jobs_.book().Find(id, caller->subject) == nullptr) {
     co_return errors::NoSuchJob(id);
   }
-  co_await jobs_.UntilSubmitted(id);
+  const bool is_inside = co_await jobs_.UntilSubmitted(id);
+  if (!is_inside) {
+    co_return errors::AlreadyEnded(id, StateName(jobs_.book().Status(id, caller->subject).state()));
+  }
   const auto inside = jobs_.queue().Input();
   while (co_await inside->Write(std::move(chunk))) {
     if (!co_await reader.Read(chunk)) {

@@ -38,6 +38,13 @@ struct LoopThread {
     });
     done.get_future().get();
   }
+  // Looks after every step of the loop's until it is so.
+  void Until(const std::function<bool()>& condition) {
+    for (bool is_so = false; !is_so;) {
+      Do([&] { is_so = condition(); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
   void Stop() {
     loop.stop();
     thread.join();
@@ -124,6 +131,9 @@ class JobManagerTest : public testing::Test {
     queue_server_ = builder.BuildAndStart();
     ASSERT_NE(queue_server_, nullptr);
   }
+  void Unmute() {
+    inside_->Do([this] { queue_->Speak(); });
+  }
   void StopQueue() {
     if (queue_server_) {
       queue_server_->Shutdown(std::chrono::system_clock::now());
@@ -170,6 +180,14 @@ class JobManagerTest : public testing::Test {
       return FromGrpc(status);
     }
     return reply;
+  }
+  grpc::Status Cancel(const std::string& job_id, const std::string& subject = kAlice) {
+    proto::RequestBody body;
+    body.set_request_id("cancel-" + job_id);
+    body.mutable_cancel()->set_job_id(job_id);
+    proto::CommandReply reply;
+    const auto context = As(subject);
+    return manager_->stub->Command(context.get(), Carry(body), &reply);
   }
   proto::JobStatus StatusOf(const std::string& id, const std::string& subject = kAlice) {
     proto::StatusRequest request;

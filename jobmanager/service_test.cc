@@ -141,13 +141,7 @@ TEST_F(JobManagerTest, HidesAJobFromAnotherSubjectOfTheAccount) {
   EXPECT_FALSE(reader->Read(&update));
   EXPECT_EQ(reader->Finish().error_message(), "there is no job '" + Job("r1") + "' here");
 
-  proto::RequestBody cancel;
-  cancel.set_request_id("c1");
-  cancel.mutable_cancel()->set_job_id(Job("r1"));
-  proto::CommandReply reply;
-  const auto command_context = As(kMallory);
-  const auto refused = manager_->stub->Command(command_context.get(), Carry(cancel), &reply);
-  EXPECT_EQ(refused.error_message(), "there is no job '" + Job("r1") + "' here");
+  EXPECT_EQ(Cancel(Job("r1"), kMallory).error_message(), "there is no job '" + Job("r1") + "' here");
   EXPECT_EQ(queue_->commands.size(), 0u);
 }
 
@@ -161,12 +155,7 @@ TEST_F(JobManagerTest, ServesNobodyWithoutTheGatekeepersToken) {
 
 TEST_F(JobManagerTest, PassesCommandsAndInputInside) {
   ASSERT_TRUE(Submit(Request("r1")).ok());
-  proto::RequestBody cancel;
-  cancel.set_request_id("c1");
-  cancel.mutable_cancel()->set_job_id(Job("r1"));
-  proto::CommandReply reply;
-  const auto context = As(kAlice);
-  EXPECT_TRUE(manager_->stub->Command(context.get(), Carry(cancel), &reply).ok());
+  EXPECT_TRUE(Cancel(Job("r1")).ok());
   EXPECT_EQ(queue_->commands.size(), 1u);
 
   proto::InputReply accepted;

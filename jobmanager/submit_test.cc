@@ -119,6 +119,43 @@ TEST_F(JobManagerTest, FailsAJobThatIsRefusedAfterTheUserWasToldOfIt) {
   EXPECT_EQ(StatusOf(Job("r1")).reason(), "refused by the queue server: no such queue");
 }
 
+TEST_F(JobManagerTest, TellsTheUserSoonThatAJobWaitsForAMuteQueueServer) {
+  inside_->Do([this] { queue_->is_mute = true; });
+
+  ASSERT_TRUE(Submit(Request("r1")).ok());
+
+  EXPECT_EQ(queue_->submits.size(), 1u);  // while the first question is still open
+  EXPECT_EQ(StatusOf(Job("r1")).state(), proto::UNSUBMITTED);
+  EXPECT_EQ(StatusOf(Job("r1")).reason(), "the queue server does not answer; it is asked again");
+  Unmute();
+  WaitFor(Job("r1"), proto::PENDING);
+}
+
+TEST_F(JobManagerTest, CancelsAtOnceWhatTheQueueServerHasNotAnsweredAndTellsItLater) {
+  inside_->Do([this] { queue_->is_mute = true; });
+  const auto context = As(kAlice);
+  auto reader = manager_->stub->Run(context.get(), Request("r1"));
+  proto::Update update;
+  ASSERT_TRUE(reader->Read(&update));
+
+  EXPECT_TRUE(Cancel(Job("r1")).ok());
+  while (reader->Read(&update)) {
+  }
+  EXPECT_EQ(update.status().state(), proto::CANCELLED);
+  EXPECT_EQ(update.status().gram_code(), 8);
+
+  Restart();
+  EXPECT_EQ(StatusOf(Job("r1")).state(), proto::CANCELLED);
+  Unmute();
+  inside_->Until([this] { return !queue_->commands.empty(); });
+  EXPECT_EQ(queue_->commands[0].cancel().job_id(), Job("r1"));
+  ASSERT_TRUE(Submit(Request("r2")).ok());
+  WaitFor(Job("r2"), proto::PENDING);  // what the queue server says of r1 came before
+  EXPECT_EQ(StatusOf(Job("r1")).state(), proto::CANCELLED);
+  EXPECT_EQ(queue_->submits.size(), 2u);  // r1 was not sent again
+  EXPECT_TRUE(Submit(Request("r1"))->is_repeat());
+}
+
 TEST_F(JobManagerTest, ADryRunAsksTheQueueServerAndLeavesNothing) {
   proto::RequestBody body;
   body.set_request_id("r1");

@@ -65,9 +65,9 @@ class Positions {
 // Survives a broken connection: asks on from where it was.
 awaitable<void> PumpOutput(Loop& loop, Jobs& jobs, proto::AttachRequest request,
                            std::shared_ptr<Outlet> outlet) {
-  co_await jobs.UntilSubmitted(request.job_id());
+  const bool is_inside = co_await jobs.UntilSubmitted(request.job_id());
   Positions positions(request);
-  while (!outlet->is_over) {
+  while (is_inside && !outlet->is_over) {
     proto::OutputRequest wanted;
     wanted.set_job_id(request.job_id());
     wanted.set_follow(request.follow());

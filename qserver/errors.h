@@ -128,6 +128,12 @@ inline absl::Status Never(const std::string& reason, bool is_queue) {
 
 // ---- Jobs
 
+inline absl::Status CancelledBefore(const std::string& job_id) {
+  return Refuse(StatusCode::kFailedPrecondition, 8,
+                fmt::format("job {} was cancelled by its user before it came here", job_id),
+                "submit it again, with a new request id");
+}
+
 inline absl::Status NoSuchJob(const std::string& job_id) {
   return Refuse(StatusCode::kNotFound, 156, fmt::format("no such job: {}", job_id),
                 "`sekisho list` shows your jobs");

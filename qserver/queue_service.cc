@@ -41,6 +41,9 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
   reply.set_job_id(verified.job_id);
   if (conductor_.queue().Find(verified.job_id) == nullptr) {
     CO_RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
+    if (cancelled_early_.Contains(verified.identity.subject, verified.job_id)) {
+      co_return errors::CancelledBefore(verified.job_id);
+    }
   }
   CO_ASSIGN_OR_RETURN(Admitted admitted,
                       Describe(verified, request.request(), rules_, judges_.find_account));
@@ -53,6 +56,11 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
     co_return absl::OkStatus();
   }
   CO_ASSIGN_OR_RETURN(const bool is_repeat, co_await conductor_.Submit(std::move(admitted)));
+  if (cancelled_early_.Contains(verified.identity.subject, verified.job_id)) {  // meanwhile
+    proto::RequestBody cancel;
+    cancel.mutable_cancel()->set_job_id(verified.job_id);
+    CO_RETURN_IF_ERROR((co_await conductor_.Command(cancel)).status());
+  }
 
   // Answer.
   reply.set_is_repeat(is_repeat);
@@ -72,7 +80,6 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
   // Validate.
   CO_RETURN_IF_ERROR(judges_.caller(context));
   CO_ASSIGN_OR_RETURN(const Verified verified, judges_.request(request));
-  CO_RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
   if (!verified.body.has_cancel() && !verified.body.has_signal()) {
     co_return errors::BadRequest("expected a cancellation or a signal");
   }
@@ -80,18 +87,29 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
   // Look up.
   const std::string job_id = verified.body.has_cancel() ? verified.body.cancel().job_id()
                                                         : verified.body.signal().job_id();
+  const std::string& subject = verified.identity.subject;
+  const identity::Time signed_at{std::chrono::seconds(verified.body.time_ms() / 1000)};
   const Job* job = conductor_.queue().Find(job_id);
+  // An old cancel can only end what its owner wanted to end: a job lives once.
+  if (job == nullptr || !verified.body.has_cancel()) {
+    CO_RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
+  }
   if (job == nullptr) {
+    if (verified.body.has_cancel() && IsJobId(job_id) &&
+        !cancelled_early_.Contains(subject, job_id)) {
+      // Its submission may still be under way on another connection.
+      if (const auto refusal = cancelled_early_.Insert(subject, job_id, signed_at, judges_.now())) {
+        co_return identity::ToStatus(*refusal);
+      }
+    }
     co_return errors::NoSuchJob(Printable(job_id));
   }
-  if (job->status.subject() != verified.identity.subject) {
+  if (job->status.subject() != subject) {
     co_return errors::NotYourJob(job_id);
   }
 
   // Act once: what a broken machine on the way recorded and sends again is answered, not done.
-  const std::string& subject = verified.identity.subject;
   const std::string& request_id = verified.body.request_id();
-  const identity::Time signed_at{std::chrono::seconds(verified.body.time_ms() / 1000)};
   if (commands_.Contains(subject, request_id)) {
     reply.set_state(job->status.state());
     co_return absl::OkStatus();

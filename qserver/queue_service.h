@@ -29,7 +29,8 @@ class QueueService final : public proto::Queue::CallbackService {
         conductor_(conductor),
         rules_(rules),
         judges_(std::move(judges)),
-        commands_(rules.freshness, kCommandsMax) {}
+        commands_(rules.freshness, kCommandsMax),
+        cancelled_early_(rules.freshness, kCommandsMax) {}
 
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
                                    const proto::QueueRequest* request,
@@ -83,6 +84,8 @@ class QueueService final : public proto::Queue::CallbackService {
   // The commands of the last minutes.  Submissions need no such memory: their job id is theirs.
   static constexpr size_t kCommandsMax = 100'000;
   identity::ReplaySet commands_;
+  // Jobs that were cancelled before they came.
+  identity::ReplaySet cancelled_early_;
 };
 
 }  // namespace sekisho::qserver

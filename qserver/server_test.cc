@@ -163,6 +163,21 @@ TEST_F(ServerTest, CancelKillsAndOnlyItsOwnerMay) {
   EXPECT_EQ(ended_.state(), proto::CANCELLED);
 }
 
+TEST_F(ServerTest, WhatIsCancelledBeforeItComesDoesNotRun) {
+  const auto agent = Attach("n1");
+  const std::string early = JobIdFor("siteA", "/CN=Alice", "r1");
+
+  EXPECT_EQ(Cancel(early, "/CN=Alice").error_code(), grpc::NOT_FOUND);
+  EXPECT_EQ(Cancel(early, "/CN=Alice").error_code(), grpc::NOT_FOUND);
+  proto::SubmitReply reply;
+  EXPECT_THAT(Submit("r1", "&(executable=/bin/x)", reply).error_message(),
+              HasSubstr("was cancelled by its user before it came here"));
+
+  // Only by its owner.
+  EXPECT_EQ(Cancel(JobIdFor("siteA", "/CN=Alice", "r2"), "/CN=Bob").error_code(), grpc::NOT_FOUND);
+  EXPECT_TRUE(Submit("r2", "&(executable=/bin/x)", reply).ok());
+}
+
 TEST_F(ServerTest, ALostAgentChangesNoState) {
   auto agent = Attach("n1");
   const std::string job = SubmitOk("r1", "&(executable=/bin/x)");
