@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho: the one command line.  Only ever dials out; docs/operations/cli.md.
 #include <algorithm>
-#include <array>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -28,13 +28,14 @@ struct Verb {
   void (*add)(CLI::App&, Invocation&);
 };
 
-constexpr std::array<Verb, 15> kVerbs = {{
+constexpr Verb kVerbs[] = {
     {"run", AddRunVerb},
     {"submit", AddSubmitVerb},
     {"status", AddStatusVerb},
     {"wait", AddWaitVerb},
     {"output", AddOutputVerb},
     {"cancel", AddCancelVerb},
+    {"signal", AddSignalVerb},
     {"list", AddListVerb},
     {"sites", AddSitesVerb},
     {"doctor", AddDoctorVerb},
@@ -44,12 +45,12 @@ constexpr std::array<Verb, 15> kVerbs = {{
     {"pm", AddPmVerb},
     {"rankmap", [](CLI::App& app, Invocation& invocation) { AddRankmapVerb(app, invocation.exit_code); }},
     {"topology", [](CLI::App& app, Invocation& invocation) { AddTopologyVerb(app, invocation.exit_code); }},
-}};
+};
 
 // Only the verb that is called, if there is one: to describe all takes as long as a handshake's signatures.
 void AddVerbs(CLI::App& app, Invocation& invocation, const std::string& called) {
   const std::string_view wanted = called == "globusrun" ? "run" : std::string_view(called);  // added together
-  const bool is_known = std::any_of(kVerbs.begin(), kVerbs.end(),
+  const bool is_known = std::any_of(std::begin(kVerbs), std::end(kVerbs),
                                     [&](const Verb& verb) { return verb.name == wanted; });
   for (const Verb& verb : kVerbs) {
     if (!is_known || verb.name == wanted) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sekisho status, list, wait, output, cancel: a job that exists, by its name.
+// sekisho status, list, wait, output, cancel, signal: a job that exists, by its name.
+#include <array>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +18,7 @@ namespace {
 
 struct JobVerbOptions {
   std::vector<std::string> jobs;
-  std::string resource;
+  std::string resource, signal, argument;
   bool is_json = false, all = false, follow = false;
   int task = -1;
 };
@@ -80,6 +81,31 @@ awaitable<int> Attach(Session& session, proto::AttachRequest request, bool exit_
 
 awaitable<int> CancelJob(Session& session, const std::string& id) {
   const auto reply = co_await Cancel(session, id);
+  co_return reply.ok() ? 0 : Report(reply.status());
+}
+
+// GRAM's signals by GRAM's names; what a site does not know of them it refuses by itself.
+constexpr std::array<const char*, 10> kSignals = {"cancel",       "suspend",       "resume",
+                                                  "priority",     "commit_request", "commit_extend",
+                                                  "stdio_update", "stdio_size",    "stop_manager",
+                                                  "commit_end"};
+
+int SignalNumber(const std::string& name) {
+  const auto found = std::find(kSignals.begin(), kSignals.end(), name);
+  return found == kSignals.end() ? 0 : static_cast<int>(found - kSignals.begin()) + 1;
+}
+
+awaitable<int> SignalJob(Session& session, const std::string& id, const JobVerbOptions& options) {
+  proto::RequestBody body;
+  body.mutable_signal()->set_job_id(id);
+  body.mutable_signal()->set_number(SignalNumber(options.signal));
+  body.mutable_signal()->set_argument(options.argument);
+  const auto request = session.Sign(std::move(body));
+  if (!request.ok()) {
+    co_return Report(request.status());
+  }
+  const auto reply =
+      co_await session.Call<proto::SignedRequest, proto::CommandReply>(&Session::Async::Command, *request);
   co_return reply.ok() ? 0 : Report(reply.status());
 }
 
@@ -194,6 +220,22 @@ void AddCancelVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<JobVerbOptions>();
   auto* verb = AddJobVerb(app, "cancel", "End a job and all that it started", options);
   verb->callback([options, &invocation] { invocation.exit_code = ForEachJob(options->jobs, CancelJob); });
+}
+
+void AddSignalVerb(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<JobVerbOptions>();
+  auto* verb = app.add_subcommand("signal", "Suspend or resume a job, or another of GRAM's signals");
+  options->jobs.resize(1);
+  verb->add_option("JOB", options->jobs[0], "SITE/ID, as submit printed it, or a job contact")->required();
+  verb->add_option("SIGNAL", options->signal, "suspend, resume, cancel, or priority with -100 to 0")
+      ->required()
+      ->check(CLI::IsMember(std::vector<std::string>(kSignals.begin(), kSignals.end())));
+  verb->add_option("ARGUMENT", options->argument, "The signal's argument");
+  verb->callback([options, &invocation] {
+    invocation.exit_code = WithJob(options->jobs[0], [&](Session& session, const std::string& id) {
+      return SignalJob(session, id, *options);
+    });
+  });
 }
 
 void AddListVerb(CLI::App& app, Invocation& invocation) {

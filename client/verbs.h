@@ -25,6 +25,7 @@ void AddStatusVerb(CLI::App& app, Invocation& invocation);
 void AddWaitVerb(CLI::App& app, Invocation& invocation);
 void AddOutputVerb(CLI::App& app, Invocation& invocation);
 void AddCancelVerb(CLI::App& app, Invocation& invocation);
+void AddSignalVerb(CLI::App& app, Invocation& invocation);
 void AddListVerb(CLI::App& app, Invocation& invocation);
 void AddSitesVerb(CLI::App& app, Invocation& invocation);
 void AddDoctorVerb(CLI::App& app, Invocation& invocation);
