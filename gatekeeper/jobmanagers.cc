@@ -26,6 +26,7 @@ using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kFailuresMax = 6;            // in a row, then it waits to be asked for
+constexpr milliseconds kCleanAfter{500};   // up for so long, and told to end: that was no failure
 constexpr seconds kHealthyAfter{60};       // up for so long: earlier failures are forgotten
 constexpr seconds kTermGrace{5};           // between SIGTERM and SIGKILL
 constexpr int kMessageBytesMax = 4 << 20;
@@ -88,8 +89,16 @@ struct JobManagers::Manager {
   absl::Status failure;  // of the last start
   uint64_t attempts = 0;
   int failures = 0;
+  bool is_clean = false;  // the last one ended because it was told to
   Clock::time_point next_start{};
 };
+
+int FailuresAfter(int failures, bool is_clean, Clock::duration lived) {
+  if (is_clean && lived > kCleanAfter) {
+    return 0;
+  }
+  return lived > kHealthyAfter ? 1 : failures + 1;
+}
 
 milliseconds BackOff(int failures) {
   return failures <= 0 ? milliseconds(0)
@@ -163,7 +172,8 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
       spdlog::warn("jobmanager ended account={}: {}", manager->account, why);
     }
     manager->channel.reset();
-    manager->failures = is_up && Clock::now() - begun > kHealthyAfter ? 1 : manager->failures + 1;
+    manager->failures = FailuresAfter(manager->failures, manager->is_clean,
+                                      is_up ? Clock::now() - begun : Clock::duration(0));
     manager->next_start = Clock::now() + BackOff(manager->failures);
     manager->state = Manager::State::kWaiting;
     manager->changed.Notify();
@@ -239,6 +249,7 @@ awaitable<std::string> JobManagers::End(std::shared_ptr<Manager> manager, bool i
   co_await manager->ended.async_wait(asio::posix::stream_descriptor::wait_read, kAsTuple);
   int status = 0;
   waitpid(manager->pid, &status, 0);
+  manager->is_clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   std::error_code ignored;
   manager->ended.close(ignored);
   manager->control.close(ignored);

@@ -55,6 +55,10 @@ class JobManagers {
   std::map<std::string, std::shared_ptr<Manager>> managers_;
 };
 
+// Failed starts in a row, after one more process that lived for so long (0: was never ready).  One that
+// ended because it was told to is no failure.
+int FailuresAfter(int failures, bool is_clean, std::chrono::steady_clock::duration lived);
+
 // Time before the next start after `failures` in a row: 100 ms, doubled, at most 30 s.
 std::chrono::milliseconds BackOff(int failures);
 

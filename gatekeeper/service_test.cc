@@ -13,10 +13,11 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include "common/acceptor.h"
 #include "common/call_metadata.h"
 #include "common/refusal.h"
 #include "common/rpc_status.h"
-#include "common/acceptor.h"
+#include "gatekeeper/jobmanagers.h"
 
 namespace sekisho::gatekeeper {
 namespace {
@@ -437,6 +438,14 @@ TEST_F(GatekeeperService, ServesManyCallsAtOnce) {
     EXPECT_TRUE(call->Finish().ok());
   }
   EXPECT_NE(LastAudit(100), "");
+}
+
+TEST(BackOff, CountsFailuresAndNotWhatWasToldToEnd) {
+  EXPECT_EQ(FailuresAfter(3, /*is_clean=*/true, std::chrono::seconds(1)), 0);
+  EXPECT_EQ(BackOff(0).count(), 0);
+  EXPECT_EQ(FailuresAfter(3, true, std::chrono::seconds(0)), 4);
+  EXPECT_EQ(FailuresAfter(3, false, std::chrono::seconds(1)), 4);
+  EXPECT_EQ(FailuresAfter(3, false, std::chrono::seconds(61)), 1);
 }
 
 }  // namespace
