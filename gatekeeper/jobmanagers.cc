@@ -198,9 +198,9 @@ awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
 
   // A jobmanager that hangs is ended when its time is up, which ends the wait below.
   asio::steady_timer timeout(loop_, options_.start_timeout);
-  timeout.async_wait([pid = child.pid](const std::error_code& error) {
-    if (!error) {
-      kill(pid, SIGKILL);
+  timeout.async_wait([manager](const std::error_code& error) {
+    if (!error && manager->pid > 0) {  // not reaped: the number is still its own
+      kill(manager->pid, SIGKILL);
     }
   });
   CO_RETURN_IF_ERROR(co_await HandOver(manager));
@@ -240,8 +240,8 @@ awaitable<std::string> JobManagers::End(std::shared_ptr<Manager> manager, bool i
   if (!is_wanted) {
     kill(manager->pid, SIGTERM);
     kill_later.expires_after(kTermGrace);
-    kill_later.async_wait([pid = manager->pid](const std::error_code& error) {
-      if (!error) {
+    kill_later.async_wait([manager, pid = manager->pid](const std::error_code& error) {
+      if (!error && manager->pid == pid) {
         kill(pid, SIGKILL);
       }
     });
