@@ -61,6 +61,9 @@ struct Job {
   bool are_starts_held = false;  // all but task 0 wait until it has emptied the common output file
   std::vector<Task> tasks;       // by number, once it has processors
   std::map<int, Helper> helpers;
+  int next_helper = kFirstHelper;            // above all that its nodes have ever said they hold
+  std::map<std::string, std::string> boots;  // by node: the boot under which it was told to start
+  bool was_suspended = false;
 };
 
 // What follows from something that happened: durable first, then sent.

@@ -61,7 +61,11 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       holding_[job.status.job_id()] = &job;
       job.ends_ms =
           job.demand.wall_time_s() > 0 ? event.time_ms() + job.demand.wall_time_s() * 1000 : 0;
+      job.boots = {event.allocated().boot_id().begin(), event.allocated().boot_id().end()};
       GiveProcessors(job);
+      break;
+    case proto::JobEvent::kSuspended:
+      job.was_suspended = true;
       break;
     case proto::JobEvent::kTaskStarted:
       if (event.task_started().task() < int(job.tasks.size())) {
@@ -274,6 +278,12 @@ void Queue::Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& 
   proto::JobEvent allocated;
   allocated.mutable_allocated()->set_resource(lease.resource());
   *allocated.mutable_allocated()->mutable_placement() = lease.placement();
+  for (const proto::Placement& place : lease.placement()) {
+    const auto boot = boots_.find(place.node());
+    if (boot != boots_.end() && !boot->second.empty()) {
+      (*allocated.mutable_allocated()->mutable_boot_id())[place.node()] = boot->second;
+    }
+  }
   Emit(job, std::move(allocated), now_ms, effects);
   SendStarts(job, "", false, effects);
 }
@@ -289,6 +299,10 @@ void Queue::GiveProcessors(Job& job) {
                         (!described->standard_output.empty() || !described->standard_error.empty());
 }
 
+bool Queue::IsHeldBack(const Job& job, int task) {
+  return job.are_starts_held && task > 0 && !job.tasks[0].is_started;
+}
+
 void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstarted,
                        Effects& effects) const {
   const auto described = rsl::ParseAndDescribe(job.status.rsl(), {});
@@ -298,8 +312,8 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
                   JobContact(job.gatekeeper_subject, job.status.job_id()), job.demand.wall_time_s(),
                   settings_)) {
     const Task& task = job.tasks[start.task().task()];
-    const bool is_held = job.are_starts_held && start.task().task() > 0 && !job.tasks[0].is_started;
-    if ((node.empty() || task.node == node) && !is_held && !(only_unstarted && (task.is_started || task.is_ended))) {
+    if ((node.empty() || task.node == node) && !IsHeldBack(job, start.task().task()) &&
+        !(only_unstarted && (task.is_started || task.is_ended))) {
       Effects::Outgoing& out = effects.messages.emplace_back();
       out.node = task.node;
       *out.message.mutable_start() = std::move(start);

@@ -113,8 +113,9 @@ class Queue {
   void KillAll(const Job& job, int signal, int64_t grace_ms, Effects& effects) const;
   void EndIfComplete(Job& job, int64_t now_ms, Effects& effects);
   void End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects);
-  void Reconcile(Job& job, const std::string& node, const std::vector<int>& held, int64_t now_ms,
-                 Effects& effects);
+  void Reconcile(Job& job, const std::string& node, const std::string& boot_id,
+                 const std::vector<int>& held, int64_t now_ms, Effects& effects);
+  static bool IsHeldBack(const Job& job, int task);
   Helper* FindHelper(const std::string& node, const proto::TaskKey& key);
   void EndHelperIfComplete(const Helper& helper, Effects& effects) const;
 
@@ -127,6 +128,7 @@ class Queue {
       launches_;  // asker -> helper
   std::multimap<int64_t, std::string> ended_;
   std::set<std::string> attached_;
+  std::map<std::string, std::string> boots_;  // of nodes, as they last said
   uint64_t next_order_ = 1;
 };
 

@@ -110,6 +110,7 @@ Effects Queue::OnAttached(const std::string& node, const proto::AgentMessage::He
                           int64_t now_ms) {
   Effects effects;
   effects.is_pass_due = true;
+  boots_[node] = hello.boot_id();
   std::map<std::string, std::vector<int>> held;
   for (const proto::TaskKey& key : hello.held()) {
     held[key.job_id()].push_back(key.task());
@@ -131,14 +132,18 @@ Effects Queue::OnAttached(const std::string& node, const proto::AgentMessage::He
     }
   }
   for (Job* job : here) {
-    Reconcile(*job, node, held[job->status.job_id()], now_ms, effects);
+    Reconcile(*job, node, hello.boot_id(), held[job->status.job_id()], now_ms, effects);
   }
   return effects;
 }
 
-void Queue::Reconcile(Job& job, const std::string& node, const std::vector<int>& held,
-                      int64_t now_ms, Effects& effects) {
+void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot_id,
+                      const std::vector<int>& held, int64_t now_ms, Effects& effects) {
   const std::string job_id = job.status.job_id();
+  for (const int number : held) {
+    job.next_helper = std::max(job.next_helper, number + 1);
+  }
+  const bool is_rebooted = !boot_id.empty() && job.boots.count(node) > 0 && job.boots[node] != boot_id;
   const bool is_failing = std::any_of(job.tasks.begin(), job.tasks.end(),
                                       [](const Task& task) { return task.gram_code != 0; });
   for (size_t number = 0; number < job.tasks.size(); ++number) {
@@ -150,11 +155,17 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::vector<int>&
       task.is_confirmed = true;  // its agent has nothing more to say; the spool holds what there is
     } else if (task.is_started) {
       EndTask(job, int(number), fmt::format("node {} has lost it", node), 17, now_ms, effects);
+    } else if (is_rebooted && !IsHeldBack(job, int(number))) {
+      EndTask(job, int(number),
+              fmt::format("node {} was restarted before it had said that the task started", node), 17,
+              now_ms, effects);
     } else if (job.status.cancelling() || is_failing) {
       EndTask(job, int(number), "not started", 0, now_ms, effects);
     }
   }
-  if (job.status.cancelling() || is_failing) {
+  const bool is_lost = std::any_of(job.tasks.begin(), job.tasks.end(),
+                                   [](const Task& task) { return task.gram_code != 0; });
+  if (job.status.cancelling() || is_lost) {
     SendKill(node, job_id, 15, 5000, effects);
   } else {
     Effects starts;
@@ -165,8 +176,10 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::vector<int>&
         effects.messages.push_back(std::move(out));
       }
     }
-    if (job.status.state() == proto::SUSPENDED) {
-      To(node, effects).message.mutable_stop()->set_job_id(job_id);
+    if (job.was_suspended && !held.empty()) {  // it may have missed the last word
+      proto::ServerMessage::Stop& stop = *To(node, effects).message.mutable_stop();
+      stop.set_job_id(job_id);
+      stop.set_resume(job.status.state() != proto::SUSPENDED);
     }
   }
   EndIfComplete(job, now_ms, effects);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue's half about helpers: what a site's mpirun starts on the job's other nodes by
 // sekisho-rsh, in place of ssh.  They live in memory only: a launcher that loses its helpers'
-// output has lost its job.
+// output has lost its job.  Their numbers are not given twice: what nodes hold from before a
+// restart counts.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -71,7 +72,7 @@ Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Laun
     return effects;
   }
 
-  const int number = kFirstHelper + int(job->helpers.size());
+  const int number = job->next_helper++;
   Helper& helper = job->helpers[number];
   helper.node = launch.node();
   helper.asking_node = node;

@@ -449,5 +449,55 @@ TEST_F(HelperTest, EndsHelpersWithTheirJob) {
               ElementsAre("task_exited", "ended", "kill@n1", "kill@n2", "forget@n1", "forget@n2"));
 }
 
+TEST_F(QueueTest, HelpersHaveNewNumbersAfterARestart) {
+  Start("j", "&(executable=/bin/x)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  proto::AgentMessage::Launch launch;
+  launch.set_id(1);
+  launch.set_job_id("j");
+  launch.set_node("n2");
+  const int first = queue_->OnLaunch("n1", launch).messages[0].message.start().task().task();
+
+  Restart();
+  queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow);
+  queue_->OnAttached("n2", Hello({Key("j", first)}), kNow);
+  launch.set_id(2);
+  const int second = queue_->OnLaunch("n1", launch).messages[0].message.start().task().task();
+
+  EXPECT_GE(first, kFirstHelper);
+  EXPECT_GT(second, first);
+}
+
+TEST_F(QueueTest, ANodeThatMissedTheResumeIsToldWhenItComesBack) {
+  Start("j", "&(executable=/bin/x)", {{"n1", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  ASSERT_TRUE(queue_->Suspend("j", kNow).ok());
+  ASSERT_TRUE(queue_->Resume("j", kNow).ok());
+
+  const Effects effects = queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow);
+
+  ASSERT_THAT(Words(effects), ElementsAre("stop@n1"));
+  EXPECT_TRUE(effects.messages[0].message.stop().resume());
+}
+
+TEST_F(QueueTest, AStartThatWasNotAnsweredIsLostWithItsNodesBoot) {
+  proto::AgentMessage::Hello hello;
+  hello.set_boot_id("boot-1");
+  queue_->OnAttached("n1", hello, kNow);
+  Start("same", "&(executable=/bin/x)", {{"n1", 1}});
+  Start("other", "&(executable=/bin/x)", {{"n1", 1}});
+  EXPECT_THAT(Words(queue_->OnAttached("n1", hello, kNow)), ElementsAre("start@n1", "start@n1"));
+
+  Restart();
+  hello = Hello({Key("same", 0)});
+  hello.set_boot_id("boot-2");
+  queue_->OnAttached("n1", hello, kNow);
+
+  EXPECT_EQ(Status("same").state(), proto::PENDING);  // the node has its record, and will say more
+  EXPECT_EQ(Status("other").state(), proto::FAILED);
+  EXPECT_EQ(Status("other").gram_code(), 17);
+  EXPECT_THAT(Status("other").reason(), HasSubstr("node n1 was restarted before"));
+}
+
 }  // namespace
 }  // namespace sekisho::qserver
