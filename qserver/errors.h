@@ -31,6 +31,12 @@ inline absl::Status NotANode(const std::string& subject, const std::string& node
       "server's configuration");
 }
 
+inline absl::Status NotInTheInventory(const std::string& node) {
+  return Refuse(StatusCode::kPermissionDenied, 7,
+                fmt::format("node {} is not in the site's inventory", node),
+                "add it to the allocator's inventory, or correct \"node\" in the agent's configuration");
+}
+
 // ---- Signed requests
 
 inline absl::Status BadRequest(const std::string& why) {

@@ -123,6 +123,9 @@ absl::Status JudgeNode(Trust& trust, const std::set<std::string>& subjects,
   if (subjects.count(identity::NormalizeDn(peer.subject)) > 0) {
     return absl::OkStatus();
   }
+  if (!subjects.empty()) {
+    return errors::NotANode(peer.subject, node);
+  }
   const auto text = [&](const char* name) {
     const auto values = auth->FindPropertyValues(name);
     return values.empty() ? std::string() : std::string(values[0].data(), values[0].size());

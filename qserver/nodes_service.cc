@@ -34,6 +34,11 @@ awaitable<absl::Status> NodesService::Serve(grpc::CallbackServerContext& context
     spdlog::warn("node refused node={}: {}", Printable(node), Printable(Message(status)));
     co_return status;
   }
+  const absl::Status listed = co_await CheckListed(node);
+  if (!listed.ok()) {
+    spdlog::warn("node refused node={}: {}", Printable(node), Printable(Message(listed)));
+    co_return listed;
+  }
   const uint64_t generation = conductor_.Attach(
       message.hello(), [&stream](proto::ServerMessage out) { stream.Push(std::move(out)); });
   const Attachment attachment{conductor_, node, generation};
@@ -43,6 +48,19 @@ awaitable<absl::Status> NodesService::Serve(grpc::CallbackServerContext& context
     }
   }
   co_return absl::OkStatus();
+}
+
+// Only the inventory's nodes are sent anything.  While the allocator is silent its last word counts.
+awaitable<absl::Status> NodesService::CheckListed(std::string node) {
+  const auto inventory = co_await conductor_.allocator().Inventory();
+  if (inventory.ok()) {
+    listed_.clear();
+    for (const proto::NodeInfo& known : inventory->node()) {
+      listed_.insert(known.name());
+    }
+  }
+  co_return listed_.empty() || listed_.count(node) > 0 ? absl::OkStatus()
+                                                       : errors::NotInTheInventory(node);
 }
 
 }  // namespace sekisho::qserver

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "common/loop.h"
 #include "common/rpc_server.h"
@@ -26,10 +27,12 @@ class NodesService final : public proto::Nodes::CallbackService {
  private:
   using Stream = rpc::Duplex<proto::AgentMessage, proto::ServerMessage>;
   awaitable<absl::Status> Serve(grpc::CallbackServerContext& context, Stream& stream);
+  awaitable<absl::Status> CheckListed(std::string node);
 
   Loop& loop_;
   Conductor& conductor_;
   const Judge judge_;
+  std::set<std::string> listed_;  // the inventory's nodes, as last heard
 };
 
 }  // namespace sekisho::qserver

@@ -243,8 +243,10 @@ TEST_F(ServerTest, ServesOnlyJobmanagersAndNodes) {
   auto events = queue_->Events(&context, proto::EventsRequest());
   EXPECT_EQ(events->Finish().error_code(), grpc::PERMISSION_DENIED);
 
-  Agent stranger(*server_, "stranger");
-  EXPECT_EQ(stranger.Next().kind_case(), proto::ServerMessage::KIND_NOT_SET);
+  for (const char* name : {"stranger", "Alice Liddell"}) {  // not by its certificate; not in the inventory
+    Agent stranger(*server_, name);
+    EXPECT_EQ(stranger.Next().kind_case(), proto::ServerMessage::KIND_NOT_SET);
+  }
 }
 
 TEST_F(ServerTest, DiagnosesEveryHopBehindIt) {
