@@ -118,6 +118,9 @@ awaitable<int> List(Session& session, bool all, std::vector<proto::JobStatus>& j
     co_return Report(reply.status());
   }
   jobs.insert(jobs.end(), reply->job().begin(), reply->job().end());
+  if (reply->is_cut()) {
+    fmt::print(stderr, "sekisho: {} has more; these are the newest\n", session.target().contact.Address());
+  }
   co_return 0;
 }
 

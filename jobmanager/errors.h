@@ -79,6 +79,12 @@ inline absl::Status NotUnderstood(int number) {
                 "use 1 (cancel), 2 (suspend) or 3 (resume)");
 }
 
+inline absl::Status TooMuchAtOnce(int count) {
+  return Refuse(absl::StatusCode::kResourceExhausted, kNone,
+                fmt::format("the answer about {} jobs is too long for one message", count),
+                "ask for fewer jobs at a time");
+}
+
 inline absl::Status AlreadyEnded(const std::string& id, const std::string& state) {
   return Refuse(absl::StatusCode::kFailedPrecondition, kNone,
                 fmt::format("job {} has ended already: {}", id, state), "there is nothing left to do");

@@ -18,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kStatusIdsMax = 10'000;
+constexpr size_t kStatusBytesMax = 3'500'000;
 
 std::string Value(const grpc::CallbackServerContext& context, const char* key) {
   const auto& all = context.client_metadata();
@@ -169,8 +170,13 @@ grpc::ServerUnaryReactor* Service::Status(Context* context, const proto::StatusR
                       if (request->job_id_size() > kStatusIdsMax) {
                         co_return errors::Malformed(fmt::format("more than {} job ids", kStatusIdsMax));
                       }
+                      size_t size = 0;
                       for (const std::string& id : request->job_id()) {
                         *reply->add_job() = jobs_.book().Status(id, caller->subject);
+                        size += reply->job(reply->job_size() - 1).ByteSizeLong();
+                        if (size > kStatusBytesMax && reply->job_size() > 1) {
+                          co_return errors::TooMuchAtOnce(request->job_id_size());
+                        }
                       }
                       co_return absl::OkStatus();
                     });
