@@ -39,8 +39,8 @@ void KillOrphans(const task::Spec& spec, const std::optional<task::Running>& run
   task::Group group(spec.grouping, spec.cgroup, 0);
   for (int pass = 0; pass < 50; ++pass) {
     if (group.grouping() == task::Grouping::kNone) {
-      for (const pid_t pid : task::SessionMembers(running ? running->main : -1)) {
-        kill(pid, SIGKILL);
+      if (running && running->main > 0) {  // session 0 is the kernel's
+        task::KillSession(running->main, spec.uid);
       }
       return;
     }

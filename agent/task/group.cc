@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -69,6 +70,36 @@ void StopThenKill(pid_t root) {
   }
 }
 
+// A process that stays what it is, unlike its number.
+class Process {
+ public:
+  explicit Process(pid_t pid) : fd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+  Process(Process&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ~Process() {
+    if (fd_ >= 0) {
+      close(fd_);
+    }
+  }
+  void Send(int signal) const {
+    if (fd_ >= 0) {
+      syscall(SYS_pidfd_send_signal, fd_, signal, nullptr, 0);
+    }
+  }
+
+ private:
+  int fd_;
+};
+
+bool IsOf(pid_t pid, uid_t uid) {
+  std::string text;
+  const std::string path = "/proc/" + std::to_string(pid) + "/status";
+  if (!ReadFile(AT_FDCWD, path.c_str(), text)) {
+    return false;
+  }
+  const size_t at = text.find("\nUid:");
+  return at != std::string::npos && std::strtoul(text.c_str() + at + 5, nullptr, 10) == uid;
+}
+
 }  // namespace
 
 bool ParseStat(const std::string& text, Stat& stat) {
@@ -109,6 +140,15 @@ std::vector<pid_t> SessionMembers(pid_t session) {
     }
   });
   return found;
+}
+
+void KillSession(pid_t session, uid_t uid) {
+  for (const pid_t pid : SessionMembers(session)) {
+    const Process process(pid);
+    if (IsOf(pid, uid)) {  // after it was opened: it is the one that is asked about
+      process.Send(SIGKILL);
+    }
+  }
 }
 
 Group::Group(Grouping grouping, std::string cgroup, pid_t root)
@@ -167,8 +207,20 @@ std::vector<pid_t> Group::Members() const {
 }
 
 void Group::SignalAll(int signal) const {
-  for (const pid_t pid : Members()) {
-    kill(pid, signal);
+  // In pieces, for our few descriptors.  Who is a member still, after it was opened, is the one meant.
+  constexpr size_t kAtOnce = 256;
+  const std::vector<pid_t> members = Members();
+  for (size_t begin = 0; begin < members.size(); begin += kAtOnce) {
+    std::vector<std::pair<pid_t, Process>> open;
+    for (size_t i = begin; i < std::min(begin + kAtOnce, members.size()); ++i) {
+      open.emplace_back(members[i], Process(members[i]));
+    }
+    const std::vector<pid_t> still = Members();
+    for (const auto& [pid, process] : open) {
+      if (std::find(still.begin(), still.end(), pid) != still.end()) {
+        process.Send(signal);
+      }
+    }
   }
 }
 

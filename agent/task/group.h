@@ -54,6 +54,8 @@ std::vector<pid_t> Descendants(pid_t root);
 
 // Processes of session `session`.
 std::vector<pid_t> SessionMembers(pid_t session);
+// Those of the account: the session's number may be another user's by now.
+void KillSession(pid_t session, uid_t uid);
 
 // Parses /proc/PID/stat, whose second field may hold anything.
 struct Stat {
