@@ -33,18 +33,25 @@ function(sekisho_library name)
   endif()
 endfunction()
 
-# sekisho_program(NAME SOURCES main.cc DEPENDS x y [INTERNAL]): bin/NAME, installed to bin or, INTERNAL,
-# to libexec/sekisho.
+# sekisho_program(NAME SOURCES main.cc DEPENDS x y [INTERNAL|DEVELOPMENT] [UNREADABLE]): bin/NAME, installed to
+# bin or, INTERNAL, to libexec/sekisho or, DEVELOPMENT, nowhere.  UNREADABLE: whom the kernel does not let read a
+# program, it does not let trace it either, from its first instruction on.
 add_custom_target(programs)  # all of bin/, and no tests
 function(sekisho_program name)
-  cmake_parse_arguments(ARG "INTERNAL" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL;DEVELOPMENT;UNREADABLE" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE sekisho_flags ${ARG_DEPENDS})
   add_dependencies(programs ${name})
+  set(place ${CMAKE_INSTALL_BINDIR})
   if(ARG_INTERNAL)
-    install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/sekisho)
-  else()
-    install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR})
+    set(place ${CMAKE_INSTALL_LIBEXECDIR}/sekisho)
+  endif()
+  set(rights OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_EXECUTE WORLD_EXECUTE)
+  if(NOT ARG_UNREADABLE)
+    list(APPEND rights GROUP_READ WORLD_READ)
+  endif()
+  if(NOT ARG_DEVELOPMENT)
+    install(TARGETS ${name} DESTINATION ${place} PERMISSIONS ${rights})
   endif()
 endfunction()
 

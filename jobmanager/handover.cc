@@ -10,6 +10,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "common/log.h"
+
 namespace sekisho::jobmanager {
 namespace {
 
@@ -43,6 +45,11 @@ absl::Status WriteByte(int fd, char byte) {
 
 absl::StatusOr<proto::Handover> ReceiveHandover(int control_fd) {
   // Other processes of the account can neither trace us nor read our memory from here on.
+  // Up to here only a program that they may not read protects us.
+  if (getuid() != 0 && access("/proc/self/exe", R_OK) == 0) {
+    spdlog::warn("this program can be read by account {}: another process of it could trace us as we start; "
+                 "chmod 0711 closes that", getuid());
+  }
   CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
   RETURN_IF_ERROR(WriteByte(control_fd, 'k'));
   unsigned char length[4];
