@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/build_spec.h"
 
+#include <unistd.h>
+#include <cerrno>
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include "agent/errors.h"
+#include "common/refusal.h"
 
 namespace sekisho::agent {
 namespace {
@@ -112,7 +117,20 @@ absl::StatusOr<task::Spec> BuildSpec(const proto::ServerMessage::Start& start,
   return spec;
 }
 
+absl::Status CheckPrograms(const proto::ServerMessage::Start& start) {
+  for (const std::string& program : start.needed_program()) {
+    RETURN_IF_ERROR(CheckText(program, "a program"));
+    if (access(program.c_str(), X_OK) != 0) {
+      return errors::NoLauncher(program, std::strerror(errno));
+    }
+  }
+  return absl::OkStatus();
+}
+
 int GramCodeOf(const absl::Status& status) {
+  if (GramCode(status) != 0) {
+    return GramCode(status);
+  }
   switch (status.code()) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kPermissionDenied:

@@ -26,6 +26,9 @@ absl::StatusOr<task::Spec> BuildSpec(const proto::ServerMessage::Start& start,
                                      const Account& account, const NodeSettings& node,
                                      const std::string& directory);
 
+// Whether what the task needs beside its executable can be executed here.
+absl::Status CheckPrograms(const proto::ServerMessage::Start& start);
+
 // The GRAM code that tells a user of such an error.
 int GramCodeOf(const absl::Status& status);
 

@@ -87,6 +87,19 @@ TEST(BuildSpec, RefusesRootWhateverItIsCalled) {
   EXPECT_EQ(GramCodeOf(spec.status()), task::kInvalidUserName);
 }
 
+TEST(BuildSpec, NamesTheProgramThatMpirunWouldMiss) {
+  auto start = Minimal();
+  start.add_needed_program("/bin/true");
+  EXPECT_TRUE(CheckPrograms(start).ok());
+  start.add_needed_program("/no/sekisho-rsh");
+
+  const absl::Status status = CheckPrograms(start);
+
+  EXPECT_EQ(GramCodeOf(status), task::kNoMpirun);
+  EXPECT_EQ(status.message(),
+            "/no/sekisho-rsh, with which mpirun starts its ranks, cannot be executed: No such file or directory");
+}
+
 TEST(BuildSpec, RefusesNamesAndTextsThatCouldMeanMore) {
   const auto is_refused = [](auto change) {
     auto start = Minimal();

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "agent/task/spec.h"
+#include "common/refusal.h"
+
 namespace sekisho::agent::errors {
 
 absl::Status NoSuchAccount(const std::string& account) {
@@ -29,6 +32,11 @@ absl::Status BadDirectory(const std::string& path, const std::string& why) {
 }
 absl::Status NoSupervisor(const std::string& program, const std::string& why) {
   return absl::InternalError(fmt::format("cannot start {}: {}", program, why));
+}
+absl::Status NoLauncher(const std::string& program, const std::string& why) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, task::kNoMpirun,
+                fmt::format("{}, with which mpirun starts its ranks, cannot be executed: {}", program, why),
+                "");
 }
 absl::Status NotOwnTask(const std::string& job_id) {
   return absl::PermissionDeniedError(

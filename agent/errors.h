@@ -17,6 +17,7 @@ absl::Status BadFileName(const std::string& name);
 absl::Status HoldsNul(const std::string& what);
 absl::Status BadDirectory(const std::string& path, const std::string& why);
 absl::Status NoSupervisor(const std::string& program, const std::string& why);
+absl::Status NoLauncher(const std::string& program, const std::string& why);
 absl::Status NotOwnTask(const std::string& job_id);
 absl::Status NoBegin();
 absl::Status NotConnected();

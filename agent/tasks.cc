@@ -121,7 +121,7 @@ void Tasks::Start(const ServerMessage::Start& start) {
   refused.task = start.task().task();
   refused.boot_id = settings_.node.boot_id;
   const TaskDirectory directory(*path);
-  absl::Status status = spec.status();
+  absl::Status status = spec.ok() ? CheckPrograms(start) : spec.status();
   for (auto file = start.file().begin(); status.ok() && file != start.file().end(); ++file) {
     status = directory.WriteSmallFile(*spec, file->first, file->second);
   }

@@ -84,6 +84,9 @@ void SetArguments(const rsl::JobDescription& job, const TaskSettings& settings, 
   for (const std::string& argument : job.arguments) {
     add(argument);
   }
+  if (job.job_type == rsl::JobType::kMpi) {
+    start.add_needed_program(settings.mpi.remote_shell);  // without it mpirun would wait for ever
+  }
 }
 
 }  // namespace

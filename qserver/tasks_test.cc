@@ -77,6 +77,7 @@ TEST(Tasks, MpiStartsTheSitesLauncherWithTheMachineFile) {
                           "/opt/sekisho-rsh", "-f", "@FILES@/machines", "-genv", "LD_PRELOAD",
                           "/opt/libmpich.so", "-n", "3", "./a.out", "1", "2"));
   EXPECT_EQ(starts[0].file().at("machines"), "n1:2\nn2:1\n");
+  EXPECT_THAT(starts[0].needed_program(), ElementsAre("/opt/sekisho-rsh"));
 }
 
 TEST(Tasks, MpiTypeChoosesTheLauncher) {

@@ -60,6 +60,7 @@ enum GramCode {
   kOpeningStdout = 73,
   kOpeningStderr = 74,
   kUndefinedExecutable = 81,
+  kNoMpirun = 98,
   kInvalidUserName = 167,
 };
 
