@@ -69,8 +69,9 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(grpc::GenericCallbackServ
 }
 
 awaitable<void> Service::Serve(std::shared_ptr<Call> call) {
-  if (const absl::Status status = co_await Admit(call); !status.ok()) {
-    call->forward->Refuse(ToGrpc(status));
+  const absl::Status admitted = co_await Admit(call);
+  if (!admitted.ok()) {
+    call->forward->Refuse(ToGrpc(admitted));
     co_return;
   }
   Metadata metadata = {

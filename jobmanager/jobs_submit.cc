@@ -78,7 +78,8 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller,
 awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::DryRun(const Caller& caller,
                                                            const proto::SignedRequest& request,
                                                            const JobEvent& submitted) {
-  if (const absl::Status reached = co_await queue_.Reach(); !reached.ok()) {
+  const absl::Status reached = co_await queue_.Reach();
+  if (!reached.ok()) {
     co_return errors::NothingSubmitted(reached);
   }
   CO_ASSIGN_OR_RETURN(proto::SubmitReply reply, co_await queue_.Submit(request));
