@@ -217,7 +217,8 @@ absl::Status LoadAndRun(const DaemonCommand& command) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "The agent of one compute node: starts, watches and ends tasks for its queue server.");
+      "The agent of one compute node: starts, watches and ends tasks for its queue server.\n"
+      "Manual: docs/operations/agent.md");
   sekisho::DaemonCommand command;
   sekisho::AddDaemonOptions(app, "agent", command);
   CLI11_PARSE(app, argc, argv);

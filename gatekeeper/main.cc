@@ -159,7 +159,8 @@ absl::Status Run(const Config& config) {
 
 int main(int argc, char** argv) {
   CLI::App app("The front door of a site: one TLS port.  Authenticates callers, maps them to accounts and "
-               "forwards their calls to the account's jobmanager.");
+               "forwards their calls to the account's jobmanager.\n"
+               "Manual: docs/operations/gatekeeper.md");
   sekisho::DaemonCommand command;
   sekisho::AddDaemonOptions(app, "gatekeeper", command);
   CLI11_PARSE(app, argc, argv);

@@ -128,7 +128,9 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
 }  // namespace sekisho::jobmanager
 
 int main(int argc, char** argv) {
-  CLI::App app("The jobs of one account at a site.  Started by sekisho-gatekeeper, not by hand.");
+  CLI::App app(
+      "The jobs of one account at a site.  Started by sekisho-gatekeeper, not by hand.\n"
+      "Manual: docs/operations/jobmanager.md");
   sekisho::DaemonCommand command;
   sekisho::AddDaemonOptions(app, "jobmanager", command);
   sekisho::jobmanager::Arguments arguments;
