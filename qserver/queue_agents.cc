@@ -163,10 +163,14 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
       EndTask(job, int(number), "not started", 0, now_ms, effects);
     }
   }
-  const bool is_lost = std::any_of(job.tasks.begin(), job.tasks.end(),
-                                   [](const Task& task) { return task.gram_code != 0; });
-  if (job.status.cancelling() || is_lost) {
+  const bool has_lost = std::any_of(job.tasks.begin(), job.tasks.end(),
+                                    [](const Task& task) { return task.gram_code != 0; });
+  if (job.status.cancelling() || is_failing) {
     SendKill(node, job_id, 15, 5000, effects);
+  } else if (has_lost) {  // a job that is not whole is of no use
+    if (std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& t) { return !t.is_ended; })) {
+      KillAll(job, 15, 5000, effects);
+    }
   } else {
     Effects starts;
     SendStarts(job, node, true, starts);
