@@ -18,8 +18,9 @@ awaitable<void> SayAfter(Loop& loop, std::chrono::milliseconds time, std::functi
 std::string WaitText(const std::string& site, const std::string& job_id, bool is_inside,
                      const std::string& reason, bool is_cancelled_by_interrupt) {
   const std::string text =
-      is_inside ? fmt::format("{}/{}: {}", site, job_id, reason)
-                : fmt::format("{} does not answer through its firewall; the job is kept and waits", site);
+      is_inside
+          ? fmt::format("{}/{}: {}", site, job_id, reason)
+          : fmt::format("{} does not answer through its firewall; the job is kept and waits", site);
   return fmt::format("sekisho: {}{}\n", text, is_cancelled_by_interrupt ? " (Ctrl-C cancels)" : "");
 }
 
@@ -62,8 +63,9 @@ void WaitNotice::SaySoon() {
   auto say = [state = state_, is_cancelled = is_cancelled_by_interrupt_] {
     if (!state->is_over && !state->reason.empty()) {
       state->is_over = true;
-      fmt::print(stderr, "{}", WaitText(state->site, state->job_id, state->is_inside, state->reason,
-                                        is_cancelled));
+      fmt::print(
+          stderr, "{}",
+          WaitText(state->site, state->job_id, state->is_inside, state->reason, is_cancelled));
     }
   };
   co_spawn(loop_, SayAfter(loop_, time, std::move(say)), detached);

@@ -143,7 +143,8 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
   for (const int number : held) {
     job.next_helper = std::max(job.next_helper, number + 1);
   }
-  const bool is_rebooted = !boot_id.empty() && job.boots.count(node) > 0 && job.boots[node] != boot_id;
+  const bool is_rebooted =
+      !boot_id.empty() && job.boots.count(node) > 0 && job.boots[node] != boot_id;
   const bool is_failing = std::any_of(job.tasks.begin(), job.tasks.end(),
                                       [](const Task& task) { return task.gram_code != 0; });
   for (size_t number = 0; number < job.tasks.size(); ++number) {
@@ -157,8 +158,8 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
       EndTask(job, int(number), fmt::format("node {} has lost it", node), 17, now_ms, effects);
     } else if (is_rebooted && !IsHeldBack(job, int(number))) {
       EndTask(job, int(number),
-              fmt::format("node {} was restarted before it had said that the task started", node), 17,
-              now_ms, effects);
+              fmt::format("node {} was restarted before it had said that the task started", node),
+              17, now_ms, effects);
     } else if (job.status.cancelling() || is_failing) {
       EndTask(job, int(number), "not started", 0, now_ms, effects);
     }
@@ -168,7 +169,8 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
   if (job.status.cancelling() || is_failing) {
     SendKill(node, job_id, 15, 5000, effects);
   } else if (has_lost) {  // a job that is not whole is of no use
-    if (std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& t) { return !t.is_ended; })) {
+    if (std::any_of(job.tasks.begin(), job.tasks.end(),
+                    [](const Task& t) { return !t.is_ended; })) {
       KillAll(job, 15, 5000, effects);
     }
   } else {

@@ -65,7 +65,8 @@ void SetArguments(const rsl::JobDescription& job, const TaskSettings& settings, 
     add(job.executable);
   } else if (IsOpenmpi(job, settings.mpi)) {
     add(settings.mpi.openmpi, "--mca", "plm_rsh_agent", settings.mpi.remote_shell, "--mca",
-        "plm_rsh_no_tree_spawn", "1", "--hostfile", "@FILES@/machines");
+        "plm_rsh_no_tree_spawn", "1", "--mca", "orte_leave_session_attached", "1", "--hostfile",
+        "@FILES@/machines");  // daemons that left their helper would end with it
     for (const auto& [name, value] : start.environment()) {
       add("-x", name);  // it passes on only what it is told to
     }

@@ -85,6 +85,7 @@ TEST(Tasks, MpiTypeChoosesTheLauncher) {
       Starts("&(executable=/bin/x)(count=2)(job_type=mpi)(mpi_type=openmpi)", {{"n1", 2}});
 
   EXPECT_EQ(starts[0].argument(0), "/usr/bin/mpiexec.openmpi");
+  EXPECT_THAT(starts[0].argument(), ::testing::Contains("orte_leave_session_attached"));
   EXPECT_EQ(starts[0].file().at("machines"), "n1 slots=2\n");
 }
 

@@ -207,7 +207,8 @@ std::vector<pid_t> Group::Members() const {
 }
 
 void Group::SignalAll(int signal) const {
-  // In pieces, for our few descriptors.  Who is a member still, after it was opened, is the one meant.
+  // In pieces, for our few descriptors.  Who is a member still, after it was opened, is the one
+  // meant.
   constexpr size_t kAtOnce = 256;
   const std::vector<pid_t> members = Members();
   for (size_t begin = 0; begin < members.size(); begin += kAtOnce) {
