@@ -45,6 +45,7 @@ struct LocalRequest {
   Address peer;
   uint32_t flags = 0;
   int32_t backlog = 0;
+  uint32_t port = 0;  // kReserve, kIsExplicit: wanted at the relay
 };
 
 enum class LocalAnswer : uint32_t {

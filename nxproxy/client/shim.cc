@@ -104,6 +104,17 @@ int SendPreface(int fd, const LocalReply& how) {
 
 int FamilyOf(const LocalReply& reply) { return (reply.flags & kIsV6) != 0 ? AF_INET6 : AF_INET; }
 
+thread_local int refused_error = 0;
+thread_local char refused_text[kLocalTextMax] = {};
+
+int Refuse(const LocalReply& reply) {
+  std::memcpy(refused_text, reply.text, sizeof refused_text);
+  refused_text[sizeof refused_text - 1] = 0;
+  refused_error = reply.error != 0 ? reply.error : ECONNREFUSED;
+  errno = refused_error;
+  return -1;
+}
+
 bool IsSet(const char* name) {
   const char* value = getenv(name);
   return value != nullptr && *value != 0 && std::strcmp(value, "0") != 0;
@@ -116,6 +127,10 @@ const char* Copy(const char* name, char (&out)[kListMax]) {
 }
 
 }  // namespace
+
+const char* LastRefusal(int error) {
+  return error != 0 && error == refused_error && refused_text[0] != 0 ? refused_text : nullptr;
+}
 
 void Shim::ReadEnvironment() {
   const char* porter = getenv("NXPROXY_PORTER");
@@ -139,13 +154,7 @@ bool Shim::LocalName(int fd, Address& out) const {
   return address.has_value();
 }
 
-int Shim::Refuse(const LocalReply& reply) {
-  std::memcpy(text, reply.text, sizeof text);
-  errno = reply.error != 0 ? reply.error : ECONNREFUSED;
-  return -1;
-}
-
-int Shim::Reserve(int fd, uint32_t flags) {
+int Shim::Reserve(int fd, uint32_t flags, uint16_t port) {
   const int family = TcpFamily(fd);
   LocalRequest request;
   LocalReply reply;
@@ -153,6 +162,7 @@ int Shim::Reserve(int fd, uint32_t flags) {
   request.verb = LocalVerb::kReserve;
   request.inode = InodeOf(fd);
   request.flags = FlagsOf(fd, family) | flags;
+  request.port = port;
   if (family == 0 || !LocalName(fd, request.local)) {
     errno = family == 0 ? EOPNOTSUPP : errno;
     return -1;
@@ -280,8 +290,8 @@ int Shim::Connect(int fd, const sockaddr* address, socklen_t length) {
   const auto remote = wire::FromSocket(address);
   LocalRequest request;
   int family = 0;
-  if (!remote || !MayBeRelayed(*remote, place, rules) || (family = TcpFamily(fd)) == 0 ||
-      !LocalName(fd, request.local) || IsLoopback(request.local)) {
+  if (!remote || !(asks_always ? !IsLoopback(*remote) : MayBeRelayed(*remote, place, rules)) ||
+      (family = TcpFamily(fd)) == 0 || !LocalName(fd, request.local) || IsLoopback(request.local)) {
     errno = saved;
     return calls.connect(fd, address, length);
   }

@@ -25,16 +25,19 @@ struct Calls {
   int (*getpeername)(int, sockaddr*, socklen_t*);
 };
 
+// Why this thread's last call was refused, if it was with `error`; else nullptr.
+const char* LastRefusal(int error);
+
 struct Shim {
   Calls calls{};
   LocalPlace place;
   Rules rules;  // point into the two lists
   char relayed[kListMax] = {};
   char direct[kListMax] = {};
-  bool is_active = false;         // there is a porter
-  bool is_advertising = false;    // getsockname of a listener tells its public address
-  bool takes_loopback = false;    // listeners on 127.0.0.1 are published too
-  char text[kLocalTextMax] = {};  // why the last call was refused
+  bool is_active = false;       // there is a porter
+  bool asks_always = false;     // at each connect, not only by the rules
+  bool is_advertising = false;  // getsockname of a listener tells its public address
+  bool takes_loopback = false;  // listeners on 127.0.0.1 are published too
 
   // From $NXPROXY_PORTER, _ADVERTISE, _LOOPBACK, _RELAYED and _DIRECT.  Copies them: programs that
   // show their state in ps (nginx, sshd, PostgreSQL) write over their environment.
@@ -48,14 +51,13 @@ struct Shim {
   int Getpeername(int fd, sockaddr* address, socklen_t* length);
 
   // Makes the bound socket an endpoint now; `flags` as in LocalFlags.
-  int Reserve(int fd, uint32_t flags);
+  int Reserve(int fd, uint32_t flags, uint16_t port);
   // The endpoint's public address; -1 and ENOTCONN if it is none.
   int PublicName(int fd, sockaddr* address, socklen_t* length);
 
  private:
   bool LocalName(int fd, Address& out) const;
   int DialRelay(int fd, int family, const LocalReply& how);
-  int Refuse(const LocalReply& reply);
   int TakeStream(int fd, int stream, int flags);
 };
 

@@ -75,6 +75,9 @@ void Endpoints::Add(const std::shared_ptr<Asker>& asker) {
     }
     const wire::Scope named = (flags & kIsPublic) != 0 ? wire::Scope::kPublic : wire::Scope::kJob;
     endpoint->scope = (flags & kIsExplicit) != 0 ? named : plan_.scope;
+    if ((flags & kIsExplicit) != 0) {
+      endpoint->wanted_port = static_cast<uint16_t>(asker->request().port);
+    }
     endpoint->backlog = asker->request().backlog;
   }
   const auto known = std::find_if(endpoint->listeners.begin(), endpoint->listeners.end(),
@@ -182,7 +185,7 @@ void Endpoints::OnRefused(Endpoint& endpoint, const wire::Message& answer) {
 }
 
 void Endpoints::Tell(Endpoint& endpoint) {
-  if (!endpoint.is_told) {
+  if (!endpoint.is_told && !plan_.is_quiet) {
     endpoint.is_told = true;
     say_("port " + std::to_string(endpoint.listeners.front().local.port) + " is reachable at " +
          wire::ToText(endpoint.address) + " (" + Name(endpoint.scope) + ")");

@@ -14,10 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "nxproxy/client/porter/kin.h"
 #include "nxproxy/client/porter/porter.h"
 
 namespace sekisho::nxproxy::client {
 namespace {
+
+constexpr int64_t kLookMs = 1000;
 
 void Say(const std::string& line) { std::fprintf(stderr, "sekisho: %s\n", line.c_str()); }
 
@@ -64,7 +67,6 @@ std::string ReadAll(int fd) {
 int ServeUntilGone(const Options& options, int pid, int report) {
   std::signal(SIGPIPE, SIG_IGN);
   Loop loop;
-  bool is_alone = false;
   bool is_reported = false;
   int exit_code = 0;
   std::unique_ptr<Porter> porter;
@@ -84,11 +86,6 @@ int ServeUntilGone(const Options& options, int pid, int report) {
       WriteAll(report, "refused\n");
     }
   };
-  handlers.on_idle = [&] {
-    if (is_alone) {
-      leave();
-    }
-  };
   handlers.on_refused = [&](const Refusal& refusal) {
     Say(ToText(refusal));
     if (!is_reported) {
@@ -104,24 +101,34 @@ int ServeUntilGone(const Options& options, int pid, int report) {
   };
   porter = std::make_unique<Porter>(loop, options.server, options.plan, handlers);
   const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-  const auto on_end = [&] {
-    is_alone = true;
+  // Again and again, once the command has ended: a daemon that it left behind may listen later.
+  std::function<void()> look = [&] {
     porter->SweepNow();
-    if (!porter->has_endpoints()) {
+    if (!porter->has_endpoints() && !HasKin("NXPROXY_PORTER=" + porter->Place())) {
       leave();
+    } else {
+      loop.After(kLookMs, look);
     }
   };
   if (ended >= 0) {
     loop.Watch(ended, EPOLLIN, [&](uint32_t) {
       loop.Forget(ended);
-      on_end();
+      look();
     });
   } else {
-    loop.After(0, on_end);
+    loop.After(0, look);
   }
   porter->Start();
   loop.Run();
   return exit_code;
+}
+
+// What the caller had open is not the porter's to hold.  Gives the new number of `fd`.
+int CloseAllBut(int fd) {
+  dup2(fd, 3);
+  fcntl(3, F_SETFD, FD_CLOEXEC);
+  syscall(SYS_close_range, 4, ~0u, 0);
+  return 3;
 }
 
 // A child of init, in a session of its own: the command's wait() never sees it, the terminal's
@@ -130,11 +137,11 @@ void StartPorter(const Options& options, int report[2]) {
   const pid_t pid = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    close(report[0]);
     setsid();
     if (fork() != 0) {
       _exit(0);
     }
+    report[1] = CloseAllBut(report[1]);
     prctl(PR_SET_NAME, "nxporter");
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 0);
@@ -165,14 +172,34 @@ void SetEnvironment(const Options& options, const std::string& place) {
   setenv("NXPROXY_PORTER", place.c_str(), 1);
   const char* loaded = getenv("LD_PRELOAD");
   const std::string shim = ShimPath();
-  setenv("LD_PRELOAD",
-         loaded != nullptr && *loaded != 0 ? (shim + ":" + loaded).c_str() : shim.c_str(), 1);
+  if (loaded == nullptr || *loaded == 0) {
+    setenv("LD_PRELOAD", shim.c_str(), 1);
+  } else if (std::strstr(loaded, shim.c_str()) == nullptr) {
+    setenv("LD_PRELOAD", (shim + ":" + loaded).c_str(), 1);
+  }
   if (options.is_advertising) {
     setenv("NXPROXY_ADVERTISE", "1", 1);
   }
   if (options.takes_loopback) {
     setenv("NXPROXY_LOOPBACK", "1", 1);
   }
+}
+
+// A porter that serves this process already, as within another `relay exec`.  An environment that
+// came from another host (mpiexec sends its own along) names one that does not answer here.
+bool HasPorter() {
+  const char* text = getenv("NXPROXY_PORTER");
+  LocalPlace place;
+  LocalRequest request;
+  LocalReply reply;
+  int unused = -1;
+  request.verb = LocalVerb::kName;
+  return text != nullptr && ParsePlace(text, place) && Ask(place, request, reply, unused);
+}
+
+bool IsPlain(const Options& options) {
+  return options.plan.scope == wire::Scope::kJob && options.plan.first_port == 0 &&
+         options.plan.ports.empty();
 }
 
 volatile sig_atomic_t command_pid = 0;
@@ -218,6 +245,10 @@ int Exec(const Options& options) {
     Say("relay exec: expected a command behind --");
     return kExitUsage;
   }
+  if (IsPlain(options) && HasPorter()) {
+    SetEnvironment(options, getenv("NXPROXY_PORTER"));
+    return RunCommand(options.command);
+  }
   StartPorter(options, report);
   const std::string answer = ReadAll(report[0]);
   if (!answer.starts_with("ready ")) {
@@ -236,8 +267,8 @@ int Serve(const Options& options, int pid) {
   }
   const pid_t child = fork();
   if (child == 0) {
-    close(report[0]);
     setsid();
+    report[1] = CloseAllBut(report[1]);
     prctl(PR_SET_NAME, "nxporter");
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 0);

@@ -108,6 +108,7 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
   }
   out.server = *parsed;
   out.plan.label = LabelOf(out);
+  out.plan.is_quiet = out.verb == "serve";
   return "";
 }
 

@@ -245,13 +245,9 @@ void Porter::SweepNow() {
   std::erase_if(names_, [&](const auto& one) {
     return one.second.since_ms + kSweepMs < now_ms && !table.connections.contains(one.first);
   });
-  const bool had_endpoints = !endpoints_->empty();
   endpoints_->Sweep(table);
   if (!endpoints_->empty() || !names_.empty()) {
     SweepLater();
-  }
-  if (had_endpoints && endpoints_->empty()) {
-    handlers_.on_idle();
   }
 }
 

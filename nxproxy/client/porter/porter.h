@@ -23,7 +23,6 @@ class Porter {
     std::function<void()> on_ready;                   // once: the relay knows us
     std::function<void(const Refusal&)> on_refused;   // it never will
     std::function<void(const std::string&)> on_line;  // for the user
-    std::function<void()> on_idle;                    // the last endpoint has gone
   };
 
   Porter(Loop& loop, const wire::HostPort& server, BindPlan plan, Handlers handlers);
