@@ -75,17 +75,30 @@ wire::Message Resolved(const char* site) {
   return message;
 }
 
+wire::Message AtSite(const char* site, const char* job = "1f2e") {
+  wire::Message welcome;
+  welcome.verb = wire::Verb::kWelcome;
+  welcome.site = site;
+  welcome.job = job;
+  return welcome;
+}
+
+TEST(Way, WithoutATokenNobodyKnowsTheSite) {
+  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), Resolved("siteA"), AtSite("siteA", ""), false).kind,
+            Way::Kind::kRelay);
+}
+
 TEST(Way, WithinASiteIsDirect) {
-  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), Resolved("siteA"), "siteA", false).kind,
+  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), Resolved("siteA"), AtSite("siteA"), false).kind,
             Way::Kind::kDirect);
 
-  const Way way = WayOf(At("203.0.113.5:20001"), Resolved("siteA"), "siteA", true);
+  const Way way = WayOf(At("203.0.113.5:20001"), Resolved("siteA"), AtSite("siteA"), true);
   EXPECT_EQ(way.kind, Way::Kind::kInside);
   EXPECT_EQ(way.inside, At("10.1.0.11:1024"));
 }
 
 TEST(Way, ToAnotherSiteIsTheRelay) {
-  const Way way = WayOf(At("10.1.0.11:1024"), Resolved("siteA"), "siteB", false);
+  const Way way = WayOf(At("10.1.0.11:1024"), Resolved("siteA"), AtSite("siteB"), false);
   EXPECT_EQ(way.kind, Way::Kind::kRelay);
   EXPECT_EQ(way.target, "203.0.113.5:20001");
   EXPECT_TRUE(way.is_ours);
@@ -93,13 +106,13 @@ TEST(Way, ToAnotherSiteIsTheRelay) {
 
 TEST(Way, ToWhatTheRelayDoesNotKnowIsDirect) {
   const wire::Message unknown = wire::ErrorMessage(1, wire::Code::kNoSuchEndpoint, "");
-  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), unknown, "siteB", false).kind, Way::Kind::kDirect);
+  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), unknown, AtSite("siteB"), false).kind, Way::Kind::kDirect);
 }
 
 TEST(Way, ToAnEndpointThatIsForbiddenIsRefusedInWords) {
   const wire::Message denied =
       wire::ErrorMessage(1, wire::Code::kDenied, "of another job", "job-scope");
-  const Way way = WayOf(At("203.0.113.5:20001"), denied, "siteB", true);
+  const Way way = WayOf(At("203.0.113.5:20001"), denied, AtSite("siteB"), true);
   EXPECT_EQ(way.kind, Way::Kind::kRefused);
   EXPECT_THAT(ToText(way.refusal), HasSubstr("rule job-scope"));
 }

@@ -18,7 +18,7 @@ wire::Address FirstOf(const std::string& list) {
 
 }  // namespace
 
-Way WayOf(const wire::Address& destination, const wire::Message& answer, const std::string& site,
+Way WayOf(const wire::Address& destination, const wire::Message& answer, const wire::Message& us,
           bool is_relay) {
   Way way;
   if (is_relay && answer.verb == wire::Verb::kError &&
@@ -31,7 +31,8 @@ Way WayOf(const wire::Address& destination, const wire::Message& answer, const s
     return way;
   }
   const wire::Address inside = FirstOf(answer.inside);
-  const bool is_same_site = !site.empty() && site == answer.site;
+  const bool is_same_site =
+      !us.job.empty() && !answer.job.empty() && !us.site.empty() && us.site == answer.site;
   if (is_same_site && inside.is_set()) {
     way.kind = inside == destination ? Way::Kind::kDirect : Way::Kind::kInside;
     way.inside = inside;
@@ -66,7 +67,7 @@ void Ways::Find(const wire::Address& destination, OnWay on_way) {
   resolve.address = name;
   session_.Ask(resolve, [this, destination, name, is_relay,
                          on_way = std::move(on_way)](const wire::Message& answer) {
-    const Way way = WayOf(destination, answer, session_.welcome().site, is_relay);
+    const Way way = WayOf(destination, answer, session_.welcome(), is_relay);
     if (known_.size() >= kKnownMax) {
       known_.clear();
     }

@@ -20,9 +20,10 @@ struct Way {
   Refusal refusal;       // kRefused
 };
 
-// What the answer to RESOLVE means for `destination`, asked from `site`; `is_relay`: it is an
-// address at the relay.  Pure.
-Way WayOf(const wire::Address& destination, const wire::Message& answer, const std::string& site,
+// What the answer to RESOLVE means for `destination`; `is_relay`: it is an address at the relay.
+// `us` is our WELCOME: two of one site talk directly, and only a job's token says at which site
+// somebody is.  Pure.
+Way WayOf(const wire::Address& destination, const wire::Message& answer, const wire::Message& us,
           bool is_relay);
 
 class Ways {
