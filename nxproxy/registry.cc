@@ -2,10 +2,37 @@
 #include "nxproxy/registry.h"
 
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 
 #include "nxproxy/errors.h"
 
 namespace sekisho::nxproxy {
+namespace {
+
+// Whether `inside`, "10.1.0.11:80,[fd00::1]:80@siteA", has the address `place`, or an address with
+// its port if `place` names the job.
+bool ListensAt(std::string_view inside, std::string_view place, const std::string& job) {
+  const size_t colon = place.rfind(':');
+  const bool is_job =
+      !job.empty() && colon != std::string_view::npos && place.substr(0, colon) == job;
+  std::string_view list = inside.substr(0, inside.find('@'));
+  while (!list.empty()) {
+    const std::string_view one = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(one.size() + 1, list.size()));
+    if (one == place || (is_job && one.ends_with(place.substr(colon)))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string_view SiteOf(std::string_view inside) {
+  const size_t at = inside.find('@');
+  return at == std::string_view::npos ? std::string_view() : inside.substr(at + 1);
+}
+
+}  // namespace
 
 Account& Registry::AccountOf(const std::string& owner) {
   const auto [at, is_new] = accounts_.try_emplace(owner);
@@ -146,6 +173,27 @@ Endpoint* Registry::FindEndpoint(uint64_t id) {
 Endpoint* Registry::FindPort(uint16_t port) {
   const auto at = ports_.find(port);
   return at == ports_.end() ? nullptr : FindEndpoint(at->second);
+}
+
+Endpoint* Registry::FindInside(const std::string& place, const std::string& site,
+                               const Caller& caller) {
+  Endpoint* best = nullptr;
+  auto best_rank = std::tuple(false, false, uint64_t{0});
+  for (auto& [id, endpoint] : endpoints_) {
+    const Reservation& reserved = endpoint.reserved;
+    if (!caller.SharesWith(reserved.caller) ||
+        !ListensAt(reserved.inside, place, reserved.caller.job)) {
+      continue;
+    }
+    const Session* session = FindSession(endpoint.session);
+    const auto rank = std::tuple(!site.empty() && SiteOf(reserved.inside) == site,
+                                 session != nullptr && session->is_attached, id);
+    if (best == nullptr || rank > best_rank) {
+      best = &endpoint;
+      best_rank = rank;
+    }
+  }
+  return best;
 }
 
 uint16_t Registry::FreeJobPort() {

@@ -73,6 +73,9 @@ class Registry {
   bool RemoveEndpoint(uint64_t id);
   Endpoint* FindEndpoint(uint64_t id);
   Endpoint* FindPort(uint16_t port);
+  // What `caller` shares and listens inside at `place`, an address or JOB:PORT.  Of several the one
+  // at `site`, then one whose session is attached, then the newest.
+  Endpoint* FindInside(const std::string& place, const std::string& site, const Caller& caller);
   // A number for a job endpoint; 0: none is free.
   uint16_t FreeJobPort();
 

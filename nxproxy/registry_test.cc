@@ -57,6 +57,40 @@ TEST_F(RegistryTest, AnEndpointOutlivesItsControlConnectionByTheGrace) {
   EXPECT_THAT(registry_.Expire(1000, 0).sessions, IsEmpty());
 }
 
+TEST_F(RegistryTest, FindsWhatListensInsideOfOnesOwn) {
+  Session& session = Open(1);
+  Reservation reservation = At(7, 20000);
+  reservation.inside = "10.1.0.11:80,[fd00::1]:80@siteA";
+  registry_.AddEndpoint(reservation, {}, &session, 0);
+
+  ASSERT_NE(registry_.FindInside("10.1.0.11:80", "", kAlice), nullptr);
+  EXPECT_NE(registry_.FindInside("[fd00::1]:80", "siteB", kAlice), nullptr);
+  EXPECT_NE(registry_.FindInside("j1:80", "", kAlice), nullptr);
+  EXPECT_EQ(registry_.FindInside("j2:80", "", kAlice), nullptr);
+  EXPECT_EQ(registry_.FindInside("10.1.0.11:8", "", kAlice), nullptr);
+  EXPECT_EQ(registry_.FindInside("10.1.0.11:80", "", {.owner = "/CN=Bob"}), nullptr);
+  EXPECT_EQ(registry_.FindInside("10.1.0.11:80", "",
+                                 {.owner = "/CN=Alice", .job = "j2", .site = "siteA"}),
+            nullptr);
+}
+
+TEST_F(RegistryTest, OfTwoWithOneInsideAddressTheAskersSiteComesFirstThenTheLiving) {
+  Session& old = Open(1);
+  Session& young = Open(2);
+  Reservation reservation = At(7, 20000);
+  reservation.inside = "10.1.0.11:80@siteA";
+  registry_.AddEndpoint(reservation, {}, &old, 0);
+  reservation = At(8, 20001);
+  reservation.inside = "10.1.0.11:80@siteB";
+  registry_.AddEndpoint(reservation, {}, &young, 0);
+
+  EXPECT_EQ(registry_.FindInside("10.1.0.11:80", "siteA", kAlice)->reserved.id, 7u);
+  EXPECT_EQ(registry_.FindInside("10.1.0.11:80", "siteB", kAlice)->reserved.id, 8u);
+  EXPECT_EQ(registry_.FindInside("10.1.0.11:80", "", kAlice)->reserved.id, 8u);
+  registry_.Detach(young, 100);
+  EXPECT_EQ(registry_.FindInside("10.1.0.11:80", "", kAlice)->reserved.id, 7u);
+}
+
 TEST_F(RegistryTest, ASessionEndsWithItsCredential) {
   Open(1);
 

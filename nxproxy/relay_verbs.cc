@@ -396,7 +396,7 @@ MaybeRefusal Relay::Resolve(Client& client, const Session& session, const Messag
   const Endpoint* endpoint =
       address && (IsOwn(*address) || wire::IpText(*address) == PublicIp(client))
           ? registry_.FindPort(address->port)
-          : nullptr;
+          : registry_.FindInside(message.address, message.site, session.caller);
   if (endpoint == nullptr) {
     return errors::NoSuchEndpoint(message.address);
   }

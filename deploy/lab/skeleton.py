@@ -90,14 +90,14 @@ def configuration(world, host, authority):
             "gatekeeper.json": _json({"site": site.name}),
             "jobmanager.json": _json({"site": site.name, "contact": f"{dmz}:2119", **qserver}),
             "nxproxy.json": _json(_relay(site, authority, head)),
-            "nxproxy-server": f"{dmz}:7514\n",
+            "nxproxy-server": f"{dmz}:7514 {site.name}\n",
         }
     if host.role == "head":
         with open(site.inventory) as file:
             inventory = file.read()
         inner = {} if site.pinholes else {"nxproxy-inner.json": _json(_inner_relay(world, site, dmz))}
         return inner | {
-            "nxproxy-server": f"{dmz}:7514\n",
+            "nxproxy-server": f"{dmz}:7514 {site.name}\n",
             "qserver.json": _json(
                 {
                     "site": site.name,
@@ -111,7 +111,7 @@ def configuration(world, host, authority):
         }
     if host.role == "node":
         agent = {"qserver": f"{head}:7513", "output_limit_mb": 256}  # of memory
-        return {"agent.json": _json(agent), "nxproxy-server": f"{dmz}:7514\n"}
+        return {"agent.json": _json(agent), "nxproxy-server": f"{dmz}:7514 {site.name}\n"}
     return {}
 
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/client/shim.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -9,10 +8,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "nxproxy/client/tcp.h"
 
 #ifndef TCP_FASTOPEN_NO_COOKIE
 #define TCP_FASTOPEN_NO_COOKIE 34
@@ -20,82 +19,6 @@
 
 namespace sekisho::nxproxy::client {
 namespace {
-
-int Option(int fd, int level, int name) {
-  int value = -1;
-  socklen_t length = sizeof value;
-  return getsockopt(fd, level, name, &value, &length) == 0 ? value : -1;
-}
-
-// AF_INET or AF_INET6 if `fd` is TCP, else 0.
-int TcpFamily(int fd) {
-  const int family = Option(fd, SOL_SOCKET, SO_DOMAIN);
-  const bool is_tcp = (family == AF_INET || family == AF_INET6) &&
-                      Option(fd, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP;
-  return is_tcp ? family : 0;
-}
-
-uint32_t FlagsOf(int fd, int family) {
-  if (family != AF_INET6) {
-    return 0;
-  }
-  return Option(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 1 ? kIsV6 | kIsV6Only : kIsV6;
-}
-
-uint64_t InodeOf(int fd) {
-  struct stat status;
-  return fstat(fd, &status) == 0 ? status.st_ino : 0;
-}
-
-// As `family` has it: an IPv6 socket sees IPv4 as ::ffff:a.b.c.d.
-socklen_t Fill(const Address& address, int family, sockaddr_storage& out) {
-  if (family != AF_INET6 || !address.is_v4()) {
-    return wire::ToSocket(address, out);
-  }
-  sockaddr_in6 mapped{};
-  mapped.sin6_family = AF_INET6;
-  mapped.sin6_port = htons(address.port);
-  std::memcpy(&mapped.sin6_addr, address.ip.data(), address.ip.size());
-  std::memset(&out, 0, sizeof out);
-  std::memcpy(&out, &mapped, sizeof mapped);
-  return sizeof mapped;
-}
-
-void CopyOut(const sockaddr_storage& from, socklen_t bytes, sockaddr* address, socklen_t* length) {
-  if (address == nullptr || length == nullptr) {
-    return;
-  }
-  std::memcpy(address, &from, std::min(*length, bytes));
-  *length = bytes;
-}
-
-// What a connection inherits from its listener (socket(7)) and a program may have set there.
-void CopyOptions(int from, int to) {
-  constexpr int kOptions[][2] = {{SOL_SOCKET, SO_KEEPALIVE}, {SOL_SOCKET, SO_OOBINLINE},
-                                 {SOL_SOCKET, SO_LINGER},    {SOL_SOCKET, SO_RCVTIMEO},
-                                 {SOL_SOCKET, SO_SNDTIMEO},  {IPPROTO_TCP, TCP_NODELAY}};
-  for (const auto& [level, name] : kOptions) {
-    alignas(8) char value[32];
-    socklen_t length = sizeof value;
-    if (getsockopt(from, level, name, value, &length) == 0) {
-      setsockopt(to, level, name, value, length);
-    }
-  }
-}
-
-// Until the connection stands or failed.  0, or -1 and errno.
-int WaitForConnection(int fd) {
-  pollfd wanted = {fd, POLLOUT, 0};
-  if (poll(&wanted, 1, -1) < 0) {
-    return -1;
-  }
-  const int error = Option(fd, SOL_SOCKET, SO_ERROR);
-  if (error == 0) {
-    return 0;
-  }
-  errno = error;
-  return -1;
-}
 
 int SendPreface(int fd, const LocalReply& how) {
   const ssize_t sent = send(fd, how.preface, how.preface_bytes, MSG_NOSIGNAL);
@@ -218,7 +141,7 @@ int Shim::Accept(int fd, sockaddr* address, socklen_t* length, int flags) {
   if (!is_active) {
     return calls.accept4(fd, address, length, flags);
   }
-  sockaddr_storage from;
+  sockaddr_storage from{};
   socklen_t from_bytes = sizeof from;
   const int accepted = calls.accept4(fd, reinterpret_cast<sockaddr*>(&from), &from_bytes, flags);
   if (accepted < 0) {
@@ -283,7 +206,9 @@ int Shim::DialRelay(int fd, int family, const LocalReply& how) {
 }
 
 int Shim::Connect(int fd, const sockaddr* address, socklen_t length) {
-  if (!is_active || address == nullptr || length < sizeof(sockaddr_in)) {
+  const size_t needed = address != nullptr && address->sa_family == AF_INET6 ? sizeof(sockaddr_in6)
+                                                                             : sizeof(sockaddr_in);
+  if (!is_active || address == nullptr || length < needed) {
     return calls.connect(fd, address, length);
   }
   const int saved = errno;

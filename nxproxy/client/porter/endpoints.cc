@@ -123,7 +123,7 @@ void Endpoints::Bind(Endpoint& endpoint) {
   wire::Message bind;
   bind.verb = wire::Verb::kBind;
   bind.scope = static_cast<uint64_t>(endpoint.scope);
-  bind.inside = InsideOf(endpoint);
+  bind.inside = InsideOf(endpoint) + (plan_.site.empty() ? "" : "@" + plan_.site);
   bind.label = plan_.label;
   bind.backlog = static_cast<uint64_t>(std::max(endpoint.backlog, 0));
   bind.endpoint = endpoint.id;

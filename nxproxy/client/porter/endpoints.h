@@ -24,6 +24,7 @@ struct BindPlan {
   uint16_t first_port = 0;             // the public port of the first listener
   std::map<uint16_t, uint16_t> ports;  // public port by local port
   std::string label;                   // shown in listings
+  std::string site;                    // where we are; may be unknown
   bool is_quiet = false;               // tells no addresses: the program knows them itself
 };
 

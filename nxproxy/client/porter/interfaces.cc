@@ -13,7 +13,7 @@
 namespace sekisho::nxproxy::client {
 namespace {
 
-constexpr size_t kInsideTextMax = 300;  // of BIND
+constexpr size_t kInsideTextMax = 230;  // BIND has room for 300, and a site may follow
 
 int CountBits(const wire::Address& mask, bool is_v4) {
   int bits = 0;

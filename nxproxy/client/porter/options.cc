@@ -64,6 +64,17 @@ std::string ServerText(const std::string& given) {
   return text;
 }
 
+std::string SiteText() {
+  if (const char* named = getenv("NXPROXY_SITE"); named != nullptr) {
+    return named;
+  }
+  std::ifstream file("/etc/sekisho/nxproxy-server");
+  std::string server;
+  std::string site;
+  file >> server >> site;
+  return site;
+}
+
 std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
   out = Options{};
   std::string server;
@@ -107,6 +118,7 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
                         : "the relay's address: expected HOST:PORT, not '" + text + "'";
   }
   out.server = *parsed;
+  out.plan.site = SiteText();
   out.plan.label = LabelOf(out);
   out.plan.is_quiet = out.verb == "serve";
   return "";

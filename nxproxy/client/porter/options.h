@@ -25,4 +25,7 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out);
 // --server, else $NXPROXY_SERVER, else the first line of /etc/sekisho/nxproxy-server.
 std::string ServerText(const std::string& given);
 
+// $NXPROXY_SITE, else the second word of that file; "": not known, as on a user's machine.
+std::string SiteText();
+
 }  // namespace sekisho::nxproxy::client

@@ -59,7 +59,7 @@ void Porter::OnUp(bool is_resumed) {
     Session& session = relays_.session();
     endpoints_ =
         std::make_unique<Endpoints>(session, plan_, handlers_.on_line, [this] { AdjustSpares(); });
-    ways_ = std::make_unique<Ways>(loop_, session, relays_.dial_address());
+    ways_ = std::make_unique<Ways>(loop_, session, relays_.dial_address(), plan_.site);
     arrivals_ = std::make_unique<Arrivals>(
         loop_, session, [this](const wire::Opening& opening, int fd) { OnJoined(opening, fd); });
   }

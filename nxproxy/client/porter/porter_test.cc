@@ -65,54 +65,59 @@ TEST(Interfaces, KnowTheirNetworks) {
   EXPECT_FALSE(interfaces.IsAttached(At("10.1.1.12:99")));
 }
 
-wire::Message Resolved(const char* site) {
+wire::Message Resolved(const char* inside) {
   wire::Message message;
   message.verb = wire::Verb::kResolved;
   message.address = "203.0.113.5:20001";
-  message.inside = "10.1.0.11:1024,[fd00::1]:1024";
-  message.site = site;
-  message.job = "1f2e";
+  message.inside = inside;
+  message.owner = "/O=Grid/CN=Alice";
   return message;
 }
 
-wire::Message AtSite(const char* site, const char* job = "1f2e") {
-  wire::Message welcome;
-  welcome.verb = wire::Verb::kWelcome;
-  welcome.site = site;
-  welcome.job = job;
-  return welcome;
-}
-
-TEST(Way, WithoutATokenNobodyKnowsTheSite) {
-  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), Resolved("siteA"), AtSite("siteA", ""), false).kind,
-            Way::Kind::kRelay);
-}
+const wire::Address kInside = At("10.1.0.11:1024");
+const wire::Address kAtRelay = At("203.0.113.5:20001");
 
 TEST(Way, WithinASiteIsDirect) {
-  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), Resolved("siteA"), AtSite("siteA"), false).kind,
-            Way::Kind::kDirect);
+  const wire::Message answer = Resolved("10.1.0.11:1024,[fd00::1]:1024@siteA");
 
-  const Way way = WayOf(At("203.0.113.5:20001"), Resolved("siteA"), AtSite("siteA"), true);
+  EXPECT_EQ(WayOf({.destination = kInside, .site = "siteA"}, answer).kind, Way::Kind::kDirect);
+  const Way way = WayOf({.destination = kAtRelay, .site = "siteA", .is_relay = true}, answer);
   EXPECT_EQ(way.kind, Way::Kind::kInside);
-  EXPECT_EQ(way.inside, At("10.1.0.11:1024"));
+  EXPECT_EQ(way.inside, kInside);
 }
 
 TEST(Way, ToAnotherSiteIsTheRelay) {
-  const Way way = WayOf(At("10.1.0.11:1024"), Resolved("siteA"), AtSite("siteB"), false);
+  const Way way =
+      WayOf({.destination = kInside, .site = "siteB"}, Resolved("10.1.0.11:1024@siteA"));
   EXPECT_EQ(way.kind, Way::Kind::kRelay);
   EXPECT_EQ(way.target, "203.0.113.5:20001");
   EXPECT_TRUE(way.is_ours);
 }
 
+TEST(Way, ToAnotherSiteIsTheRelayEvenIfOurNetworkHasTheSameAddresses) {
+  const Question question = {.destination = kInside, .site = "siteB", .is_near = true};
+  EXPECT_EQ(WayOf(question, Resolved("10.1.0.11:1024@siteA")).kind, Way::Kind::kRelay);
+}
+
+TEST(Way, NearIsDirectWhereNobodyKnowsTheSites) {
+  EXPECT_EQ(WayOf({.destination = kInside, .is_near = true}, Resolved("10.1.0.11:1024@siteA")).kind,
+            Way::Kind::kDirect);
+  EXPECT_EQ(
+      WayOf({.destination = kInside, .site = "siteA", .is_near = true}, Resolved("10.1.0.11:1024"))
+          .kind,
+      Way::Kind::kDirect);
+  EXPECT_EQ(WayOf({.destination = kInside}, Resolved("10.1.0.11:1024")).kind, Way::Kind::kRelay);
+}
+
 TEST(Way, ToWhatTheRelayDoesNotKnowIsDirect) {
   const wire::Message unknown = wire::ErrorMessage(1, wire::Code::kNoSuchEndpoint, "");
-  EXPECT_EQ(WayOf(At("10.1.0.11:1024"), unknown, AtSite("siteB"), false).kind, Way::Kind::kDirect);
+  EXPECT_EQ(WayOf({.destination = kInside, .site = "siteB"}, unknown).kind, Way::Kind::kDirect);
 }
 
 TEST(Way, ToAnEndpointThatIsForbiddenIsRefusedInWords) {
   const wire::Message denied =
       wire::ErrorMessage(1, wire::Code::kDenied, "of another job", "job-scope");
-  const Way way = WayOf(At("203.0.113.5:20001"), denied, AtSite("siteB"), true);
+  const Way way = WayOf({.destination = kAtRelay, .is_relay = true}, denied);
   EXPECT_EQ(way.kind, Way::Kind::kRefused);
   EXPECT_THAT(ToText(way.refusal), HasSubstr("rule job-scope"));
 }

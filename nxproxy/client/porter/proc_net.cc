@@ -70,6 +70,7 @@ void ParseLine(std::string_view line, TcpTable& out) {
   }
   if (*state == kStateListen) {
     out.listening.insert(*inode);
+    out.listening_ports.insert(local->port);
   } else {
     out.connections.insert({*local, *remote});
   }

@@ -19,6 +19,7 @@ struct PairLess {
 
 struct TcpTable {
   std::set<uint64_t> listening;  // inodes
+  std::set<uint16_t> listening_ports;
   std::set<Pair, PairLess> connections;
 };
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/client/porter/ways.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "nxproxy/client/porter/proc_net.h"
 
 namespace sekisho::nxproxy::client {
 namespace {
@@ -10,18 +13,25 @@ constexpr int64_t kFoundMs = 10'000;
 constexpr int64_t kNotFoundMs = 1000;
 constexpr size_t kKnownMax = 4096;
 
-// The first address of "10.1.0.11:80,[fd00::1]:80".
-wire::Address FirstOf(const std::string& list) {
-  return wire::ParseAddress(std::string_view(list).substr(0, list.find(',')))
-      .value_or(wire::Address{});
+// The first address of "10.1.0.11:80,[fd00::1]:80@siteA".
+wire::Address FirstOf(const std::string& inside) {
+  const size_t end = std::min(inside.find_first_of(",@"), inside.size());
+  return wire::ParseAddress(std::string_view(inside).substr(0, end)).value_or(wire::Address{});
 }
+
+std::string SiteOf(const std::string& inside) {
+  const size_t at = inside.find('@');
+  return at == std::string::npos ? "" : inside.substr(at + 1);
+}
+
+// Somebody of this host listens there: its own address means itself, whoever else has it elsewhere.
+bool IsListenedTo(uint16_t port) { return ReadTcpTable().listening_ports.contains(port); }
 
 }  // namespace
 
-Way WayOf(const wire::Address& destination, const wire::Message& answer, const wire::Message& us,
-          bool is_relay) {
+Way WayOf(const Question& question, const wire::Message& answer) {
   Way way;
-  if (is_relay && answer.verb == wire::Verb::kError &&
+  if (question.is_relay && answer.verb == wire::Verb::kError &&
       answer.code == static_cast<uint64_t>(wire::Code::kDenied)) {
     way.kind = Way::Kind::kRefused;
     way.refusal = RefusalOf(answer);
@@ -30,12 +40,14 @@ Way WayOf(const wire::Address& destination, const wire::Message& answer, const w
   if (answer.verb != wire::Verb::kResolved || answer.address.empty()) {
     return way;
   }
-  const wire::Address inside = FirstOf(answer.inside);
-  const bool is_same_site =
-      !us.job.empty() && !answer.job.empty() && !us.site.empty() && us.site == answer.site;
-  if (is_same_site && inside.is_set()) {
-    way.kind = inside == destination ? Way::Kind::kDirect : Way::Kind::kInside;
-    way.inside = inside;
+  const std::string site = SiteOf(answer.inside);
+  const bool is_site_known = !site.empty() && !question.site.empty();
+  if (is_site_known && site == question.site) {
+    way.inside = FirstOf(answer.inside);
+    way.kind = question.is_relay && way.inside.is_set() ? Way::Kind::kInside : Way::Kind::kDirect;
+    return way;
+  }
+  if (question.is_near && !question.is_relay && !is_site_known) {
     return way;
   }
   way.kind = Way::Kind::kRelay;
@@ -47,8 +59,15 @@ Way WayOf(const wire::Address& destination, const wire::Message& answer, const w
 void Ways::Find(const wire::Address& destination, OnWay on_way) {
   const Interfaces interfaces = Interfaces::Read();
   const auto relay = wire::ParseAddress(session_.welcome().address);
-  const bool is_relay = destination.ip == relay_.ip || (relay && destination.ip == relay->ip);
-  if (interfaces.IsOwn(destination) || (interfaces.IsAttached(destination) && !is_relay)) {
+  Question question;
+  question.destination = destination;
+  question.site = site_;
+  question.is_relay = destination.ip == relay_.ip || (relay && destination.ip == relay->ip);
+  question.is_near = interfaces.IsAttached(destination);
+  // Near is near, unless the other site may have the same addresses.
+  const bool is_ours =
+      interfaces.IsOwn(destination) && !question.is_relay && IsListenedTo(destination.port);
+  if (is_ours || (question.is_near && !question.is_relay && site_.empty()) || !session_.is_up()) {
     on_way({});
     return;
   }
@@ -58,23 +77,20 @@ void Ways::Find(const wire::Address& destination, OnWay on_way) {
     on_way(known->second.way);
     return;
   }
-  if (!session_.is_up()) {
-    on_way({});
-    return;
-  }
   wire::Message resolve;
   resolve.verb = wire::Verb::kResolve;
   resolve.address = name;
-  session_.Ask(resolve, [this, destination, name, is_relay,
-                         on_way = std::move(on_way)](const wire::Message& answer) {
-    const Way way = WayOf(destination, answer, session_.welcome(), is_relay);
-    if (known_.size() >= kKnownMax) {
-      known_.clear();
-    }
-    const bool is_found = answer.verb == wire::Verb::kResolved;
-    known_[name] = {way, loop_.now_ms() + (is_found ? kFoundMs : kNotFoundMs)};
-    on_way(way);
-  });
+  resolve.site = site_;
+  session_.Ask(resolve,
+               [this, question, name, on_way = std::move(on_way)](const wire::Message& answer) {
+                 const Way way = WayOf(question, answer);
+                 if (known_.size() >= kKnownMax) {
+                   known_.clear();
+                 }
+                 const bool is_found = answer.verb == wire::Verb::kResolved;
+                 known_[name] = {way, loop_.now_ms() + (is_found ? kFoundMs : kNotFoundMs)};
+                 on_way(way);
+               });
 }
 
 }  // namespace sekisho::nxproxy::client

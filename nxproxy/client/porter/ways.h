@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "nxproxy/client/porter/interfaces.h"
 #include "nxproxy/client/porter/session.h"
@@ -20,18 +21,22 @@ struct Way {
   Refusal refusal;       // kRefused
 };
 
-// What the answer to RESOLVE means for `destination`; `is_relay`: it is an address at the relay.
-// `us` is our WELCOME: two of one site talk directly, and only a job's token says at which site
-// somebody is.  Pure.
-Way WayOf(const wire::Address& destination, const wire::Message& answer, const wire::Message& us,
-          bool is_relay);
+// What the answer to RESOLVE means for `destination`, asked from `site` ("": not known);
+// `is_relay`: it is an address at the relay, `is_near`: one of our own networks.  Pure.
+struct Question {
+  wire::Address destination;
+  std::string site;
+  bool is_relay = false;
+  bool is_near = false;
+};
+Way WayOf(const Question& question, const wire::Message& answer);
 
 class Ways {
  public:
   using OnWay = std::function<void(const Way&)>;
 
-  Ways(Loop& loop, Session& session, const wire::Address& relay)
-      : loop_(loop), session_(session), relay_(relay) {}
+  Ways(Loop& loop, Session& session, const wire::Address& relay, std::string site)
+      : loop_(loop), session_(session), relay_(relay), site_(std::move(site)) {}
 
   void Find(const wire::Address& destination, OnWay on_way);
   void Forget() { known_.clear(); }
@@ -45,6 +50,7 @@ class Ways {
   Loop& loop_;
   Session& session_;
   const wire::Address relay_;
+  const std::string site_;
   std::map<std::string, Known> known_;
 };
 
