@@ -171,6 +171,7 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   admitted.job_id = verified.job_id;
   admitted.gatekeeper_subject = verified.body.gatekeeper_subject();
   admitted.has_input = verified.body.submit().has_input();
+  admitted.asked = AskedBy(verified.body);
   admitted.is_dry_run = verified.body.submit().dry_run() || job->is_dry_run;
   admitted.demand = MakeDemand(verified.job_id, *job, rules.wall_time_max_s);
   proto::JobEvent::Submitted& submitted = admitted.submitted;

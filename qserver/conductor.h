@@ -130,6 +130,7 @@ class Conductor {
   Signal pass_wanted_;
   bool is_pass_due_ = false;
   std::vector<std::shared_ptr<Proposal>> proposals_;
+  std::map<std::string, std::shared_ptr<Proposal>> undecided_;  // by job, until the queue has it or not
   Signal commit_wanted_;
   std::deque<Batch> batches_;               // their events are with the store, in this order
   std::multiset<std::string> unpublished_;  // jobs of those events

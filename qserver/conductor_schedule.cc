@@ -81,6 +81,9 @@ awaitable<bool> Conductor::Pass() {
 void Conductor::Decided(const std::shared_ptr<Proposal>& proposal, const proto::Decision* decision,
                         Batch& batch) {
   const Admitted& admitted = proposal->admitted;
+  if (!admitted.is_dry_run) {
+    undecided_.erase(admitted.job_id);
+  }
   if (decision != nullptr && decision->has_never()) {
     proposal->result =
         errors::Never(decision->never().reason(),
@@ -110,23 +113,28 @@ bool Conductor::AreAttached(const proto::Lease& lease) const {
 
 awaitable<absl::StatusOr<bool>> Conductor::Submit(Admitted admitted) {
   const std::string job_id = admitted.job_id;
-  for (const auto& other : std::vector(proposals_)) {
-    if (other->admitted.job_id == job_id && !other->admitted.is_dry_run) {
-      while (!other->is_done) {
-        co_await other->done.Wait();
-      }
-      if (!other->result.ok()) {
-        co_return other->result;
-      }
-      co_return true;
+  if (const Job* job = queue_.Find(job_id)) {
+    if (job->status.account() != admitted.submitted.account() || job->asked != admitted.asked) {
+      co_return errors::OtherRequest(job_id);
     }
-  }
-  if (queue_.Find(job_id) != nullptr) {
     CO_RETURN_IF_ERROR(co_await store_.Flush());
+    co_return true;
+  }
+  if (const auto at = undecided_.find(job_id); at != undecided_.end()) {
+    const std::shared_ptr<Proposal> twin = at->second;  // the same request, on another way
+    if (twin->admitted.submitted.account() != admitted.submitted.account() ||
+        twin->admitted.asked != admitted.asked) {
+      co_return errors::OtherRequest(job_id);
+    }
+    while (!twin->is_done) {
+      co_await twin->done.Wait();
+    }
+    CO_RETURN_IF_ERROR(twin->result);
     co_return true;
   }
   auto proposal = std::make_shared<Proposal>(loop_, std::move(admitted));
   proposals_.push_back(proposal);
+  undecided_[job_id] = proposal;
   RequestPass();
   while (!proposal->is_done) {
     co_await proposal->done.Wait();

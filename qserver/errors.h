@@ -140,6 +140,13 @@ inline absl::Status CancelledBefore(const std::string& job_id) {
                 "submit it again, with a new request id");
 }
 
+inline absl::Status OtherRequest(const std::string& job_id) {
+  return Refuse(StatusCode::kAlreadyExists, 10,
+                fmt::format("the request id of job {} was used before, for another account or other RSL",
+                            job_id),
+                "use a new request id");
+}
+
 inline absl::Status NoSuchJob(const std::string& job_id) {
   return Refuse(StatusCode::kNotFound, 156, fmt::format("no such job: {}", job_id),
                 "`sekisho list` shows your jobs");

@@ -53,6 +53,7 @@ struct Job {
   proto::JobStatus status;         // fold of its events
   std::string gatekeeper_subject;  // as its user's request names it
   bool has_input = false;
+  uint64_t asked = 0;  // Admitted::asked
   uint64_t order = 0;  // of arrival
   int priority = 0;
   proto::Demand demand;          // while it waits and runs

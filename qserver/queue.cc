@@ -25,6 +25,10 @@ bool HasNode(const proto::JobStatus& status, const std::string& node) {
                      [&](const proto::Placement& place) { return place.node() == node; });
 }
 
+uint64_t AskedBy(const proto::RequestBody& body) {
+  return std::hash<std::string>{}(body.submit().rsl());
+}
+
 const Job* Queue::Find(const std::string& job_id) const {
   const auto at = jobs_.find(job_id);
   return at == jobs_.end() ? nullptr : at->second.get();
@@ -111,6 +115,7 @@ absl::Status Queue::Replay(const proto::JobEvent& event) {
     }
     admitted.gatekeeper_subject = body.gatekeeper_subject();
     admitted.has_input = body.submit().has_input();
+    admitted.asked = AskedBy(body);
     auto described = rsl::ParseAndDescribe(submitted.rsl(), {});
     if (!described.ok()) {
       return absl::DataLossError(fmt::format("job {}: its stored description cannot be read: {}",
@@ -147,6 +152,7 @@ void Queue::FinishReplay(const SpoolSize& spooled) {
 void Queue::Adopt(Job& job, Admitted admitted) {
   job.gatekeeper_subject = std::move(admitted.gatekeeper_subject);
   job.has_input = admitted.has_input;
+  job.asked = admitted.asked;
   job.demand = std::move(admitted.demand);
   job.order = next_order_++;
   pending_[{-job.priority, job.order}] = &job;

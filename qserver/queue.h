@@ -25,8 +25,12 @@ struct Admitted {
   std::string gatekeeper_subject;
   bool has_input = false;
   bool is_dry_run = false;
+  uint64_t asked = 0;  // AskedBy its request
   proto::Demand demand;
 };
+
+// Tells what a request asks for from another under the same id.
+uint64_t AskedBy(const proto::RequestBody& body);
 
 class Queue {
  public:
