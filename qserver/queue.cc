@@ -18,6 +18,16 @@ constexpr int kWindow = 64;
 // first.
 constexpr int kReasonsRecorded = 32;
 
+// Events of earlier versions lack the number: what went wrong without an exit was execution.
+int GramCodeOf(const proto::JobEvent::TaskExited& exited) {
+  if (exited.has_gram_code()) {
+    return exited.gram_code();
+  }
+  const bool has_failed = !exited.reason().empty() && exited.exit().code() == 0 &&
+                          exited.exit().signal() == 0 && exited.reason() != "not started";
+  return has_failed ? 17 : 0;
+}
+
 }  // namespace
 
 bool HasNode(const proto::JobStatus& status, const std::string& node) {
@@ -82,6 +92,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
         task.is_ended = true;
         task.exit = event.task_exited().exit();
         task.reason = event.task_exited().reason();
+        task.gram_code = GramCodeOf(event.task_exited());
       }
       break;
     case proto::JobEvent::kEnded:

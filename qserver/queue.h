@@ -114,6 +114,7 @@ class Queue {
                   Effects& effects) const;
   void EndTask(Job& job, int number, const std::string& reason, int gram_code, int64_t now_ms,
                Effects& effects);
+  void EndTheRest(Job& job, int64_t now_ms, Effects& effects);
   void KillAll(const Job& job, int signal, int64_t grace_ms, Effects& effects) const;
   void EndIfComplete(Job& job, int64_t now_ms, Effects& effects);
   void End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects);

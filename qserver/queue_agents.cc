@@ -168,11 +168,8 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
                                     [](const Task& task) { return task.gram_code != 0; });
   if (job.status.cancelling() || is_failing) {
     SendKill(node, job_id, 15, 5000, effects);
-  } else if (has_lost) {  // a job that is not whole is of no use
-    if (std::any_of(job.tasks.begin(), job.tasks.end(),
-                    [](const Task& t) { return !t.is_ended; })) {
-      KillAll(job, 15, 5000, effects);
-    }
+  } else if (has_lost) {
+    EndTheRest(job, now_ms, effects);
   } else {
     Effects starts;
     SendStarts(job, node, true, starts);
@@ -235,25 +232,18 @@ Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exit
   Task& task = job->tasks[number];
   task.is_confirmed = true;
   task.expected = {exited.stdout_size(), exited.stderr_size()};
-  task.gram_code = exited.gram_code();
   if (!task.is_ended) {
     proto::JobEvent ended;
     ended.mutable_task_exited()->set_task(number);
     *ended.mutable_task_exited()->mutable_exit() = exited.exit();
     ended.mutable_task_exited()->set_reason(exited.reason());
+    ended.mutable_task_exited()->set_gram_code(exited.gram_code());
     Emit(*job, std::move(ended), now_ms, effects);
+  } else if (exited.gram_code() != 0) {
+    task.gram_code = exited.gram_code();
   }
   if (exited.gram_code() != 0 && !job->status.cancelling()) {
-    // A job that is not whole is of no use: what has started of it goes, what has not does not
-    // come.
-    for (size_t other = 1;
-         job->are_starts_held && !job->tasks[0].is_started && other < job->tasks.size(); ++other) {
-      EndTask(*job, int(other), "not started", 0, now_ms, effects);
-    }
-    if (std::any_of(job->tasks.begin(), job->tasks.end(),
-                    [](const Task& t) { return !t.is_ended; })) {
-      KillAll(*job, 15, 5000, effects);
-    }
+    EndTheRest(*job, now_ms, effects);
   } else if (number == 0 && job->are_starts_held && !task.is_started) {
     for (size_t other = 1; other < job->tasks.size(); ++other) {
       EndTask(*job, int(other), "not started", 0, now_ms, effects);
@@ -290,6 +280,17 @@ Effects Queue::OnSpoolFull(const proto::TaskKey& key, int64_t now_ms) {
   return effects;
 }
 
+// A job that is not whole is of no use: what has started of it goes, what has not does not come.
+void Queue::EndTheRest(Job& job, int64_t now_ms, Effects& effects) {
+  for (size_t other = 1;
+       job.are_starts_held && !job.tasks[0].is_started && other < job.tasks.size(); ++other) {
+    EndTask(job, int(other), "not started", 0, now_ms, effects);
+  }
+  if (std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& t) { return !t.is_ended; })) {
+    KillAll(job, 15, 5000, effects);
+  }
+}
+
 void Queue::EndTask(Job& job, int number, const std::string& reason, int gram_code, int64_t now_ms,
                     Effects& effects) {
   Task& task = job.tasks[number];
@@ -300,9 +301,9 @@ void Queue::EndTask(Job& job, int number, const std::string& reason, int gram_co
   exited.mutable_task_exited()->set_task(number);
   exited.mutable_task_exited()->mutable_exit();
   exited.mutable_task_exited()->set_reason(reason);
+  exited.mutable_task_exited()->set_gram_code(gram_code);
   Emit(job, std::move(exited), now_ms, effects);
   task.is_confirmed = true;
-  task.gram_code = gram_code;
   task.expected = {0, 0};
 }
 

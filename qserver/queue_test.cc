@@ -305,6 +305,43 @@ TEST_F(QueueTest, FailsAJobWhoseRunningTaskItsAgentHasLost) {
   EXPECT_THAT(Status("j").reason(), HasSubstr("node n1 has lost it"));
 }
 
+TEST_F(QueueTest, AJobThatLostATaskFailsHoweverOftenTheServerIsRestarted) {
+  Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  Keep(queue_->OnStarted("n2", Key("j", 1), kNow));
+  const size_t first = events_.size();
+  EXPECT_THAT(Words(Keep(queue_->OnAttached("n1", Hello({}), kNow))),
+              ElementsAre("task_exited", "kill@n1", "kill@n2"));
+  Keep(queue_->OnExited("n2", Exited("j", 1, 0), kNow));
+  const std::vector<proto::JobEvent> all = events_;
+
+  for (size_t known = first; known <= all.size(); ++known) {
+    events_.assign(all.begin(), all.begin() + long(known));
+    Restart();
+    queue_->OnAttached("n1", Hello({}), kNow);
+    queue_->OnAttached("n2", Hello({Key("j", 1)}), kNow);
+    queue_->OnExited("n2", Exited("j", 1, 0), kNow);
+
+    EXPECT_EQ(Status("j").state(), proto::FAILED) << known;
+    EXPECT_EQ(Status("j").gram_code(), 17) << known;
+    EXPECT_THAT(Status("j").reason(), HasSubstr("node n1 has lost it")) << known;
+  }
+}
+
+TEST_F(QueueTest, KnowsALostTaskInTheEventsOfEarlierVersions) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  proto::JobEvent lost;
+  lost.set_job_id("j");
+  lost.mutable_task_exited()->set_reason("node n1 has lost it");
+  events_.push_back(lost);
+  Restart();
+
+  queue_->OnAttached("n1", Hello({}), kNow);
+
+  EXPECT_EQ(Status("j").state(), proto::FAILED);
+}
+
 TEST_F(QueueTest, WaitsAfterARestartForTheAgentsWordOnHowATaskEnded) {
   Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
   Keep(queue_->OnExited("n1", Exited("j", 0, 7), kNow));
