@@ -79,7 +79,18 @@ absl::Status Conductor::Restore() {
 void Conductor::Run() {
   co_spawn(loop_, Schedule(), detached);
   co_spawn(loop_, Commit(), detached);
+  co_spawn(loop_, EndStalled(), detached);
   RequestPass();
+}
+
+awaitable<void> Conductor::EndStalled() {
+  for (;;) {
+    co_await Sleep(loop_, std::chrono::seconds(10));
+    Effects effects = queue_.EndStalled(NowMs());
+    if (!effects.events.empty()) {
+      Perform(std::move(effects));
+    }
+  }
 }
 
 // ---- Storing, then sending

@@ -93,6 +93,7 @@ class Conductor {
 
   void RequestPass();
   awaitable<void> Schedule();
+  awaitable<void> EndStalled();
   awaitable<bool> Pass();
   void Decided(const std::shared_ptr<Proposal>& proposal, const proto::Decision* decision,
                Batch& batch);

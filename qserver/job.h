@@ -27,6 +27,7 @@ struct Task {
   std::string reason;
   std::array<uint64_t, 2> spooled = {0, 0};   // bytes of stdout, stderr in the spool
   std::array<uint64_t, 2> expected = {0, 0};  // once it has ended
+  int64_t moved_ms = 0;                       // when it ended, or output of it came later
   bool is_output_lost = false;                // there is no room for more of it
 
   bool is_complete() const {

@@ -80,6 +80,9 @@ class Queue {
   Effects OnSpooled(const proto::TaskKey& key, int stream, uint64_t size, int64_t now_ms);
   // There is no room for more of its output: the job fails.
   Effects OnSpoolFull(const proto::TaskKey& key, int64_t now_ms);
+  // Ends what was cancelled and whose output does not come: a job cannot hold its processors by
+  // making bytes vanish that its node has announced.
+  Effects EndStalled(int64_t now_ms);
 
   // ---- Helpers of an mpirun: queue_helpers.cc.
   Effects OnLaunch(const std::string& node, const proto::AgentMessage::Launch& launch);

@@ -12,6 +12,8 @@
 namespace sekisho::qserver {
 namespace {
 
+constexpr int64_t kStalledAfterMs = 60'000;
+
 bool IsHelper(const proto::TaskKey& key) { return key.task() >= kFirstHelper; }
 
 Effects::Outgoing& To(const std::string& node, Effects& effects) {
@@ -232,6 +234,7 @@ Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exit
   Task& task = job->tasks[number];
   task.is_confirmed = true;
   task.expected = {exited.stdout_size(), exited.stderr_size()};
+  task.moved_ms = now_ms;
   if (!task.is_ended) {
     proto::JobEvent ended;
     ended.mutable_task_exited()->set_task(number);
@@ -258,6 +261,7 @@ Effects Queue::OnSpooled(const proto::TaskKey& key, int stream, uint64_t size, i
   Job* job = FindMutable(key.job_id());
   if (job != nullptr && job->has_processors && size_t(key.task()) < job->tasks.size()) {
     job->tasks[key.task()].spooled[stream] = size;
+    job->tasks[key.task()].moved_ms = now_ms;
     if (job->tasks[key.task()].is_ended) {
       EndIfComplete(*job, now_ms, effects);
     }
@@ -277,6 +281,25 @@ Effects Queue::OnSpoolFull(const proto::TaskKey& key, int64_t now_ms) {
     KillAll(*job, 15, 5000, effects);
   }
   EndIfComplete(*job, now_ms, effects);
+  return effects;
+}
+
+Effects Queue::EndStalled(int64_t now_ms) {
+  Effects effects;
+  std::vector<Job*> cancelled;
+  for (const auto& [id, job] : holding_) {
+    if (job->status.cancelling()) {
+      cancelled.push_back(job);
+    }
+  }
+  for (Job* job : cancelled) {
+    for (Task& task : job->tasks) {
+      if (task.is_ended && task.is_confirmed && task.moved_ms + kStalledAfterMs < now_ms) {
+        task.expected = task.spooled;
+      }
+    }
+    EndIfComplete(*job, now_ms, effects);
+  }
   return effects;
 }
 

@@ -233,6 +233,32 @@ TEST_F(QueueTest, CancelsARunningJobOnAllItsNodesAndWaitsForItsTasks) {
   EXPECT_EQ(Status("j").state(), proto::CANCELLED);
 }
 
+TEST_F(QueueTest, ACancelledJobEndsAlsoIfItsOutputNeverComes) {
+  Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+  queue_->OnStarted("n1", Key("j", 0), kNow);
+  queue_->OnStarted("n2", Key("j", 1), kNow);
+  queue_->OnExited("n1", Exited("j", 0, 0, 1000), kNow);
+  ASSERT_TRUE(queue_->Cancel("j", "by its user", kNow).ok());
+
+  EXPECT_THAT(Words(queue_->EndStalled(kNow + 61'000)), IsEmpty());  // a task still runs
+  queue_->OnExited("n2", Exited("j", 1, 0, 1000), kNow + 50'000);
+  EXPECT_THAT(Words(queue_->EndStalled(kNow + 100'000)), IsEmpty());
+  queue_->OnSpooled(Key("j", 1), 0, 10, kNow + 60'000);
+  EXPECT_THAT(Words(queue_->EndStalled(kNow + 120'000)), IsEmpty());
+  EXPECT_THAT(Words(queue_->EndStalled(kNow + 121'000)),
+              ElementsAre("ended", "forget@n1", "forget@n2"));
+  EXPECT_EQ(Status("j").state(), proto::CANCELLED);
+}
+
+TEST_F(QueueTest, AJobEndsWithWhatItsNodeCanStillSend) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  queue_->OnExited("n1", Exited("j", 0, 0, 1000), kNow);
+  queue_->OnSpooled(Key("j", 0), 0, 400, kNow);
+
+  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 0, 0, 400), kNow)),
+              ElementsAre("ended", "forget@n1"));
+}
+
 TEST_F(QueueTest, SuspendsAndResumesOnlyWhatRuns) {
   Start("j", "&(executable=/bin/true)", {{"n1", 1}});
   EXPECT_FALSE(queue_->Suspend("j", kNow).ok());
