@@ -59,6 +59,12 @@ inline absl::Status NoSuchService(const std::string& name, const std::vector<std
                 fmt::format("use one of: {}", fmt::join(known, ", ")));
 }
 
+inline absl::Status NoSuchMethod(const std::string& method) {
+  return Refuse(absl::StatusCode::kUnimplemented, 0,
+                fmt::format("there is no method {} here", method.substr(0, 100)),
+                "use a client of this version");
+}
+
 inline absl::Status TooManyCalls(const std::string& address, int limit) {
   return Refuse(absl::StatusCode::kResourceExhausted, 0,
                 fmt::format("{} calls from {} are in progress, and that is the limit", limit, address),

@@ -11,6 +11,7 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <fmt/format.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 #include <openssl/rand.h>
 #include <sys/wait.h>
@@ -57,17 +58,12 @@ std::string Ended(int status) {
   }
 }
 
-std::shared_ptr<grpc::Channel> Dial(const std::string& socket) {
+// Calls go over a pair that the child was born with: no path is followed as root, and nobody else of the
+// account can be at the other end.
+std::shared_ptr<grpc::Channel> ChannelOver(int fd) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  auto channel = grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
-  channel->GetState(/*try_to_connect=*/true);
-  return channel;
+  return grpc::CreateCustomInsecureChannelFromFd("jobmanager", fd, arguments);
 }
 
 }  // namespace
@@ -185,15 +181,14 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
 
 awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
   CO_ASSIGN_OR_RETURN(const Account account, FindAccount(manager->account));
-  CO_ASSIGN_OR_RETURN(const std::string run, AccountDirectory(options_.run_directory, account));
   CO_ASSIGN_OR_RETURN(const std::string state, AccountDirectory(options_.state_directory, account));
-  const std::string socket = run + "/socket";
   CO_ASSIGN_OR_RETURN(const Child child,
-                      Launch(account, {options_.program, "--account", account.name, "--socket", socket,
-                                       "--state", state, "--config", options_.config, "--control", "3"}));
+                      Launch(account, {options_.program, "--account", account.name, "--state", state,
+                                       "--config", options_.config, "--control", "3", "--calls", "4"}));
   manager->pid = child.pid;
   manager->control.assign(asio::local::stream_protocol(), child.control_fd);
   manager->ended.assign(child.pid_fd);
+  manager->channel = ChannelOver(child.calls_fd);
   manager->token = NewToken();
 
   // A jobmanager that hangs is ended when its time is up, which ends the wait below.
@@ -204,7 +199,6 @@ awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
     }
   });
   CO_RETURN_IF_ERROR(co_await HandOver(manager));
-  manager->channel = Dial(socket);
   co_return absl::OkStatus();
 }
 

@@ -23,7 +23,6 @@ class JobManagers {
   struct Options {
     std::string program;
     std::string config;
-    std::string run_directory;
     std::string state_directory;
     std::chrono::milliseconds start_timeout{10'000};
     proto::Handover handover;  // all but the token

@@ -23,6 +23,7 @@ namespace sekisho::gatekeeper {
 namespace {
 
 constexpr int kControlFd = 3;
+constexpr int kCallsFd = 4;
 
 std::string Errno() { return std::strerror(errno); }
 
@@ -55,21 +56,24 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 
 // In the child, between fork and exec: async-signal-safe calls only.  What goes wrong is told by the exit
 // code, since there is nobody to talk to yet.
-[[noreturn]] void BecomeAndExec(const Account& account, bool is_root, int control, char** argv,
-                                char** environment) {
+[[noreturn]] void BecomeAndExec(const Account& account, bool is_root, int control, int calls,
+                                char** argv, char** environment) {
   setsid();
   signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (dup2(control, kControlFd) < 0 || (control == kControlFd && fcntl(kControlFd, F_SETFD, 0) < 0)) {
+  // Above all that they are to become, so that neither overwrites the other.
+  control = fcntl(control, F_DUPFD, kCallsFd + 1);
+  calls = fcntl(calls, F_DUPFD, kCallsFd + 1);
+  if (control < 0 || calls < 0 || dup2(control, kControlFd) < 0 || dup2(calls, kCallsFd) < 0) {
     _exit(120);
   }
   const int null = open("/dev/null", O_RDWR);
   if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0) {
     _exit(121);
   }
-  syscall(SYS_close_range, kControlFd + 1, ~0U, 0);
+  syscall(SYS_close_range, kCallsFd + 1, ~0U, 0);
   if (is_root && (setgroups(account.groups.size(), account.groups.data()) != 0 ||
                   setgid(account.gid) != 0 || setuid(account.uid) != 0)) {
     _exit(122);
@@ -139,9 +143,17 @@ absl::StatusOr<std::string> AccountDirectory(const std::string& parent, const Ac
 }
 
 absl::StatusOr<Child> Launch(const Account& account, const std::vector<std::string>& argv) {
-  int pair[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+  int control[2];
+  int calls[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0) {
     return errors::CannotStart(account.name, "socketpair: " + Errno());
+  }
+  // gRPC reads until there is nothing: neither end may block.
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, calls) != 0) {
+    const std::string why = Errno();
+    close(control[0]);
+    close(control[1]);
+    return errors::CannotStart(account.name, "socketpair: " + why);
   }
   std::vector<std::string> argument_texts = argv;
   std::vector<std::string> environment_texts = Environment(account);
@@ -152,15 +164,18 @@ absl::StatusOr<Child> Launch(const Account& account, const std::vector<std::stri
   Child child;
   child.pid = _Fork();  // no atfork handlers: other threads may hold their locks
   if (child.pid == 0) {
-    BecomeAndExec(account, is_root, pair[1], arguments.data(), environment.data());
+    BecomeAndExec(account, is_root, control[1], calls[1], arguments.data(), environment.data());
   }
   const std::string why = child.pid < 0 ? "fork: " + Errno() : "";
-  close(pair[1]);
+  close(control[1]);
+  close(calls[1]);
   if (child.pid < 0) {
-    close(pair[0]);
+    close(control[0]);
+    close(calls[0]);
     return errors::CannotStart(account.name, why);
   }
-  child.control_fd = pair[0];
+  child.control_fd = control[0];
+  child.calls_fd = calls[0];
   child.pid_fd = static_cast<int>(syscall(SYS_pidfd_open, child.pid, 0));
   CHECK(child.pid_fd >= 0);  // Linux 5.3; our own unreaped child
   return child;

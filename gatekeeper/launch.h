@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts a program as an account: own session, own user and groups, a clean environment, and nothing
-// inherited but standard error and one end of a socket pair.
+// inherited but standard error and one end of each of two socket pairs.
 #pragma once
 
 #include <string>
@@ -29,7 +29,8 @@ absl::StatusOr<std::string> AccountDirectory(const std::string& parent, const Ac
 
 struct Child {
   pid_t pid = -1;
-  int control_fd = -1;  // our end of the pair; the child's end is its descriptor 3
+  int control_fd = -1;  // our ends of the pairs; the child's are its descriptors 3 and 4
+  int calls_fd = -1;
   int pid_fd = -1;      // readable when the child has ended
 };
 

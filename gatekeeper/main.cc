@@ -43,7 +43,6 @@ absl::StatusOr<JobManagers::Options> JobManagersOf(const Config& config,
                                   "sekisho-jobmanager")
                                      .c_str());
   options.config = OrDefault(given.config(), "/etc/sekisho/jobmanager.json");
-  options.run_directory = OrDefault(given.run_directory(), "/run/sekisho/jobmanager");
   options.state_directory = OrDefault(given.state_directory(), "/var/lib/sekisho/jobmanager");
   options.start_timeout = std::chrono::seconds(Or(given.start_timeout_s(), 10));
   ASSIGN_OR_RETURN(

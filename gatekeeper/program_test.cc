@@ -81,7 +81,7 @@ class GatekeeperProgram : public testing::Test {
         fmt::format(R"({{"site": "siteA", "listen": "127.0.0.1:0", "host_certificate": "{0}/hostcert.pem",
           "host_key": "{0}/hostkey.pem", "ca_directory": "{0}/certificates",
           "grid_mapfile": "{0}/grid-mapfile", "audit_log": "{0}/audit.log",
-          "jobmanager": {{"config": "{0}/jobmanager.json", "run_directory": "{0}/run",
+          "jobmanager": {{"config": "{0}/jobmanager.json",
             "state_directory": "{0}/state", "service_certificate": "{0}/jmcert.pem",
             "service_key": "{0}/jmkey.pem"}}}})",
                     directory_.path()));
@@ -144,12 +144,12 @@ class GatekeeperProgram : public testing::Test {
     return FromGrpc(done.get_future().get());
   }
 
-  // Processes that serve this test's run directory.
+  // Processes that serve this test's state directory.
   std::vector<pid_t> JobManagers() const {
     std::vector<pid_t> found;
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const pid_t pid = std::atoi(entry.path().filename().c_str());
-      if (pid > 0 && ReadFile(entry.path() / "cmdline").find(File("run")) != std::string::npos) {
+      if (pid > 0 && ReadFile(entry.path() / "cmdline").find(File("state")) != std::string::npos) {
         found.push_back(pid);
       }
     }
@@ -177,10 +177,13 @@ TEST_F(GatekeeperProgram, StartsTheAccountsJobManagerOnceForManyFirstCalls) {
   const auto pids = JobManagers();
   ASSERT_EQ(pids.size(), 1u);
   struct stat status {};
-  for (const std::string& path : {fmt::format("{}/{}", File("run"), account_), fmt::format("{}/{}", File("state"), account_)}) {
-    ASSERT_EQ(stat(path.c_str(), &status), 0);
-    EXPECT_EQ(status.st_mode & 0777, 0700u);
-    EXPECT_EQ(status.st_uid, getpwnam(account_.c_str())->pw_uid);
+  const std::string state = fmt::format("{}/{}", File("state"), account_);
+  ASSERT_EQ(stat(state.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  EXPECT_EQ(status.st_uid, getpwnam(account_.c_str())->pw_uid);
+  // No path of the account leads the gatekeeper anywhere.
+  for (const auto& entry : fs::directory_iterator(state)) {
+    EXPECT_FALSE(entry.is_socket()) << entry.path();
   }
   // It runs as the account, holds no secret where others can see it, and cannot be looked into.
   EXPECT_THAT(ReadFile(fmt::format("/proc/{}/status", pids[0])),

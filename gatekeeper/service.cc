@@ -2,6 +2,7 @@
 #include "gatekeeper/service.h"
 
 #include <array>
+#include <string_view>
 
 #include "common/call_metadata.h"
 #include "common/refusal.h"
@@ -12,6 +13,7 @@
 namespace sekisho::gatekeeper {
 namespace {
 
+constexpr std::string_view kForwarded = "/sekisho.proto.JobService/";
 constexpr int kCallsPerPeer = 4096;
 
 std::string Value(const grpc::ServerContextBase& context, const char* key) {
@@ -109,6 +111,10 @@ awaitable<absl::Status> Service::Admit(std::shared_ptr<Call> call) {
   parts_.authenticated(call->context->peer());
   if (is_too_many) {
     co_return errors::TooManyCalls(call->address, limit);
+  }
+
+  if (!call->record.method.starts_with(kForwarded)) {
+    co_return errors::NoSuchMethod(call->record.method);
   }
 
   // Map.

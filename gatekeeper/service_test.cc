@@ -57,16 +57,16 @@ class FakeInside final : public grpc::CallbackGenericService {
         : inside_(inside), context_(context), method_(context->method()) {
       context->AddInitialMetadata("x-initial", "hello");
       context->AddTrailingMetadata("x-trailing-bin", std::string("\0\1", 2));
-      if (method_ == "/t/Refuse") {
+      if (method_ == "/sekisho.proto.JobService/Refuse") {
         Finish(ToGrpc(Refuse(absl::StatusCode::kFailedPrecondition, 37, "no such queue", "use another")));
-      } else if (method_ == "/t/Crash") {
+      } else if (method_ == "/sekisho.proto.JobService/Crash") {
         Finish({grpc::UNAVAILABLE, "Socket closed"});
-      } else if (method_ == "/t/EarlyEnd") {
+      } else if (method_ == "/sekisho.proto.JobService/EarlyEnd") {
         Finish(grpc::Status::OK);
-      } else if (method_ == "/t/Flood") {
+      } else if (method_ == "/sekisho.proto.JobService/Flood") {
         out_ = Buffer(std::string(64 * 1024, 'f'));
         StartWrite(&out_);
-      } else if (method_ == "/t/Metadata") {
+      } else if (method_ == "/sekisho.proto.JobService/Metadata") {
         std::string all;
         for (const auto& [key, value] : context->client_metadata()) {
           all += std::string(key.data(), key.size()) + "=" + std::string(value.data(), value.size()) + ";";
@@ -74,7 +74,7 @@ class FakeInside final : public grpc::CallbackGenericService {
         all += context->deadline() < std::chrono::system_clock::now() + seconds(60) ? "soon" : "never";
         out_ = Buffer(all);
         StartWrite(&out_);
-      } else if (method_ == "/t/Hang") {
+      } else if (method_ == "/sekisho.proto.JobService/Hang") {
         StartSendInitialMetadata();
       } else {
         StartRead(&in_);
@@ -89,9 +89,9 @@ class FakeInside final : public grpc::CallbackGenericService {
       StartWrite(&out_);
     }
     void OnWriteDone(bool ok) override {
-      if (method_ == "/t/Metadata") {
+      if (method_ == "/sekisho.proto.JobService/Metadata") {
         Finish(grpc::Status::OK);
-      } else if (method_ != "/t/Flood") {
+      } else if (method_ != "/sekisho.proto.JobService/Flood") {
         StartRead(&in_);
       } else if (ok) {
         ++inside_.flooded;
@@ -101,7 +101,7 @@ class FakeInside final : public grpc::CallbackGenericService {
       }
     }
     void OnCancel() override {
-      if (method_ == "/t/Hang") {
+      if (method_ == "/sekisho.proto.JobService/Hang") {
         inside_.cancelled.set_value();
         Finish(grpc::Status::CANCELLED);
       }
@@ -258,7 +258,7 @@ class GatekeeperService : public testing::Test {
 };
 
 TEST_F(GatekeeperService, ForwardsMessagesBothWaysAndTheEndOfEach) {
-  ClientCall call(*this, "/t/Echo");
+  ClientCall call(*this, "/sekisho.proto.JobService/Echo");
   call.Start();
 
   for (int i = 0; i < 50; ++i) {
@@ -275,11 +275,20 @@ TEST_F(GatekeeperService, ForwardsMessagesBothWaysAndTheEndOfEach) {
   EXPECT_EQ(trailing.find("x-trailing-bin")->second, grpc::string_ref("\0\1", 2));
   EXPECT_THAT(LastAudit(),
               HasSubstr("subject=\"/O=Grid/CN=Alice\" account=\"alice\" service=\"jobmanager\" "
-                        "method=\"/t/Echo\" status=OK in=90 out=340"));
+                        "method=\"/sekisho.proto.JobService/Echo\" status=OK in=90 out=340"));
+}
+
+TEST_F(GatekeeperService, ForwardsOnlyCallsOfTheJobService) {
+  ClientCall call(*this, "/containerd.services.containers.v1.Containers/Create");
+  call.Start();
+
+  EXPECT_EQ(call.Read(), std::nullopt);
+  const absl::Status status = FromGrpc(call.Finish());
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST_F(GatekeeperService, PassesARefusalOnWithItsDetails) {
-  ClientCall call(*this, "/t/Refuse");
+  ClientCall call(*this, "/sekisho.proto.JobService/Refuse");
   call.Start();
 
   EXPECT_EQ(call.Read(), std::nullopt);
@@ -293,7 +302,7 @@ TEST_F(GatekeeperService, PassesARefusalOnWithItsDetails) {
 
 TEST_F(GatekeeperService, EndsTheCallWhenTheInsideEndsItThoughTheClientStillSends) {
   for (int i = 0; i < 200; ++i) {
-    ClientCall call(*this, "/t/EarlyEnd");
+    ClientCall call(*this, "/sekisho.proto.JobService/EarlyEnd");
     call.Start();
     call.Write(std::string(100'000, 'x'));
 
@@ -303,7 +312,7 @@ TEST_F(GatekeeperService, EndsTheCallWhenTheInsideEndsItThoughTheClientStillSend
 }
 
 TEST_F(GatekeeperService, SaysWhoCallsAndBelievesNoOneElse) {
-  ClientCall call(*this, "/t/Metadata");
+  ClientCall call(*this, "/sekisho.proto.JobService/Metadata");
   call.context.AddMetadata("sekisho-subject-bin", "/CN=forged");
   call.context.AddMetadata("sekisho-limited", "forged");
   call.context.AddMetadata("sekisho-service", "jobmanager-agent-long");
@@ -327,7 +336,7 @@ TEST_F(GatekeeperService, SaysWhoCallsAndBelievesNoOneElse) {
 
 TEST_F(GatekeeperService, CarriesACancellationInside) {
   auto cancelled = inside_.cancelled.get_future();
-  ClientCall call(*this, "/t/Hang");
+  ClientCall call(*this, "/sekisho.proto.JobService/Hang");
   call.Start();
   call.ReadInitialMetadata();
 
@@ -339,7 +348,7 @@ TEST_F(GatekeeperService, CarriesACancellationInside) {
 
 TEST_F(GatekeeperService, CarriesADeadlineInside) {
   auto cancelled = inside_.cancelled.get_future();
-  ClientCall call(*this, "/t/Hang");
+  ClientCall call(*this, "/sekisho.proto.JobService/Hang");
   call.context.set_deadline(std::chrono::system_clock::now() + seconds(1));
   call.Start();
   call.ReadInitialMetadata();
@@ -349,7 +358,7 @@ TEST_F(GatekeeperService, CarriesADeadlineInside) {
 }
 
 TEST_F(GatekeeperService, HoldsTheInsideBackWhenTheClientDoesNotRead) {
-  ClientCall call(*this, "/t/Flood");
+  ClientCall call(*this, "/sekisho.proto.JobService/Flood");
   call.Start();
   ASSERT_TRUE(call.Read());
 
@@ -371,7 +380,7 @@ TEST_F(GatekeeperService, HoldsTheInsideBackWhenTheClientDoesNotRead) {
 
 TEST_F(GatekeeperService, RefusesWhomItCannotAuthenticate) {
   caller_ = absl::UnauthenticatedError("[proxy-expired] the proxy ended yesterday");
-  ClientCall call(*this, "/t/Echo");
+  ClientCall call(*this, "/sekisho.proto.JobService/Echo");
   call.Start();
 
   const absl::Status status = FromGrpc(call.Finish());
@@ -379,20 +388,20 @@ TEST_F(GatekeeperService, RefusesWhomItCannotAuthenticate) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(GramCode(status), 7);
   EXPECT_THAT(Message(status), HasSubstr("proxy-expired"));
-  EXPECT_THAT(LastAudit(), HasSubstr("subject=\"\" account=\"\" service=\"\" method=\"/t/Echo\" "
+  EXPECT_THAT(LastAudit(), HasSubstr("subject=\"\" account=\"\" service=\"\" method=\"/sekisho.proto.JobService/Echo\" "
                                      "status=UNAUTHENTICATED"));
 }
 
 TEST_F(GatekeeperService, SaysWhenTheJobManagerDoesNotStart) {
   connect_status_ = absl::UnavailableError("the jobmanager of 'alice' does not start");
-  ClientCall call(*this, "/t/Echo");
+  ClientCall call(*this, "/sekisho.proto.JobService/Echo");
   call.Start();
 
   EXPECT_EQ(call.Finish().error_message(), "the jobmanager of 'alice' does not start");
 }
 
 TEST_F(GatekeeperService, SaysWhenTheJobManagerGoesAway) {
-  ClientCall call(*this, "/t/Crash");
+  ClientCall call(*this, "/sekisho.proto.JobService/Crash");
   call.Start();
 
   const absl::Status status = FromGrpc(call.Finish());
@@ -404,7 +413,7 @@ TEST_F(GatekeeperService, SaysWhenTheJobManagerGoesAway) {
 
 TEST_F(GatekeeperService, LimitsTheCallsOfOneAddress) {
   config_.mutable_limits()->set_calls_per_peer(2);
-  ClientCall first(*this, "/t/Echo"), second(*this, "/t/Echo"), third(*this, "/t/Echo");
+  ClientCall first(*this, "/sekisho.proto.JobService/Echo"), second(*this, "/sekisho.proto.JobService/Echo"), third(*this, "/sekisho.proto.JobService/Echo");
   first.Start();
   ASSERT_TRUE(first.Write("a") && first.Read());
   second.Start();
@@ -422,7 +431,7 @@ TEST_F(GatekeeperService, LimitsTheCallsOfOneAddress) {
 TEST_F(GatekeeperService, ServesManyCallsAtOnce) {
   std::vector<std::unique_ptr<ClientCall>> calls;
   for (int i = 0; i < 100; ++i) {
-    calls.push_back(std::make_unique<ClientCall>(*this, "/t/Echo"));
+    calls.push_back(std::make_unique<ClientCall>(*this, "/sekisho.proto.JobService/Echo"));
     calls.back()->Start();
   }
   for (int round = 0; round < 5; ++round) {

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -30,9 +31,9 @@ constexpr std::chrono::seconds kDrain{2};
 
 struct Arguments {
   std::string account;
-  std::string socket;
   std::string state;
   int control = -1;
+  int calls = -1;
 };
 
 absl::StatusOr<tls::ClientTls> QueueServerTls(const Config& config, const proto::Handover& handover) {
@@ -90,12 +91,12 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   Service service(loop, jobs, handover.token(), {handover.service().begin(), handover.service().end()});
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
-  builder.AddListeningPort("unix:" + arguments.socket, grpc::InsecureServerCredentials());
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server) {
-    return absl::FailedPreconditionError(arguments.socket + ": cannot listen there");
+    return absl::InternalError("the gRPC server does not start");
   }
+  grpc::AddInsecureChannelFromFd(server.get(), arguments.calls);
   RETURN_IF_ERROR(TellReady(arguments.control));
   spdlog::info("jobmanager ready account={} jobs={}", arguments.account, jobs.book().size());
 
@@ -135,9 +136,9 @@ int main(int argc, char** argv) {
   sekisho::AddDaemonOptions(app, "jobmanager", command);
   sekisho::jobmanager::Arguments arguments;
   app.add_option("--account", arguments.account, "Account whose jobs these are");
-  app.add_option("--socket", arguments.socket, "Unix socket to serve the gatekeeper on");
   app.add_option("--state", arguments.state, "Directory of the account's job database");
   app.add_option("--control", arguments.control, "Descriptor that leads to the gatekeeper");
+  app.add_option("--calls", arguments.calls, "Descriptor on which the gatekeeper's calls come");
   CLI11_PARSE(app, argc, argv);
   sekisho::InitLog("jobmanager");
 
@@ -145,10 +146,10 @@ int main(int argc, char** argv) {
   if (!config.ok() || command.check) {
     return sekisho::ReportStart(config.status());
   }
-  if (arguments.control < 0 || arguments.account.empty() || arguments.socket.empty() ||
+  if (arguments.control < 0 || arguments.calls < 0 || arguments.account.empty() ||
       arguments.state.empty()) {
     return sekisho::ReportStart(sekisho::Refuse(absl::StatusCode::kInvalidArgument, 0,
-                                                "--account, --socket, --state and --control are needed",
+                                                "--account, --state, --control and --calls are needed",
                                                 "start sekisho-gatekeeper instead"));
   }
   return sekisho::ReportStart(sekisho::jobmanager::Run(*config, arguments));
