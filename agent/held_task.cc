@@ -295,6 +295,10 @@ void HeldTask::TakeInput(uint64_t offset, std::string_view data, bool is_end) {
     close(fd);
   }
   Tell({is_end ? Command::kInputEnd : Command::kInput});
+  if (is_end) {
+    has_input_ended_ = true;
+    SendInputTaken();
+  }
 }
 
 void HeldTask::SendInputTaken() {
@@ -304,6 +308,7 @@ void HeldTask::SendInputTaken() {
   proto::AgentMessage message;
   *message.mutable_input_taken()->mutable_task() = KeyOf(spec_);
   message.mutable_input_taken()->set_offset(std::min(taken, input_size_));
+  message.mutable_input_taken()->set_end(has_input_ended_);
   parts_.outbox.Push(std::move(message));
 }
 

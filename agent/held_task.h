@@ -85,6 +85,7 @@ class HeldTask {
   SpooledOutput output_;
   SpooledOutput error_;
   uint64_t input_size_ = 0;
+  bool has_input_ended_ = false;  // as this agent knows: the server says it again to a new one
   bool is_forgotten_ = false;
   bool is_over_limit_ = false;
 };

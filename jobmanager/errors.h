@@ -35,6 +35,11 @@ inline absl::Status Malformed(const std::string& what) {
                 "this is a fault of the client program; is it of a fitting version?");
 }
 
+inline absl::Status InputTakenOver(const std::string& id) {
+  return Refuse(absl::StatusCode::kAborted, 0,
+                fmt::format("another call feeds the standard input of job {} now", id), "");
+}
+
 inline absl::Status Mismatch(const std::string& what, const std::string& asked, const std::string& seen) {
   return Refuse(absl::StatusCode::kPermissionDenied, kAuthorization,
                 fmt::format("the signed request is meant for {} '{}', but came to '{}'", what, asked, seen),

@@ -2,7 +2,10 @@
 #include "jobmanager/service.h"
 
 #include <chrono>
+#include <utility>
+#include <variant>
 
+#include <asio/experimental/awaitable_operators.hpp>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 
@@ -16,9 +19,11 @@ namespace sekisho::jobmanager {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using asio::experimental::awaitable_operators::operator||;
 
 constexpr int kStatusIdsMax = 10'000;
 constexpr size_t kStatusBytesMax = 3'500'000;
+constexpr size_t kInputChunkMost = 256 << 10;
 
 std::string Value(const grpc::CallbackServerContext& context, const char* key) {
   const auto& all = context.client_metadata();
@@ -136,13 +141,42 @@ awaitable<absl::Status> Service::DoInput(absl::StatusOr<Caller> caller, rpc::Rea
   if (jobs_.book().Find(id, caller->subject) == nullptr) {
     co_return errors::NoSuchJob(id);
   }
-  const bool is_inside = co_await jobs_.UntilSubmitted(id);
+  const auto feed = std::make_shared<Feed>(loop_);
+  if (const auto older = std::exchange(feeds_[id], feed)) {
+    older->is_over = true;
+    older->over.Notify();
+  }
+  const auto ended = co_await (PassInput(std::move(chunk), reader, reply) || UntilTakenOver(feed, id));
+  if (const auto at = feeds_.find(id); at != feeds_.end() && at->second == feed) {
+    feeds_.erase(at);
+  }
+  co_return std::visit([](const absl::Status& status) { return status; }, ended);
+}
+
+awaitable<absl::Status> Service::UntilTakenOver(std::shared_ptr<Feed> feed, std::string id) {
+  while (!feed->is_over) {
+    co_await feed->over.Wait();
+  }
+  co_return errors::InputTakenOver(id);
+}
+
+awaitable<absl::Status> Service::PassInput(proto::InputChunk chunk, rpc::Reader<proto::InputChunk>& reader,
+                                           proto::InputReply& reply) {
+  const bool is_inside = co_await jobs_.UntilSubmitted(chunk.job_id());
   if (!is_inside) {
-    co_return errors::AlreadyEnded(id, StateName(jobs_.book().Status(id, caller->subject).state()));
+    co_return errors::AlreadyEnded(chunk.job_id(), "no job of the queue server");
   }
   const auto inside = jobs_.queue().Input();
-  while (co_await inside->Write(std::move(chunk))) {
-    if (!co_await reader.Read(chunk)) {
+  for (;;) {
+    if (chunk.data().size() > kInputChunkMost) {
+      co_return errors::Malformed(fmt::format("a piece of input over {} bytes", kInputChunkMost));
+    }
+    const bool is_sent = co_await inside->Write(std::move(chunk));
+    if (!is_sent) {
+      break;
+    }
+    const bool has_more = co_await reader.Read(chunk);
+    if (!has_more) {
       inside->CloseWrites();
       break;
     }

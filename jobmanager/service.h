@@ -2,6 +2,8 @@
 // JobService as the account's jobmanager serves it: docs/protocol/4-submission.md.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,12 +38,22 @@ class Service final : public proto::JobService::CallbackService {
                                    rpc::Writer<proto::Update>& writer);
   awaitable<absl::Status> DoInput(absl::StatusOr<Caller> caller, rpc::Reader<proto::InputChunk>& reader,
                                   proto::InputReply& reply);
+  awaitable<absl::Status> PassInput(proto::InputChunk chunk, rpc::Reader<proto::InputChunk>& reader,
+                                    proto::InputReply& reply);
   awaitable<absl::Status> DoDiagnose(absl::StatusOr<Caller> caller, rpc::Writer<proto::Hop>& writer);
 
   Loop& loop_;
   Jobs& jobs_;
   const std::string token_;
   const std::vector<std::string> services_;
+  // One call feeds a job's input: a newer one ends it.
+  struct Feed {
+    explicit Feed(Loop& loop) : over(loop) {}
+    Signal over;
+    bool is_over = false;
+  };
+  static awaitable<absl::Status> UntilTakenOver(std::shared_ptr<Feed> feed, std::string id);
+  std::map<std::string, std::shared_ptr<Feed>> feeds_;
 };
 
 }  // namespace sekisho::jobmanager

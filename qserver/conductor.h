@@ -33,6 +33,9 @@ struct NodeLink {
 struct InputProgress {
   uint64_t sent = 0;
   uint64_t taken = 0;
+  bool has_ended = false;   // and the task's node has the end
+  uint64_t generation = 0;  // of the node's stream by which it went
+  uint64_t call = 0;        // the newest that feeds it; older ones end
 };
 
 class Conductor {
@@ -63,6 +66,7 @@ class Conductor {
   // What is known of the job is on disk (its end in particular).
   bool IsPublished(const std::string& job_id) const { return unpublished_.count(job_id) == 0; }
   InputProgress& input(const std::string& job_id) { return inputs_[job_id]; }
+  uint64_t NextInputCall() { return next_input_call_++; }
   bool Send(const std::string& node, proto::ServerMessage message);
 
   // ---- For agents.
@@ -105,7 +109,7 @@ class Conductor {
   void WakeJobs();
   void StorePriorities();
   bool OnOutput(const std::string& node, const proto::AgentMessage::Output& output);
-  void OnInputTaken(const proto::AgentMessage::InputTaken& taken);
+  void OnInputTaken(uint64_t generation, const proto::AgentMessage::InputTaken& taken);
   bool OnCheckEnded(const std::string& node, const proto::AgentMessage& message);
 
   Loop& loop_;
@@ -118,6 +122,7 @@ class Conductor {
   std::map<std::string, NodeLink> nodes_;
   uint64_t next_generation_ = 1;
   std::map<std::string, InputProgress> inputs_;
+  uint64_t next_input_call_ = 1;
   std::map<std::string, int> priorities_;                 // that users have changed
   std::map<std::string, std::weak_ptr<Signal>> signals_;  // "job ID", "account NAME"
   struct Check {

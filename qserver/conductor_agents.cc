@@ -75,7 +75,7 @@ bool Conductor::OnMessage(const std::string& node, uint64_t generation,
       if (message.input_taken().task().task() >= kFirstHelper) {
         Perform(queue_.OnHelperInputTaken(node, message.input_taken()));
       } else {
-        OnInputTaken(message.input_taken());
+        OnInputTaken(generation, message.input_taken());
       }
       return true;
     case proto::AgentMessage::kLaunchTaken:
@@ -123,14 +123,19 @@ bool Conductor::OnOutput(const std::string& node, const proto::AgentMessage::Out
   return true;
 }
 
-void Conductor::OnInputTaken(const proto::AgentMessage::InputTaken& taken) {
+void Conductor::OnInputTaken(uint64_t generation, const proto::AgentMessage::InputTaken& taken) {
   const Job* job = queue_.Find(taken.task().job_id());
   if (job == nullptr || !job->has_processors || taken.task().task() != 0) {
     return;
   }
   InputProgress& progress = inputs_[taken.task().job_id()];
+  if (progress.generation != generation) {  // what an earlier stream carried may be lost
+    progress.generation = generation;
+    progress.sent = 0;
+  }
   progress.taken = taken.offset();
   progress.sent = std::max(progress.sent, progress.taken);
+  progress.has_ended = taken.end();
   JobSignal(taken.task().job_id())->Notify();
 }
 

@@ -182,6 +182,23 @@ inline absl::Status NoInput(const std::string& job_id) {
                 fmt::format("job {} takes no standard input", job_id), "");
 }
 
+inline absl::Status InputTooLarge(size_t most) {
+  return Refuse(StatusCode::kInvalidArgument, 10,
+                fmt::format("a piece of standard input has at most {} bytes", most),
+                "this is a fault of the client program");
+}
+
+inline absl::Status InputTakenOver(const std::string& job_id) {
+  return Refuse(StatusCode::kAborted, 0,
+                fmt::format("another call feeds the standard input of job {} now", job_id), "");
+}
+
+inline absl::Status InputEndNotHeard(const std::string& job_id) {
+  return Refuse(StatusCode::kUnavailable, 0,
+                fmt::format("the node of job {} was lost before it had the end of the input", job_id),
+                "send the end again");
+}
+
 inline absl::Status InputGap(uint64_t expected, uint64_t seen) {
   return Refuse(StatusCode::kOutOfRange, 0,
                 fmt::format("standard input: expected offset {} or less, saw {}", expected, seen),

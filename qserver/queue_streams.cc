@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include <asio/experimental/awaitable_operators.hpp>
+
 #include "common/job_state.h"
 #include "common/log.h"
 #include "qserver/errors.h"
@@ -13,6 +15,9 @@ namespace {
 
 constexpr size_t kChunkBytes = 64 * 1024;
 constexpr uint64_t kInputWindow = 256 * 1024;  // sent to the agent, not yet taken by the task
+constexpr size_t kInputChunkMost = 256 * 1024;
+
+using asio::experimental::awaitable_operators::operator||;
 
 int TaskCountOf(const Job& job) {
   int count = int(job.tasks.size());
@@ -94,6 +99,82 @@ grpc::ServerReadReactor<proto::InputChunk>* QueueService::Input(
       loop_, [=, this](auto& reader) { return HandleInput(*context, reader, *reply); });
 }
 
+namespace {
+
+// One call that feeds a job's input, as long as no newer one does.
+class Feed {
+ public:
+  Feed(Conductor& conductor, std::string job_id)
+      : conductor_(conductor), job_id_(std::move(job_id)), call_(conductor.NextInputCall()),
+        changed_(conductor.JobSignal(job_id_)) {
+    conductor_.input(job_id_).call = call_;
+    changed_->Notify();
+  }
+
+  awaitable<void> Changed() { co_await changed_->Wait(); }
+  bool is_open() const {
+    const Job* job = conductor_.queue().Find(job_id_);
+    return job != nullptr && !IsFinal(job->status.state());
+  }
+  bool is_taken_over() const { return is_open() && conductor_.input(job_id_).call != call_; }
+  bool is_fed() const { return is_open() && !is_taken_over(); }
+  // Of the stream of task 0's node; 0: it does not run, or its node is away.
+  uint64_t generation() const {
+    const Job* job = conductor_.queue().Find(job_id_);
+    if (job == nullptr || job->tasks.empty() || !job->tasks[0].is_started) {
+      return 0;
+    }
+    const auto node = conductor_.nodes().find(job->tasks[0].node);
+    return node == conductor_.nodes().end() ? 0 : node->second.generation;
+  }
+
+  // What of `chunk` is new goes to the node.
+  absl::Status Send(const proto::InputChunk& chunk, uint64_t generation) {
+    InputProgress& progress = conductor_.input(job_id_);
+    if (progress.generation != generation) {  // the node has not said yet where to go on
+      progress.sent = progress.taken;
+      progress.generation = generation;
+      progress.has_ended = false;
+    }
+    if (chunk.offset() > progress.sent) {
+      return errors::InputGap(progress.sent, chunk.offset());
+    }
+    const uint64_t known = std::min<uint64_t>(progress.sent - chunk.offset(), chunk.data().size());
+    if (known < chunk.data().size() || chunk.end()) {
+      proto::ServerMessage message;
+      proto::ServerMessage::Input& input = *message.mutable_input();
+      input.mutable_task()->set_job_id(job_id_);
+      input.set_offset(progress.sent);
+      input.set_data(chunk.data().substr(known));
+      input.set_end(chunk.end());
+      progress.sent += input.data().size();
+      conductor_.Send(conductor_.queue().Find(job_id_)->tasks[0].node, std::move(message));
+    }
+    return absl::OkStatus();
+  }
+  // It is not far ahead of the task; after the end: the task has it all.
+  bool is_taken(bool is_end) const {
+    const InputProgress& progress = conductor_.input(job_id_);
+    return is_end ? progress.has_ended && progress.taken >= progress.sent
+                  : progress.sent <= progress.taken + kInputWindow;
+  }
+  uint64_t taken() const { return is_open() ? conductor_.input(job_id_).taken : 0; }
+
+ private:
+  Conductor& conductor_;
+  const std::string job_id_;
+  const uint64_t call_;
+  const std::shared_ptr<Signal> changed_;
+};
+
+awaitable<void> UntilTakenOver(Feed& feed) {
+  while (feed.is_fed()) {
+    co_await feed.Changed();
+  }
+}
+
+}  // namespace
+
 // The reply says how many bytes the task has taken: a caller that has more begins there in a new
 // call.
 awaitable<absl::Status> QueueService::HandleInput(grpc::CallbackServerContext& context,
@@ -114,61 +195,44 @@ awaitable<absl::Status> QueueService::HandleInput(grpc::CallbackServerContext& c
   if (!job->has_input) {
     co_return errors::NoInput(job_id);
   }
+  if (IsFinal(job->status.state())) {
+    co_return absl::OkStatus();
+  }
 
-  const auto changed = conductor_.JobSignal(job_id);
-  const auto is_open = [&] {
-    const Job* now = conductor_.queue().Find(job_id);
-    return now != nullptr && !IsFinal(now->status.state());
-  };
-  const auto node = [&]() -> const std::string& {
-    return conductor_.queue().Find(job_id)->tasks[0].node;
-  };
-  const auto has_started = [&] {
-    const Job* now = conductor_.queue().Find(job_id);
-    return !now->tasks.empty() && now->tasks[0].is_started && conductor_.nodes().count(node()) > 0;
-  };
-  while (is_open() && !has_started()) {
-    co_await changed->Wait();
+  // Nothing more is read before the task runs: what waits, waits with its sender.
+  Feed feed(conductor_, job_id);
+  while (feed.is_fed() && feed.generation() == 0) {
+    co_await feed.Changed();
   }
 
   // Pass on, never more than the window ahead of the task.
   bool has_more = true;
-  while (has_more && is_open() && has_started()) {
-    const uint64_t generation = conductor_.nodes().at(node()).generation;
-    InputProgress& progress = conductor_.input(job_id);
-    if (chunk.offset() > progress.sent) {
-      co_return errors::InputGap(progress.sent, chunk.offset());
+  while (has_more && feed.is_fed() && feed.generation() != 0) {
+    if (chunk.data().size() > kInputChunkMost) {
+      co_return errors::InputTooLarge(kInputChunkMost);
     }
-    const uint64_t known = std::min<uint64_t>(progress.sent - chunk.offset(), chunk.data().size());
-    if (known < chunk.data().size() || chunk.end()) {
-      proto::ServerMessage message;
-      proto::ServerMessage::Input& input = *message.mutable_input();
-      input.mutable_task()->set_job_id(job_id);
-      input.mutable_task()->set_task(0);
-      input.set_offset(progress.sent);
-      input.set_data(chunk.data().substr(known));
-      input.set_end(chunk.end());
-      progress.sent += input.data().size();
-      conductor_.Send(node(), std::move(message));
+    const uint64_t generation = feed.generation();
+    CO_RETURN_IF_ERROR(feed.Send(chunk, generation));
+    while (feed.is_fed() && feed.generation() == generation && !feed.is_taken(chunk.end())) {
+      co_await feed.Changed();
     }
-    const uint64_t ahead = chunk.end() ? 0 : kInputWindow;
-    const auto is_same_stream = [&] {
-      return has_started() && conductor_.nodes().at(node()).generation == generation;
-    };
-    while (is_open() && is_same_stream() &&
-           conductor_.input(job_id).sent > conductor_.input(job_id).taken + ahead) {
-      co_await changed->Wait();
-    }
-    if (is_open() && !is_same_stream()) {
-      conductor_.input(job_id).sent = conductor_.input(job_id).taken;
+    if (feed.is_fed() && feed.generation() != generation) {
+      if (chunk.end()) {
+        co_return errors::InputEndNotHeard(job_id);
+      }
       break;
     }
     has_more = !chunk.end();
-    if (has_more) {
-      has_more = co_await reader.Read(chunk);
+    if (has_more && feed.is_fed()) {
+      const auto read = co_await (reader.Read(chunk) || UntilTakenOver(feed));
+      const bool* is_read = std::get_if<bool>(&read);
+      has_more = is_read != nullptr && *is_read;
     }
   }
-  reply.set_accepted(is_open() ? conductor_.input(job_id).taken : 0);
+  if (feed.is_taken_over()) {
+    co_return errors::InputTakenOver(job_id);
+  }
+  reply.set_accepted(feed.taken());
   co_return absl::OkStatus();
 }
 

@@ -212,10 +212,61 @@ TEST_F(ServerTest, PassesInputToTheFirstTaskAndSaysWhatItTook) {
   proto::AgentMessage taken;
   *taken.mutable_input_taken()->mutable_task() = start.task();
   taken.mutable_input_taken()->set_offset(3);
+  taken.mutable_input_taken()->set_end(true);
   agent->Say(taken);
 
   EXPECT_TRUE(writer->Finish().ok());
   EXPECT_EQ(reply.accepted(), 3u);
+}
+
+// Calls that feed a job's input.
+struct Feeding {
+  Feeding(proto::Queue::Stub& queue, std::string job) : job(std::move(job)), writer(queue.Input(&context, &reply)) {}
+  void Send(uint64_t offset, const std::string& data) {
+    proto::InputChunk chunk;
+    chunk.set_job_id(job);
+    chunk.set_offset(offset);
+    chunk.set_data(data);
+    writer->Write(chunk);
+  }
+  grpc::ClientContext context;
+  proto::InputReply reply;
+  std::string job;
+  std::unique_ptr<grpc::ClientWriter<proto::InputChunk>> writer;
+};
+
+TEST_F(ServerTest, InputThatWasLostWithTheNodesConnectionIsAskedForAgain) {
+  auto agent = Attach("n1");
+  const std::string job = SubmitOk("r1", "&(executable=/bin/cat)", true);
+  const proto::TaskKey key = agent->NextStart().task();
+  agent->Started(key);
+  Feeding first(*queue_, job);
+  first.Send(0, "abc");
+  EXPECT_EQ(agent->Next().input().data(), "abc");
+
+  agent.reset();  // it may have been lost on the way
+  agent = Attach("n1", {key});
+  first.Send(3, "def");
+  EXPECT_EQ(first.writer->Finish().error_code(), grpc::OUT_OF_RANGE);
+
+  Feeding second(*queue_, job);
+  second.Send(0, "abcdef");
+  EXPECT_EQ(agent->Next().input().data(), "abcdef");
+}
+
+TEST_F(ServerTest, OneCallFeedsAJobInPiecesThatAreNotTooLarge) {
+  const auto agent = Attach("n1");
+  const std::string job = SubmitOk("r1", "&(executable=/bin/cat)", true);
+  agent->Started(agent->NextStart().task());
+  Feeding first(*queue_, job);
+  first.Send(0, "abc");
+  EXPECT_EQ(agent->Next().input().data(), "abc");
+
+  Feeding second(*queue_, job);
+  second.Send(3, std::string(300 << 10, 'x'));
+
+  EXPECT_EQ(first.writer->Finish().error_code(), grpc::ABORTED);
+  EXPECT_EQ(second.writer->Finish().error_code(), grpc::INVALID_ARGUMENT);
 }
 
 TEST_F(ServerTest, ADryRunTriesTheProgramAndLeavesNoJob) {
