@@ -17,6 +17,8 @@ namespace sekisho::qserver {
 namespace {
 
 constexpr size_t kTaskBytesMost = 64 << 20;  // arguments and environments of all tasks
+constexpr size_t kConditionValuesMost = 256;
+constexpr size_t kConditionBytesMost = 16 << 10;
 
 identity::SignedRequest FromProto(const proto::SignedRequest& request) {
   return {request.body(), request.signature(), {request.chain().begin(), request.chain().end()}};
@@ -79,6 +81,21 @@ rsl::Variables VariablesFor(const Verified& verified, const Account& account,
   return variables;
 }
 
+// They go to the allocator with each question, as long as the job waits.
+absl::Status CheckConditions(const std::vector<rsl::Condition>& conditions) {
+  size_t values = 0;
+  size_t bytes = 0;
+  for (const rsl::Condition& condition : conditions) {
+    values += condition.values.size();
+    for (const std::string& value : condition.values) {
+      bytes += value.size();
+    }
+  }
+  return values > kConditionValuesMost || bytes > kConditionBytesMost
+             ? errors::TooManyConditions(values, kConditionValuesMost, kConditionBytesMost)
+             : absl::OkStatus();
+}
+
 absl::Status CheckDescription(const rsl::JobDescription& job, const Verified& verified,
                               const AdmissionRules& rules) {
   if (const std::vector<rsl::Error> unsupported = rsl::Unsupported(job); !unsupported.empty()) {
@@ -90,6 +107,7 @@ absl::Status CheckDescription(const rsl::JobDescription& job, const Verified& ve
   if (!job.project.empty() && !rules.projects.empty() && rules.projects.count(job.project) == 0) {
     return errors::UnknownProject(job.project, fmt::format("{}", fmt::join(rules.projects, ", ")));
   }
+  RETURN_IF_ERROR(CheckConditions(job.conditions));
   const int64_t wall_time_s = job.WallTimeMinutes().value_or(0) * 60;
   if (rules.wall_time_max_s > 0 && wall_time_s > rules.wall_time_max_s) {
     return errors::WallTimeTooLong(wall_time_s, rules.wall_time_max_s);
@@ -143,6 +161,10 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
     return errors::NoRoot();
   }
 
+  if (verified.body.submit().rsl().size() > rules.rsl_bytes_max) {
+    return errors::RslTooLarge(verified.body.submit().rsl().size(), rules.rsl_bytes_max);
+  }
+
   // Understand it.
   const auto parsed = rsl::Parse(verified.body.submit().rsl());
   if (!parsed.ok()) {
@@ -186,6 +208,17 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   submitted.set_queue(job->queue);
   *submitted.mutable_request() = request;
   return admitted;
+}
+
+absl::Status CheckRoom(const Queue::Usage& usage, const Admitted& admitted,
+                       const AdmissionRules& rules) {
+  if (usage.live >= rules.jobs_max) {
+    return errors::TooManyJobs(rules.jobs_max);
+  }
+  if (usage.bytes + admitted.submitted.ByteSizeLong() > rules.kept_bytes_max) {
+    return errors::TooManyBytes(rules.kept_bytes_max);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace sekisho::qserver

@@ -31,6 +31,9 @@ struct AdmissionRules {
   std::chrono::seconds freshness{300};
   std::set<std::string> projects;  // empty: any
   int64_t wall_time_max_s = 0;
+  size_t rsl_bytes_max = 256 << 10;  // of one request
+  int jobs_max = 10'000;             // of one subject that wait or run
+  uint64_t kept_bytes_max = 256 << 20;  // of one subject's descriptions, also of ended jobs
   std::map<std::string, std::string> host;  // GLOBUS_HOST_...: of the machine that evaluates
 };
 
@@ -52,5 +55,9 @@ absl::Status CheckFresh(const Verified& verified, const AdmissionRules& rules, i
 // A verified Submit: its RSL evaluated and understood.
 absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedRequest& request,
                                   const AdmissionRules& rules, const FindAccount& find_account);
+
+// Whether there is room for one more of the subject's jobs.
+absl::Status CheckRoom(const Queue::Usage& usage, const Admitted& admitted,
+                       const AdmissionRules& rules);
 
 }  // namespace sekisho::qserver

@@ -114,6 +114,7 @@ TEST_F(AdmissionTest, RefusesAMappingThatDiffersAndNamesBoth) {
 }
 
 TEST_F(AdmissionTest, RefusesAJobWhoseTasksTogetherAreTooLargeToSend) {
+  rules_.rsl_bytes_max = 1 << 20;
   const std::string large(600'000, 'x');
   EXPECT_TRUE(Admit("&(executable=/bin/true)(count=100)(arguments=" + large + ")").ok());
   EXPECT_THAT(Refused(Admit("&(executable=/bin/true)(count=2000)(arguments=" + large + ")").status()),
@@ -175,6 +176,19 @@ TEST_F(AdmissionTest, RefusesWithGramsNumber) {
       Admit("&(executable=/bin/x)(project=physics)(max_wall_time=60)(username=alice)").ok());
 }
 
+TEST_F(AdmissionTest, LimitsADescriptionAndWhatTheAllocatorIsAskedToCompare) {
+  rules_.rsl_bytes_max = 10'000;
+  std::string names;
+  for (int i = 0; i < 300; ++i) {
+    names += " n" + std::to_string(i);
+  }
+  EXPECT_THAT(Refused(Admit("&(executable=/bin/x)(node !=" + names + ")").status()),
+              HasSubstr("have 300 values"));
+  EXPECT_TRUE(Admit("&(executable=/bin/x)(node != n1 n2)").ok());
+  EXPECT_THAT(Refused(Admit("&(executable=/bin/x)(arguments=" + std::string(10'000, 'a') + ")").status()),
+              HasSubstr("at most 10000"));
+}
+
 TEST_F(AdmissionTest, RunsNothingAsRoot) {
   body_.set_account("guest");
   proto::QueueRequest request = Sign(alice_);
@@ -188,6 +202,17 @@ TEST_F(AdmissionTest, RunsNothingAsRoot) {
                                })
                           .status()),
               HasSubstr("never run as root"));
+}
+
+TEST_F(AdmissionTest, LimitsWhatOneSubjectMayKeepHere) {
+  Admitted admitted;
+  admitted.submitted.set_rsl(std::string(1000, 'x'));
+  rules_.jobs_max = 2;
+  rules_.kept_bytes_max = 10'000;
+
+  EXPECT_TRUE(CheckRoom({1, 8'000}, admitted, rules_).ok());
+  EXPECT_THAT(Message(CheckRoom({2, 0}, admitted, rules_)), HasSubstr("2 jobs of yours"));
+  EXPECT_THAT(Message(CheckRoom({1, 9'500}, admitted, rules_)), HasSubstr("descriptions"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <openssl/rand.h>
@@ -28,6 +29,8 @@ std::string RandomToken() {
   return token;
 }
 
+constexpr size_t kEndedEventMost = 64 << 10;  // no end is larger
+
 constexpr char kPriorities[] = "priorities";  // "JOB NUMBER\n"...
 
 }  // namespace
@@ -49,20 +52,35 @@ Conductor::Conductor(Loop& loop, EventStore& store, Spool& spool, AllocatorLink&
       commit_wanted_(loop) {}
 
 absl::Status Conductor::Restore() {
+  std::unordered_set<std::string> ended;  // what they were asked to do is of no use any more
+  RETURN_IF_ERROR(store_.Replay(
+      [&](uint64_t, const std::string& job_id, const std::string& bytes) -> absl::Status {
+        proto::JobEvent event;
+        if (bytes.size() < kEndedEventMost && event.ParseFromString(bytes) && event.has_ended()) {
+          ended.insert(job_id);
+        }
+        return absl::OkStatus();
+      }));
   RETURN_IF_ERROR(
-      store_.Replay([this](uint64_t sequence, const std::string&, const std::string& bytes) {
+      store_.Replay([&](uint64_t sequence, const std::string&, const std::string& bytes) {
         proto::JobEvent event;
         if (!event.ParseFromString(bytes)) {
           return absl::DataLossError(fmt::format("event {} cannot be read", sequence));
         }
         event.set_sequence(sequence);
-        RETURN_IF_ERROR(queue_.Replay(event));
-        journal_.Add(queue_.Find(event.job_id())->status.account(), event);
+        RETURN_IF_ERROR(queue_.Replay(event, ended.count(event.job_id()) > 0));
+        const std::string& account = queue_.Find(event.job_id())->status.account();
+        journal_.Add(account, event);
+        if (event.has_ended()) {
+          journal_.Cut(account, event.job_id());
+        }
         return absl::OkStatus();
       }));
-  queue_.FinishReplay([this](const std::string& job_id, int task, int stream) {
-    return spool_.Size(job_id, task, stream);
-  });
+  Perform(queue_.FinishReplay(
+      [this](const std::string& job_id, int task, int stream) {
+        return spool_.Size(job_id, task, stream);
+      },
+      NowMs()));
   ASSIGN_OR_RETURN(const std::string priorities, store_.Value(kPriorities));
   std::istringstream lines(priorities);
   std::string job_id;
@@ -147,6 +165,7 @@ void Conductor::Publish(Batch batch) {
     JobSignal(event.job_id())->Notify();
     if (event.has_ended()) {
       spool_.Close(event.job_id());
+      journal_.Cut(job->status.account(), event.job_id());
       inputs_.erase(event.job_id());
       spdlog::info("job ended job={} state={} code={} signal={} reason=\"{}\"", event.job_id(),
                    StateName(event.ended().state()), event.ended().exit().code(),
@@ -252,6 +271,20 @@ void Conductor::StorePriorities() {
     text += fmt::format("{} {}\n", job_id, priority);
   }
   store_.Put(kPriorities, text);
+}
+
+awaitable<absl::StatusOr<proto::JobEvent>> Conductor::ReadEvent(std::string job_id,
+                                                                uint64_t sequence) {
+  CO_ASSIGN_OR_RETURN(const auto rows, co_await store_.Read(job_id));
+  proto::JobEvent event;
+  for (const EventStore::Row& row : rows) {
+    if (row.sequence == sequence && event.ParseFromString(row.event)) {
+      event.set_sequence(sequence);
+      event.mutable_submitted()->mutable_request()->clear_chain();
+      co_return event;
+    }
+  }
+  co_return absl::DataLossError(fmt::format("event {} of job {} is gone", sequence, job_id));
 }
 
 void Conductor::ForgetEndedBefore(int64_t time_ms) {

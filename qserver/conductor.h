@@ -50,6 +50,8 @@ class Conductor {
 
   const Queue& queue() const { return queue_; }
   const Journal& journal() const { return journal_; }
+  // One that the journal has cut.
+  awaitable<absl::StatusOr<proto::JobEvent>> ReadEvent(std::string job_id, uint64_t sequence);
   Spool& spool() { return spool_; }
   AllocatorLink& allocator() { return allocator_; }
   const std::map<std::string, NodeLink>& nodes() const { return nodes_; }

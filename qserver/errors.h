@@ -103,6 +103,35 @@ inline absl::Status BadRsl(const rsl::Error& error) {
   return Refuse(StatusCode::kInvalidArgument, error.gram_code, error.Reason(), error.remedy);
 }
 
+inline absl::Status RslTooLarge(size_t bytes, size_t most) {
+  return Refuse(StatusCode::kInvalidArgument, 10,
+                fmt::format("the job's description has {} bytes, this site takes at most {}", bytes, most),
+                "put the data into a file that the job reads, or ask the site to raise rsl_limit_kb");
+}
+
+inline absl::Status TooManyConditions(size_t values, size_t most, size_t bytes_most) {
+  return Refuse(StatusCode::kInvalidArgument, 17,
+                fmt::format("the conditions on nodes have {} values; at most {}, of {} bytes together, can be "
+                            "compared",
+                            values, most, bytes_most),
+                "ask for what the nodes have in common: tags, memory, arch");
+}
+
+inline absl::Status TooManyJobs(int most) {
+  return Refuse(StatusCode::kResourceExhausted, 17,
+                fmt::format("{} jobs of yours wait or run here already, and that is the limit", most),
+                "wait for some to end, let one job run many tasks, or ask the site to raise jobs_per_subject");
+}
+
+inline absl::Status TooManyBytes(uint64_t most) {
+  return Refuse(StatusCode::kResourceExhausted, 17,
+                fmt::format("the descriptions of your jobs, also of the ended ones that are kept, take {} MiB "
+                            "here, and that is the limit",
+                            most >> 20),
+                "put data into files that the jobs read, wait until ended jobs are forgotten, or ask the "
+                "site to raise kept_mb_per_subject");
+}
+
 inline absl::Status MultiRequest() {
   return Refuse(StatusCode::kInvalidArgument, 27,
                 "a request of several parts (+) cannot be run by one site yet",

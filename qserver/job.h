@@ -55,11 +55,14 @@ struct Job {
   std::string gatekeeper_subject;  // as its user's request names it
   bool has_input = false;
   uint64_t asked = 0;  // Admitted::asked
+  uint64_t bytes = 0;  // of the event that made it
   uint64_t order = 0;  // of arrival
   int priority = 0;
   proto::Demand demand;          // while it waits and runs
   int64_t ends_ms = 0;           // by its wall-time limit, once it has processors; 0 = not limited
   bool has_processors = false;   // of the allocator, until it has ended
+  bool is_archived = false;      // replayed, and known to have ended: its description is not looked at
+  std::string unreadable;        // why its stored description cannot be understood any more
   bool are_starts_held = false;  // all but task 0 wait until it has emptied the common output file
   std::vector<Task> tasks;       // by number, once it has processors
   std::map<int, Helper> helpers;

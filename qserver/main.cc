@@ -42,6 +42,15 @@ AdmissionRules MakeRules(const Config& config) {
   rules.freshness = std::chrono::seconds(config.freshness_s() > 0 ? config.freshness_s() : 300);
   rules.projects = {config.project().begin(), config.project().end()};
   rules.wall_time_max_s = config.max_wall_time_s();
+  if (config.rsl_limit_kb() > 0) {
+    rules.rsl_bytes_max = size_t(config.rsl_limit_kb()) << 10;
+  }
+  if (config.jobs_per_subject() > 0) {
+    rules.jobs_max = config.jobs_per_subject();
+  }
+  if (config.kept_mb_per_subject() > 0) {
+    rules.kept_bytes_max = uint64_t(config.kept_mb_per_subject()) << 20;
+  }
   utsname host{};
   uname(&host);
   rules.host = {{"GLOBUS_HOST_MANUFACTURER", "unknown"},

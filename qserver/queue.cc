@@ -76,7 +76,9 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       job.ends_ms =
           job.demand.wall_time_s() > 0 ? event.time_ms() + job.demand.wall_time_s() * 1000 : 0;
       job.boots = {event.allocated().boot_id().begin(), event.allocated().boot_id().end()};
-      GiveProcessors(job);
+      if (!job.is_archived) {
+        GiveProcessors(job);
+      }
       break;
     case proto::JobEvent::kSuspended:
       job.was_suspended = true;
@@ -100,6 +102,8 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       pending_.erase({-job.priority, job.order});
       holding_.erase(job.status.job_id());
       ended_.emplace(event.time_ms(), job.status.job_id());
+      --usage_[job.status.subject()].live;
+      job.status.clear_rsl();  // memory: jobmanagers have it, and the store
       job.demand.Clear();
       job.tasks.clear();
       job.tasks.shrink_to_fit();
@@ -114,7 +118,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
   return absl::OkStatus();
 }
 
-absl::Status Queue::Replay(const proto::JobEvent& event) {
+absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
   if (event.kind_case() == proto::JobEvent::kSubmitted) {
     const proto::JobEvent::Submitted& submitted = event.submitted();
     Admitted admitted;
@@ -127,16 +131,20 @@ absl::Status Queue::Replay(const proto::JobEvent& event) {
     admitted.gatekeeper_subject = body.gatekeeper_subject();
     admitted.has_input = body.submit().has_input();
     admitted.asked = AskedBy(body);
-    auto described = rsl::ParseAndDescribe(submitted.rsl(), {});
-    if (!described.ok()) {
-      return absl::DataLossError(fmt::format("job {}: its stored description cannot be read: {}",
-                                             event.job_id(), described.error().ToString()));
-    }
-    if (described->queue.empty()) {
-      described->queue = submitted.queue();
-    }
-    admitted.demand = MakeDemand(event.job_id(), *described, wall_time_max_s_);
     auto job = std::make_unique<Job>();
+    job->is_archived = has_ended;
+    if (!has_ended) {
+      if (auto described = rsl::ParseAndDescribe(submitted.rsl(), {}); described.ok()) {
+        if (described->queue.empty()) {
+          described->queue = submitted.queue();
+        }
+        admitted.demand = MakeDemand(event.job_id(), *described, wall_time_max_s_);
+      } else {
+        job->is_archived = true;
+        job->unreadable = described.error().ToString();
+      }
+    }
+    job->bytes = submitted.ByteSizeLong();
     RETURN_IF_ERROR(Fold(*job, event));
     Adopt(*job, std::move(admitted));
     jobs_[event.job_id()] = std::move(job);
@@ -150,7 +158,7 @@ absl::Status Queue::Replay(const proto::JobEvent& event) {
   return Fold(*job, event);
 }
 
-void Queue::FinishReplay(const SpoolSize& spooled) {
+Effects Queue::FinishReplay(const SpoolSize& spooled, int64_t now_ms) {
   for (auto& [id, job] : holding_) {
     for (size_t number = 0; number < job->tasks.size(); ++number) {
       for (int stream = 0; stream < 2; ++stream) {
@@ -158,6 +166,18 @@ void Queue::FinishReplay(const SpoolSize& spooled) {
       }
     }
   }
+  Effects effects;
+  for (const auto& [id, job] : jobs_) {
+    if (!job->unreadable.empty() && !IsFinal(job->status.state())) {
+      proto::JobEvent::Ended ended;
+      ended.set_state(proto::FAILED);
+      ended.set_gram_code(17);
+      ended.set_reason("this version of the queue server does not understand its description: " +
+                       job->unreadable);
+      End(*job, std::move(ended), now_ms, effects);
+    }
+  }
+  return effects;
 }
 
 void Queue::Adopt(Job& job, Admitted admitted) {
@@ -166,6 +186,9 @@ void Queue::Adopt(Job& job, Admitted admitted) {
   job.asked = admitted.asked;
   job.demand = std::move(admitted.demand);
   job.order = next_order_++;
+  Usage& usage = usage_[job.status.subject()];
+  ++usage.live;
+  usage.bytes += job.bytes;
   pending_[{-job.priority, job.order}] = &job;
 }
 
@@ -217,6 +240,7 @@ Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision,
   submitted.set_job_id(admitted.job_id);
   submitted.set_time_ms(now_ms);
   CHECK(Fold(job, submitted).ok());
+  job.bytes = submitted.submitted().ByteSizeLong();
   effects.events.push_back(std::move(submitted));
   Adopt(job, admitted);
 
@@ -350,7 +374,21 @@ std::vector<std::string> Queue::EndedBefore(int64_t before_ms) const {
 
 void Queue::Forget(const std::string& job_id) {
   std::erase_if(ended_, [&](const auto& entry) { return entry.second == job_id; });
-  jobs_.erase(job_id);
+  const auto job = jobs_.find(job_id);
+  if (job == jobs_.end()) {
+    return;
+  }
+  const auto usage = usage_.find(job->second->status.subject());
+  usage->second.bytes -= job->second->bytes;
+  if (usage->second.live == 0 && usage->second.bytes == 0) {
+    usage_.erase(usage);
+  }
+  jobs_.erase(job);
+}
+
+Queue::Usage Queue::UsageOf(const std::string& subject) const {
+  const auto at = usage_.find(subject);
+  return at == usage_.end() ? Usage() : at->second;
 }
 
 }  // namespace sekisho::qserver

@@ -37,14 +37,21 @@ class Queue {
   explicit Queue(TaskSettings settings, int64_t wall_time_max_s)
       : settings_(std::move(settings)), wall_time_max_s_(wall_time_max_s) {}
 
-  // ---- At start: what the store remembers, in its order.
-  absl::Status Replay(const proto::JobEvent& event);
-  // After the last: `spooled` tells the sizes of a task's spooled streams.
+  // ---- At start: what the store remembers, in its order.  `has_ended`: its end is among it.
+  absl::Status Replay(const proto::JobEvent& event, bool has_ended = false);
+  // After the last: `spooled` tells the sizes of a task's spooled streams.  Jobs that this version
+  // does not understand end.
   using SpoolSize = std::function<uint64_t(const std::string& job_id, int task, int stream)>;
-  void FinishReplay(const SpoolSize& spooled);
+  Effects FinishReplay(const SpoolSize& spooled, int64_t now_ms);
 
   const Job* Find(const std::string& job_id) const;
   proto::JobStatus StatusOf(const std::string& job_id) const;  // UNKNOWN if there is none
+  // What a subject's jobs take here.
+  struct Usage {
+    int live = 0;        // wait or run
+    uint64_t bytes = 0;  // of the descriptions of all that are kept
+  };
+  Usage UsageOf(const std::string& subject) const;
   size_t pending_count() const { return pending_.size(); }
   size_t running_count() const { return holding_.size(); }
 
@@ -135,6 +142,7 @@ class Queue {
   std::map<std::pair<std::string, uint64_t>, std::pair<std::string, int>>
       launches_;  // asker -> helper
   std::multimap<int64_t, std::string> ended_;
+  std::unordered_map<std::string, Usage> usage_;  // by subject
   std::set<std::string> attached_;
   std::map<std::string, std::string> boots_;  // of nodes, as they last said
   uint64_t next_order_ = 1;

@@ -55,6 +55,10 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
     reply.clear_job_id();
     co_return absl::OkStatus();
   }
+  if (conductor_.queue().Find(verified.job_id) == nullptr) {
+    CO_RETURN_IF_ERROR(
+        CheckRoom(conductor_.queue().UsageOf(verified.identity.subject), admitted, rules_));
+  }
   CO_ASSIGN_OR_RETURN(const bool is_repeat, co_await conductor_.Submit(std::move(admitted)));
   if (cancelled_early_.Contains(verified.identity.subject, verified.job_id)) {  // meanwhile
     proto::RequestBody cancel;
@@ -142,14 +146,22 @@ awaitable<absl::Status> QueueService::HandleEvents(grpc::CallbackServerContext& 
   const auto changed = conductor_.AccountSignal(request.account());
   uint64_t at = request.after_sequence();
   for (;;) {
-    const std::vector<proto::JobEvent> events =
+    const std::vector<Journal::Found> events =
         conductor_.journal().After(request.account(), at, kEventsAtOnce);
-    for (const proto::JobEvent& event : events) {
-      const bool is_there = co_await writer.Write(event);
+    for (const Journal::Found& found : events) {
+      proto::JobEvent event = found.event;
+      at = event.sequence();
+      if (found.is_cut) {
+        absl::StatusOr<proto::JobEvent> whole = co_await conductor_.ReadEvent(event.job_id(), at);
+        if (!whole.ok()) {
+          continue;  // forgotten meanwhile
+        }
+        event = *std::move(whole);
+      }
+      const bool is_there = co_await writer.Write(std::move(event));
       if (!is_there) {
         co_return absl::CancelledError("the jobmanager has gone");
       }
-      at = event.sequence();
     }
     if (events.empty()) {
       co_await changed->Wait();

@@ -109,10 +109,16 @@ class QueueTest : public ::testing::Test {
   // As after a kill -9: only the events are left.
   void Restart() {
     queue_ = MakeQueue();
+    std::set<std::string> ended;
     for (const proto::JobEvent& event : events_) {
-      ASSERT_TRUE(queue_->Replay(event).ok());
+      if (event.has_ended()) {
+        ended.insert(event.job_id());
+      }
     }
-    queue_->FinishReplay([](const std::string&, int, int) { return 0; });
+    for (const proto::JobEvent& event : events_) {
+      ASSERT_TRUE(queue_->Replay(event, ended.count(event.job_id()) > 0).ok());
+    }
+    queue_->FinishReplay([](const std::string&, int, int) { return 0; }, kNow);
     queue_->SetAttached("n1", true);
     queue_->SetAttached("n2", true);
   }
@@ -391,6 +397,40 @@ TEST_F(QueueTest, GoesOnCancellingAfterARestart) {
 TEST_F(QueueTest, ClearsANodeOfJobsThatItDoesNotKnow) {
   EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({Key("zz", 0)}), kNow)),
               ElementsAre("kill@n1", "forget@n1"));
+}
+
+TEST_F(QueueTest, KnowsWhatASubjectsJobsTakeAlsoAfterARestart) {
+  Start("a", "&(executable=/bin/true)(arguments=one)", {{"n1", 1}});
+  Start("b", "&(executable=/bin/true)", {{"n1", 1}});
+  Keep(queue_->OnExited("n1", Exited("a", 0, 0), kNow));
+  const Queue::Usage before = queue_->UsageOf("/CN=Alice");
+  EXPECT_EQ(before.live, 1);
+  EXPECT_GT(before.bytes, 80u);
+  Restart();
+
+  EXPECT_EQ(queue_->UsageOf("/CN=Alice").live, 1);
+  EXPECT_EQ(queue_->UsageOf("/CN=Alice").bytes, before.bytes);
+  EXPECT_EQ(queue_->UsageOf("/CN=Bob").live, 0);
+  queue_->Forget("a");
+  EXPECT_LT(queue_->UsageOf("/CN=Alice").bytes, before.bytes);
+}
+
+TEST_F(QueueTest, EndsAJobWhoseStoredDescriptionItDoesNotUnderstand) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  Start("k", "&(executable=/bin/true)", {{"n1", 1}});
+  events_[0].mutable_submitted()->set_rsl("&(executable=/bin/true)(of_the_future=1)");
+  queue_ = MakeQueue();
+  for (const proto::JobEvent& event : events_) {
+    ASSERT_TRUE(queue_->Replay(event).ok());
+  }
+
+  const Effects effects =
+      queue_->FinishReplay([](const std::string&, int, int) { return 0; }, kNow);
+
+  EXPECT_THAT(Words(effects), ElementsAre("ended", "forget@n1"));
+  EXPECT_EQ(Status("j").state(), proto::FAILED);
+  EXPECT_THAT(Status("j").reason(), HasSubstr("does not understand"));
+  EXPECT_EQ(Status("k").state(), proto::PENDING);
 }
 
 TEST_F(QueueTest, ForgetsEndedJobsAfterTheirTime) {
