@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/event_store.h"
 
-#include <deque>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -111,13 +111,14 @@ class SqliteEventStore final : public EventStore {
     while (done_ < wanted) {
       co_await committed_.Wait();
     }
-    // The failed group that held it, if it was not stored.
-    for (const auto& [first, last, status] : failures_) {
-      if (wanted >= first && wanted <= last) {
-        co_return status;
-      }
+    co_return wanted >= failed_from_ ? failure_ : absl::OkStatus();
+  }
+
+  awaitable<absl::Status> Failed() override {
+    while (failure_.ok()) {
+      co_await committed_.Wait();
     }
-    co_return absl::OkStatus();
+    co_return failure_;
   }
 
  private:
@@ -148,14 +149,13 @@ class SqliteEventStore final : public EventStore {
   void WriteGroup() {
     auto work = asio::make_work_guard(loop_);
     asio::post(writer_, [this, work, group = std::exchange(pending_, {}), first = done_ + 1] {
-      absl::Status status = Commit(group);
+      absl::Status status = has_failed_ ? absl::OkStatus() : Commit(group);
+      has_failed_ = has_failed_ || !status.ok();
       asio::post(loop_, [this, status, first, size = group.size()] {
         done_ += size;
         if (!status.ok()) {
-          failures_.push_back({first, done_, status});
-          if (failures_.size() > 64) {
-            failures_.pop_front();
-          }
+          failure_ = status;
+          failed_from_ = first;
         }
         committed_.Notify();
         if (pending_.empty()) {
@@ -229,8 +229,9 @@ class SqliteEventStore final : public EventStore {
   uint64_t queued_ = 0;  // changes ever queued
   uint64_t done_ = 0;    // changes ever tried
   bool is_writing_ = false;
-  struct Failure { uint64_t first, last; absl::Status status; };
-  std::deque<Failure> failures_;
+  bool has_failed_ = false;  // the writer's
+  absl::Status failure_;
+  uint64_t failed_from_ = UINT64_MAX;  // the change from which on nothing is stored
 };
 
 }  // namespace

@@ -43,9 +43,11 @@ class EventStore {
   };
   virtual awaitable<absl::StatusOr<std::vector<Row>>> Read(std::string key) = 0;
 
-  // Waits until all that was queued before this call is on disk.  After an error the store stays
-  // usable, but what was in the failed group is not stored.
+  // Waits until all that was queued before this call is on disk.  After an error nothing more is stored, and
+  // every Flush fails: what came later may count on what was lost.
   virtual awaitable<absl::Status> Flush() = 0;
+  // Returns when something could not be stored.
+  virtual awaitable<absl::Status> Failed() = 0;
 };
 
 }  // namespace sekisho

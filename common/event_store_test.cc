@@ -110,6 +110,20 @@ TEST_F(EventStoreTest, ReadsTheEventsOfOneKeyOldestFirst) {
   EXPECT_EQ(rows[1].event, std::string("3\0", 2));
 }
 
+TEST_F(EventStoreTest, StoresNothingMoreOnceSomethingWasLost) {
+  auto store = OpenStore();
+  auto other = OpenStore();  // takes the number that the first would give
+  other->Append("x", "1");
+  ASSERT_TRUE(Flush(*other).ok());
+  store->Append("a", "lost");
+  ASSERT_FALSE(Flush(*store).ok());
+
+  store->Append("a", "counts on it");
+
+  EXPECT_FALSE(Flush(*store).ok());
+  EXPECT_THAT(Events(*other), ElementsAre("1x1"));
+}
+
 TEST_F(EventStoreTest, AnUnusablePathIsAnErrorThatNamesIt) {
   const auto store = EventStore::Open(loop_, directory_ + "/none/events.db");
 

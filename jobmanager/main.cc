@@ -100,6 +100,17 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   RETURN_IF_ERROR(TellReady(arguments.control));
   spdlog::info("jobmanager ready account={} jobs={}", arguments.account, jobs.book().size());
 
+  // What is in memory is ahead of the disk then, and the queue server's events would be taken for stored:
+  // the gatekeeper starts us again, and we go on from what is there.
+  co_spawn(
+      loop, [&]() -> awaitable<absl::Status> { co_return co_await store->Failed(); },
+      [](const std::exception_ptr&, const absl::Status& status) {
+        if (!status.ok()) {
+          spdlog::critical("cannot store events, stopping: {}", Message(status));
+          std::_Exit(74);
+        }
+      });
+
   // Until SIGTERM, or until the gatekeeper is gone.
   bool is_stopping = false;
   std::thread drain;
