@@ -49,6 +49,41 @@ std::string AuditLine(const AuditRecord& record) {
   return line;
 }
 
+AuditRecord LeftOut(const std::string& address, uint64_t count) {
+  AuditRecord record;
+  record.time = std::chrono::system_clock::now();
+  record.peer = address;
+  record.status = "UNAUTHENTICATED";
+  record.reason = fmt::format("and {} more refused calls within {} s", count, StrangerLines::kWindow.count());
+  return record;
+}
+
+bool StrangerLines::Admit(const std::string& address, Time now) {
+  const bool is_known = windows_.count(address) > 0 || windows_.size() < kAddresses;
+  Window& window = windows_.try_emplace(is_known ? address : "elsewhere", Window{now}).first->second;
+  if (window.lines < kLines) {
+    ++window.lines;
+    return true;
+  }
+  ++window.left_out;
+  return false;
+}
+
+std::vector<std::pair<std::string, uint64_t>> StrangerLines::Due(Time now) {
+  std::vector<std::pair<std::string, uint64_t>> due;
+  for (auto at = windows_.begin(); at != windows_.end();) {
+    if (now - at->second.begun < kWindow) {
+      ++at;
+      continue;
+    }
+    if (at->second.left_out > 0) {
+      due.emplace_back(at->first, at->second.left_out);
+    }
+    at = windows_.erase(at);
+  }
+  return due;
+}
+
 AuditLog::~AuditLog() {
   if (fd_ > 2) {
     close(fd_);

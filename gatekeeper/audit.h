@@ -4,7 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/status.h"
 
@@ -27,6 +30,32 @@ struct AuditRecord {
 // One line, without its end.  Whatever the record holds, the line has no line break, no control
 // character and no unbalanced quote: values are quoted, other bytes are \xHH.
 std::string AuditLine(const AuditRecord& record);
+
+// The line that stands for `count` refused calls of `address` that have none of their own.
+AuditRecord LeftOut(const std::string& address, uint64_t count);
+
+// Callers who are not authenticated may not fill the disk: some lines an address and window, and then how
+// many more there were.  Pure.
+class StrangerLines {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::seconds kWindow{10};
+  static constexpr int kLines = 10;
+  static constexpr size_t kAddresses = 1024;  // beyond, they share one entry
+
+  // Whether a refused call of `address` gets a line.
+  bool Admit(const std::string& address, Time now);
+  // What was left out in windows that are over.
+  std::vector<std::pair<std::string, uint64_t>> Due(Time now);
+
+ private:
+  struct Window {
+    Time begun;
+    int lines = 0;
+    uint64_t left_out = 0;
+  };
+  std::map<std::string, Window> windows_;
+};
 
 class AuditLog {
  public:

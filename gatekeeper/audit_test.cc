@@ -54,6 +54,33 @@ TEST(Audit, CutsLongValues) {
   EXPECT_LT(AuditLine(record).size(), 2048u);
 }
 
+TEST(Audit, StrangersGetFewLinesAndTheRestIsCounted) {
+  StrangerLines lines;
+  const StrangerLines::Time begun{};
+  int written = 0;
+  for (int i = 0; i < 1000; ++i) {
+    written += lines.Admit("192.0.2.7", begun + std::chrono::milliseconds(i));
+  }
+  EXPECT_EQ(written, StrangerLines::kLines);
+  EXPECT_TRUE(lines.Admit("192.0.2.8", begun));
+  EXPECT_TRUE(lines.Due(begun + std::chrono::seconds(9)).empty());
+
+  const auto due = lines.Due(begun + std::chrono::seconds(10));
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_EQ(due[0], std::make_pair(std::string("192.0.2.7"), uint64_t(1000 - StrangerLines::kLines)));
+  EXPECT_TRUE(lines.Admit("192.0.2.7", begun + std::chrono::seconds(10)));
+  EXPECT_THAT(AuditLine(LeftOut("192.0.2.7", 990)), testing::HasSubstr("and 990 more refused calls"));
+}
+
+TEST(Audit, HoldsALimitOfAddresses) {
+  StrangerLines lines;
+  int written = 0;
+  for (size_t i = 0; i < 3 * StrangerLines::kAddresses; ++i) {
+    written += lines.Admit(std::to_string(i), StrangerLines::Time{});
+  }
+  EXPECT_EQ(written, int(StrangerLines::kAddresses) + StrangerLines::kLines);
+}
+
 TEST(Audit, AppendsAndFollowsRotation) {
   char directory[] = "/tmp/sekisho-audit-XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);

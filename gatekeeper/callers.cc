@@ -24,21 +24,30 @@ int64_t Version(const std::string& path) {
 }  // namespace
 
 absl::Status Callers::Reload() {
-  const int64_t map_version = Version(map_path_);
-  const auto trust_version = static_cast<int64_t>(identity::TrustVersion(trust_path_));
+  // Each by itself: an error in the map keeps no revocation list from being read.
+  const absl::Status trust = ReloadTrust();
+  const absl::Status map = ReloadMap();
+  return trust.ok() ? map : trust;
+}
+
+absl::Status Callers::ReloadMap() {
+  map_version_ = Version(map_path_);  // an error is said once, until it changes again
   ASSIGN_OR_RETURN(identity::Gridmap map, identity::Gridmap::Load(map_path_));
+  map_.emplace(std::move(map));
+  return absl::OkStatus();
+}
+
+absl::Status Callers::ReloadTrust() {
+  trust_version_ = static_cast<int64_t>(identity::TrustVersion(trust_path_));
   ASSIGN_OR_RETURN(auto trust, identity::TrustStore::Load(trust_path_));
   for (const std::string& warning : trust->warnings()) {
     spdlog::warn("trust directory: {}", Printable(warning));
   }
-  map_.emplace(std::move(map));
   if (verifier_) {
     verifier_->SetTrust(std::move(trust));
   } else {
     verifier_.emplace(std::move(trust));
   }
-  map_version_ = map_version;
-  trust_version_ = trust_version;
   return absl::OkStatus();
 }
 
@@ -47,17 +56,18 @@ void Callers::ReloadIfChanged() {
     return;
   }
   looked_ = Clock::now();
-  const int64_t map_version = Version(map_path_);
-  const auto trust_version = static_cast<int64_t>(identity::TrustVersion(trust_path_));
-  if (map_version == map_version_ && trust_version == trust_version_) {
-    return;
+  const auto report = [](const std::string& path, const absl::Status& status) {
+    if (status.ok()) {
+      spdlog::info("read again {}", path);
+    } else {
+      spdlog::error("the last good version stays in force: {}", Printable(Message(status)));
+    }
+  };
+  if (Version(map_path_) != map_version_) {
+    report(map_path_, ReloadMap());
   }
-  if (const absl::Status status = Reload(); !status.ok()) {
-    spdlog::error("the last good version stays in force: {}", Printable(Message(status)));
-    map_version_ = map_version;  // said once, until it changes again
-    trust_version_ = trust_version;
-  } else {
-    spdlog::info("read again map={} trust={}", map_path_, trust_path_);
+  if (static_cast<int64_t>(identity::TrustVersion(trust_path_)) != trust_version_) {
+    report(trust_path_, ReloadTrust());
   }
 }
 

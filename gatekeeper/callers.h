@@ -28,6 +28,8 @@ class Callers {
 
  private:
   using Clock = std::chrono::steady_clock;
+  absl::Status ReloadMap();
+  absl::Status ReloadTrust();
   void ReloadIfChanged();
 
   const std::string map_path_;

@@ -71,6 +71,12 @@ inline absl::Status TooManyCalls(const std::string& address, int limit) {
                 "let some of them end, or ask the site to raise limits.calls_per_peer");
 }
 
+inline absl::Status TooManyCallsOfSubject(const std::string& subject, int limit) {
+  return Refuse(absl::StatusCode::kResourceExhausted, 0,
+                fmt::format("{} calls of \"{}\" are in progress, and that is the limit", limit, subject),
+                "let some of them end, or ask the site to raise limits.calls_per_subject");
+}
+
 inline absl::Status BadAccount(const std::string& account, const std::string& why) {
   return Refuse(absl::StatusCode::kFailedPrecondition, kGatekeeperMisconfigured,
                 fmt::format("the gatekeeper cannot use account '{}': {}", account, why),

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gatekeeper/service.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+
+#include <asio/ip/address.hpp>
 
 #include "common/call_metadata.h"
 #include "common/refusal.h"
@@ -15,6 +18,8 @@ namespace {
 
 constexpr std::string_view kForwarded = "/sekisho.proto.JobService/";
 constexpr int kCallsPerPeer = 4096;
+constexpr int kCallsPerSubject = 1024;
+constexpr size_t kStrangersTextMost = 200;  // of what they say of themselves
 
 std::string Value(const grpc::ServerContextBase& context, const char* key) {
   const auto& all = context.client_metadata();
@@ -22,10 +27,22 @@ std::string Value(const grpc::ServerContextBase& context, const char* key) {
   return found == all.end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
-// The address without the port.
+// The address without the port, as connections are counted.
 std::string AddressOf(const std::string& grpc_peer) {
   const std::string endpoint = EndpointText(grpc_peer);
-  return endpoint.substr(0, endpoint.rfind(':'));
+  std::string host = endpoint.substr(0, endpoint.rfind(':'));
+  if (host.size() > 2 && host.front() == '[') {
+    host = host.substr(1, host.size() - 2);
+  }
+  std::error_code error;
+  const auto address = asio::ip::make_address(host, error);
+  return error ? host : PeerOf(address);
+}
+
+void CountDown(std::map<std::string, int>& counts, const std::string& key) {
+  if (const auto at = counts.find(key); at != counts.end() && --at->second == 0) {
+    counts.erase(at);
+  }
 }
 
 const char* CodeName(int code) {
@@ -108,9 +125,15 @@ awaitable<absl::Status> Service::Admit(std::shared_ptr<Call> call) {
   }
   call->record.subject = caller->subject;
   call->is_limited = caller->is_limited;
+  const int subject_limit =
+      config_.limits().calls_per_subject() > 0 ? config_.limits().calls_per_subject() : kCallsPerSubject;
+  const bool is_too_many_of_subject = ++calls_by_subject_[caller->subject] > subject_limit;
   parts_.authenticated(call->context->peer());
   if (is_too_many) {
     co_return errors::TooManyCalls(call->address, limit);
+  }
+  if (is_too_many_of_subject) {
+    co_return errors::TooManyCallsOfSubject(caller->subject, subject_limit);
   }
 
   if (!call->record.method.starts_with(kForwarded)) {
@@ -133,9 +156,8 @@ awaitable<absl::Status> Service::Admit(std::shared_ptr<Call> call) {
 void Service::Done(const std::shared_ptr<Call>& call, const Forward::Summary& summary) {
   if (call->is_counted) {
     --calls_;
-    if (--calls_by_peer_[call->address] == 0) {
-      calls_by_peer_.erase(call->address);
-    }
+    CountDown(calls_by_peer_, call->address);
+    CountDown(calls_by_subject_, call->record.subject);
   }
   AuditRecord& record = call->record;
   record.status = CodeName(summary.status.error_code());
@@ -144,6 +166,17 @@ void Service::Done(const std::shared_ptr<Call>& call, const Forward::Summary& su
   record.bytes_out = summary.bytes_out;
   record.took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - call->begun);
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& [address, count] : strangers_.Due(now)) {
+    parts_.audit(LeftOut(address, count));
+  }
+  if (record.subject.empty()) {
+    record.method.resize(std::min(record.method.size(), kStrangersTextMost));
+    record.reason.resize(std::min(record.reason.size(), kStrangersTextMost));
+    if (!strangers_.Admit(call->address, now)) {
+      return;
+    }
+  }
   parts_.audit(record);
 }
 

@@ -53,6 +53,8 @@ class Service final : public grpc::CallbackGenericService {
   bool is_stopping_ = false;
   int calls_ = 0;
   std::map<std::string, int> calls_by_peer_;
+  std::map<std::string, int> calls_by_subject_;
+  StrangerLines strangers_;
 };
 
 }  // namespace sekisho::gatekeeper
