@@ -194,6 +194,18 @@ inline absl::Status CannotSignal(const std::string& job_id, const char* what,
                 "");
 }
 
+inline absl::Status SignedBeforeRestart() {
+  return Refuse(StatusCode::kUnavailable, 0,
+                "the queue server was restarted after this was signed, and cannot tell whether it was done",
+                "look at the job, and send it again");
+}
+
+inline absl::Status CommandOvertaken(const std::string& job_id) {
+  return Refuse(StatusCode::kFailedPrecondition, 107,
+                fmt::format("a command for job {} that was signed later has been carried out", job_id),
+                "look at the job, and send it again");
+}
+
 inline absl::Status UnknownSignal(int number) {
   return Refuse(StatusCode::kInvalidArgument, 108,
                 fmt::format("signal {} is not supported", number),

@@ -113,17 +113,20 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
   }
 
   // Act once: what a broken machine on the way recorded and sends again is answered, not done.
-  const std::string& request_id = verified.body.request_id();
-  if (commands_.Contains(subject, request_id)) {
+  if (verified.body.has_cancel() && IsFinal(job->status.state())) {
     reply.set_state(job->status.state());
     co_return absl::OkStatus();
   }
-  if (const auto refusal = commands_.Insert(subject, request_id, signed_at, judges_.now())) {
-    co_return identity::ToStatus(*refusal);
+  const Commands::Command command{subject, verified.body.request_id(), job_id,
+                                  verified.body.time_ms(), verified.body.has_cancel()};
+  CO_ASSIGN_OR_RETURN(const bool is_new, commands_.Accept(command, judges_.now()));
+  if (!is_new) {
+    reply.set_state(job->status.state());
+    co_return absl::OkStatus();
   }
   const absl::StatusOr<proto::JobState> state = co_await conductor_.Command(verified.body);
   if (!state.ok()) {
-    commands_.Withdraw(subject, request_id);
+    commands_.Withdraw(command);
     co_return state.status();
   }
 

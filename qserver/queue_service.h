@@ -9,6 +9,7 @@
 #include "common/rpc_server.h"
 #include "proto/queue.grpc.pb.h"
 #include "qserver/admission.h"
+#include "qserver/commands.h"
 #include "qserver/conductor.h"
 
 namespace sekisho::qserver {
@@ -29,7 +30,7 @@ class QueueService final : public proto::Queue::CallbackService {
         conductor_(conductor),
         rules_(rules),
         judges_(std::move(judges)),
-        commands_(rules.freshness, kCommandsMax),
+        commands_(rules.freshness, judges_.now()),
         cancelled_early_(rules.freshness, kCommandsMax) {}
 
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
@@ -83,7 +84,7 @@ class QueueService final : public proto::Queue::CallbackService {
 
   // The commands of the last minutes.  Submissions need no such memory: their job id is theirs.
   static constexpr size_t kCommandsMax = 100'000;
-  identity::ReplaySet commands_;
+  Commands commands_;
   // Jobs that were cancelled before they came.
   identity::ReplaySet cancelled_early_;
 };

@@ -53,6 +53,11 @@ bool Claim(int dir_fd) {
   if (pid < 0) {
     return false;
   }
+  // The agent may have given us up meanwhile: what is said to have ended does not begin.
+  if (faccessat(dir_fd, kExitFile, F_OK, 0) == 0) {
+    close(pid);
+    return false;
+  }
   const std::string text = EncodeRunning({.supervisor = getpid()});
   const bool ok = write(pid, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   close(pid);

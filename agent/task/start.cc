@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -235,6 +237,7 @@ std::string FindProgram(const std::string& name, std::string_view path) {
 
 void BecomeTask(const Spec& spec, Streams streams, int failure_fd) {
   setsid();
+  syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);  // not root's
   MakeKillableByMemoryPressure();
   const Failure failure = TryStart(spec, streams);
 
