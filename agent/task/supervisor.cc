@@ -81,7 +81,17 @@ void Supervisor::Run() {
   Watch();
   KillRest();
   group_.Remove();
+  TakeSpools();
   Record(Outcome());
+}
+
+// What the task wrote is not its account's to change any more.
+void Supervisor::TakeSpools() {
+  for (const char* name : {kStdoutFile, kStderrFile}) {
+    if (geteuid() == 0 && fchownat(dir_fd_, name, 0, 0, AT_SYMLINK_NOFOLLOW) != 0) {
+      errno = 0;  // there is none
+    }
+  }
 }
 
 Failure Supervisor::Start() {

@@ -28,6 +28,7 @@ class Supervisor {
   enum class Cause { kItself, kRequest, kWallTime, kOutput, kShutdown };
 
   Failure Start();
+  void TakeSpools();
   void Watch();
   void OnReady(int signal_fd);
   void OnSignal(const signalfd_siginfo& info);
