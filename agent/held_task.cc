@@ -250,8 +250,9 @@ void HeldTask::AnnounceEnd() {
   exited.set_time_ms(ended_->time_ms);
   exited.set_gram_code(ended_->gram_code);
   exited.set_reason(ended_->reason);
-  exited.set_stdout_size(output_.size());
-  exited.set_stderr_size(error_.size());
+  announced_ = {output_.size(), error_.size()};
+  exited.set_stdout_size(announced_[0]);
+  exited.set_stderr_size(announced_[1]);
   exited.set_cpu_ms(ended_->cpu_ms);
   exited.set_max_rss_kb(ended_->max_rss_kb);
   parts_.outbox.Push(std::move(message));
@@ -321,6 +322,10 @@ void HeldTask::PumpOutput() {
   output_.Pump();
   error_.Pump();
   CheckOutputLimit();
+  // Somebody cut a file after the task's end: nobody is to wait for what cannot come.
+  if (ended_ && (output_.size() < announced_[0] || error_.size() < announced_[1])) {
+    AnnounceEnd();
+  }
 }
 
 void HeldTask::CheckOutputLimit() {

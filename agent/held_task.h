@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <array>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -84,6 +85,7 @@ class HeldTask {
   std::optional<task::Ended> ended_;
   SpooledOutput output_;
   SpooledOutput error_;
+  std::array<uint64_t, 2> announced_ = {0, 0};  // sizes of the output, as AnnounceEnd said
   uint64_t input_size_ = 0;
   bool has_input_ended_ = false;  // as this agent knows: the server says it again to a new one
   bool is_forgotten_ = false;

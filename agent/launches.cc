@@ -44,12 +44,10 @@ void Launches::Close(uint64_t id) {
   if (found == open_.end()) {
     return;
   }
-  if (!found->second.has_ended) {
-    proto::AgentMessage message;
-    message.mutable_launch_input()->set_id(id);
-    message.mutable_launch_input()->set_cancel(true);
-    outbox_.Push(std::move(message));
-  }
+  proto::AgentMessage message;
+  message.mutable_launch_input()->set_id(id);
+  message.mutable_launch_input()->set_cancel(true);
+  outbox_.Push(std::move(message));
   open_.erase(found);
 }
 

@@ -28,7 +28,8 @@ class Launches {
   uint64_t InputInFlight(uint64_t id) const;
   // Its launcher has taken the stream up to `offset`.
   void OutputTaken(uint64_t id, proto::OutputChunk::Stream stream, uint64_t offset);
-  // Nobody waits any more.  Cancels the helper unless it has ended.
+  // Nobody waits any more.  A helper that still runs gets the end of its input; one that has ended is
+  // forgotten.
   void Close(uint64_t id);
 
   void OnWelcome();

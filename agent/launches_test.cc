@@ -42,7 +42,7 @@ TEST(Launches, AnswersGoToTheOneThatAsked) {
   EXPECT_FALSE(fixture.launches.Handle(proto::ServerMessage()));
 }
 
-TEST(Launches, ClosingCancelsWhatHasNotEnded) {
+TEST(Launches, ClosingSaysThatNobodyWaits) {
   Fixture fixture;
   const uint64_t running = fixture.Open("a");
   const uint64_t ended = fixture.Open("a");
@@ -50,10 +50,12 @@ TEST(Launches, ClosingCancelsWhatHasNotEnded) {
   fixture.sent.clear();
 
   fixture.launches.Close(ended);
-  EXPECT_TRUE(fixture.sent.empty());
   fixture.launches.Close(running);
-  ASSERT_EQ(fixture.sent.size(), 1U);
-  EXPECT_TRUE(fixture.sent[0].launch_input().cancel());
+  ASSERT_EQ(fixture.sent.size(), 2U);
+  for (const uint64_t id : {ended, running}) {
+    EXPECT_EQ(fixture.sent[id == running].launch_input().id(), id);
+    EXPECT_TRUE(fixture.sent[id == running].launch_input().cancel());
+  }
   EXPECT_EQ(fixture.launches.size(), 0U);
 }
 

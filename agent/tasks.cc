@@ -82,7 +82,7 @@ void Tasks::Handle(const ServerMessage& message) {
     case ServerMessage::kOutputTaken:
       return OutputTaken(message.output_taken());
     case ServerMessage::kForget:
-      return Forget(message.forget().job_id());
+      return Forget(message.forget().job_id(), message.forget().task());
     default:
       return;
   }
@@ -170,9 +170,10 @@ void Tasks::OutputTaken(const ServerMessage::OutputTaken& taken) {
   }
 }
 
-void Tasks::Forget(const std::string& job_id) {
-  auto task = tasks_.lower_bound({job_id, 0});
-  while (task != tasks_.end() && task->first.first == job_id) {
+void Tasks::Forget(const std::string& job_id, int helper) {
+  auto task = tasks_.lower_bound({job_id, helper});
+  while (task != tasks_.end() && task->first.first == job_id &&
+         (helper == 0 || task->first.second == helper)) {
     const auto next = std::next(task);
     task->second->Forget();
     if (task->second->is_running()) {  // nobody wants it any more

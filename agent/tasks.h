@@ -54,7 +54,7 @@ class Tasks {
   HeldTask& Hold(const std::string& path, task::Spec spec);
   void TellJob(const std::string& job_id, const task::Order& order);
   void OutputTaken(const proto::ServerMessage::OutputTaken& taken);
-  void Forget(const std::string& job_id);
+  void Forget(const std::string& job_id, int helper);  // 0: all of the job
   void Drop(const Key& key);
   void OnChange(HeldTask& task);
   HeldTask* Find(const proto::TaskKey& key);

@@ -45,6 +45,7 @@ struct Helper {
   std::array<uint64_t, 2> passed_on = {0, 0};
   std::array<uint64_t, 2> expected = {0, 0};
   uint64_t input_offset = 0;
+  bool is_left = false;  // its launcher has gone, or has all it waited for
   std::array<uint64_t, 2> taken = {0, 0};  // by its launcher
   proto::Exit exit;
   std::string reason;

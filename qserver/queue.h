@@ -131,6 +131,7 @@ class Queue {
   void Reconcile(Job& job, const std::string& node, const std::string& boot_id,
                  const std::vector<int>& held, int64_t now_ms, Effects& effects);
   static bool IsHeldBack(const Job& job, int task);
+  void ForgetLeft(const std::string& job_id, int number, Effects& effects);
   Helper* FindHelper(const std::string& node, const proto::TaskKey& key);
   void EndHelperIfComplete(const Helper& helper, Effects& effects) const;
 

@@ -144,6 +144,10 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
   const std::string job_id = job.status.job_id();
   for (const int number : held) {
     job.next_helper = std::max(job.next_helper, number + 1);
+    if (number >= kFirstHelper && job.helpers.count(number) == 0) {  // from before a restart
+      SendForget(node, job_id, effects);
+      effects.messages.back().message.mutable_forget()->set_task(number);
+    }
   }
   const bool is_rebooted =
       !boot_id.empty() && job.boots.count(node) > 0 && job.boots[node] != boot_id;

@@ -45,6 +45,8 @@ Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Laun
     const Helper& helper = FindMutable(known->second.first)->helpers[known->second.second];
     if (helper.passed_on != helper.taken) {
       Refuse(node, launch.id(), "the connection was lost while the helper's output was on its way", effects);
+    } else {
+      EndHelperIfComplete(helper, effects);  // the word may have been lost
     }
     return effects;
   }
@@ -100,8 +102,13 @@ Effects Queue::OnLaunchInput(const std::string& node,
   if (at == launches_.end()) {
     return effects;
   }
-  const auto& [job_id, number] = at->second;
+  const auto [job_id, number] = at->second;
   Helper& helper = FindMutable(job_id)->helpers[number];
+  helper.is_left = helper.is_left || input.cancel();
+  if (helper.is_left && helper.is_ended) {
+    ForgetLeft(job_id, number, effects);
+    return effects;
+  }
   proto::ServerMessage::Input& out = *To(helper.node, effects).message.mutable_input();
   out.mutable_task()->set_job_id(job_id);
   out.mutable_task()->set_task(number);
@@ -110,6 +117,17 @@ Effects Queue::OnLaunchInput(const std::string& node,
   out.set_end(input.end() || input.cancel());
   helper.input_offset += input.data().size();
   return effects;
+}
+
+// A helper leaves no trace, here or on its node, before its job ends: there may be many, one after another.
+void Queue::ForgetLeft(const std::string& job_id, int number, Effects& effects) {
+  Job* job = FindMutable(job_id);
+  const auto helper = job->helpers.find(number);
+  proto::ServerMessage::Forget& forget = *To(helper->second.node, effects).message.mutable_forget();
+  forget.set_job_id(job_id);
+  forget.set_task(number);
+  launches_.erase({helper->second.asking_node, helper->second.id});
+  job->helpers.erase(helper);
 }
 
 Helper* Queue::FindHelper(const std::string& node, const proto::TaskKey& key) {
@@ -182,6 +200,10 @@ Effects Queue::OnHelperExited(const std::string& node, const proto::AgentMessage
   helper->expected = {exited.stdout_size(), exited.stderr_size()};
   helper->exit = exited.exit();
   helper->reason = exited.reason();
+  if (helper->is_left) {
+    ForgetLeft(exited.task().job_id(), exited.task().task(), effects);
+    return effects;
+  }
   EndHelperIfComplete(*helper, effects);
   return effects;
 }

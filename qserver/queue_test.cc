@@ -545,6 +545,43 @@ TEST_F(HelperTest, EndsALaunchWhoseOutputWasLostWithTheConnection) {
   EXPECT_THAT(Words(Launch("n1", "n2")), ElementsAre("launch_ended@n1"));
 }
 
+TEST_F(HelperTest, ForgetsAHelperThatHasEndedAndNobodyWaitsFor) {
+  proto::AgentMessage::LaunchInput left;
+  left.set_id(42);
+  left.set_cancel(true);
+
+  const int first = Launch("n1", "n2").messages[0].message.start().task().task();
+  queue_->OnExited("n2", Exited("j", first, 0), kNow);
+  const Effects after = queue_->OnLaunchInput("n1", left);
+  ASSERT_THAT(Words(after), ElementsAre("forget@n2"));
+  EXPECT_EQ(after.messages[0].message.forget().task(), first);
+  EXPECT_TRUE(queue_->Find("j")->helpers.empty());
+
+  const int second = Launch("n1", "n2").messages[0].message.start().task().task();
+  EXPECT_THAT(Words(queue_->OnLaunchInput("n1", left)), ElementsAre("input@n2"));  // it still runs
+  EXPECT_THAT(Words(queue_->OnExited("n2", Exited("j", second, 0), kNow)), ElementsAre("forget@n2"));
+  EXPECT_TRUE(queue_->Find("j")->helpers.empty());
+}
+
+TEST_F(HelperTest, SaysTheEndOfAHelperAgainIfItIsAskedAgain) {
+  Launch("n1", "n2");
+  queue_->OnExited("n2", Exited("j", kFirstHelper, 3), kNow);
+
+  const Effects effects = Launch("n1", "n2");
+
+  ASSERT_THAT(Words(effects), ElementsAre("launch_ended@n1"));
+  EXPECT_EQ(effects.messages[0].message.launch_ended().exit().code(), 3);
+}
+
+TEST_F(HelperTest, EndsHelpersThatItDoesNotKnowAfterARestart) {
+  events_.clear();
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  const Effects effects = queue_->OnAttached("n2", Hello({Key("j", kFirstHelper + 7)}), kNow);
+
+  ASSERT_FALSE(effects.messages.empty());
+  EXPECT_EQ(effects.messages[0].message.forget().task(), kFirstHelper + 7);
+}
+
 TEST_F(HelperTest, EndsHelpersWithTheirJob) {
   Launch("n1", "n2");
 
