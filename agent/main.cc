@@ -27,6 +27,7 @@
 #include "common/daemon.h"
 #include "common/log.h"
 #include "common/refusal.h"
+#include "common/rpc_window.h"
 #include "common/tls/client_tls.h"
 
 namespace sekisho::agent {
@@ -121,6 +122,7 @@ std::shared_ptr<grpc::Channel> Dial(const Config& config, const tls::ClientTls& 
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(kServerMessageMost);
+  rpc::SetWindow(arguments);
   return grpc::CreateCustomChannel(config.qserver(), tls.credentials, arguments);
 }
 

@@ -12,6 +12,7 @@
 #include "common/daemon.h"
 #include "common/log.h"
 #include "common/refusal.h"
+#include "common/rpc_window.h"
 
 namespace sekisho::allocator {
 namespace {
@@ -44,6 +45,7 @@ absl::Status Serve(const Config& config, const std::string& inventory_path, Inve
   builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &is_bound);
   builder.RegisterService(&service);
   builder.SetMaxReceiveMessageSize(-1);
+  rpc::SetWindow(builder);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || is_bound == 0) {
     return absl::UnavailableError("cannot listen on " + listen);

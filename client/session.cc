@@ -13,6 +13,7 @@
 #include "common/call_metadata.h"
 #include "common/identity/signed_request.h"
 #include "common/identity/trust_store.h"
+#include "common/rpc_window.h"
 
 namespace sekisho::client {
 namespace {
@@ -55,6 +56,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(Loop& loop, const Target&
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
   arguments.SetMaxReceiveMessageSize(16 << 20);
+  rpc::SetWindow(arguments);
   session->channel_ =
       grpc::CreateCustomInsecureChannelFromFd(contact.Address(), session->link_->TakePlainEnd(), arguments);
   Keep(session->channel_);

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #include "common/log.h"
+#include "common/rpc_window.h"
 #include "gatekeeper/errors.h"
 
 namespace sekisho::gatekeeper {
@@ -63,6 +64,7 @@ std::string Ended(int status) {
 std::shared_ptr<grpc::Channel> ChannelOver(int fd) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  rpc::SetWindow(arguments);
   return grpc::CreateCustomInsecureChannelFromFd("jobmanager", fd, arguments);
 }
 

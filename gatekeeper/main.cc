@@ -12,6 +12,7 @@
 #include "common/identity/dn.h"
 #include "common/log.h"
 #include "common/refusal.h"
+#include "common/rpc_window.h"
 #include "common/tls/peer_verifier.h"
 #include "common/acceptor.h"
 #include "gatekeeper/callers.h"
@@ -61,6 +62,7 @@ absl::StatusOr<JobManagers::Options> JobManagersOf(const Config& config,
 
 void SetLimits(grpc::ServerBuilder& builder, const Config& config) {
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  rpc::SetWindow(builder);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Or(config.limits().handshake_s(), 10) * 1000);
   // What a call's other side does not take stays with its sender.

@@ -16,6 +16,7 @@
 #include "common/identity/credential.h"
 #include "common/log.h"
 #include "common/refusal.h"
+#include "common/rpc_window.h"
 #include "common/tls/client_tls.h"
 #include "jobmanager/config.pb.h"
 #include "jobmanager/handover.h"
@@ -56,6 +57,7 @@ std::shared_ptr<grpc::Channel> DialQueueServer(const Config& config, const tls::
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  rpc::SetWindow(arguments);
   return grpc::CreateCustomChannel(config.qserver(), client.credentials, arguments);
 }
 
@@ -91,6 +93,7 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   Service service(loop, jobs, handover.token(), {handover.service().begin(), handover.service().end()});
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  rpc::SetWindow(builder);
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server) {

@@ -2,6 +2,7 @@
 #include "qserver/allocator_link.h"
 
 #include "common/rpc_client.h"
+#include "common/rpc_window.h"
 #include "proto/allocation.grpc.pb.h"
 
 namespace sekisho::qserver {
@@ -14,6 +15,7 @@ class GrpcLink final : public AllocatorLink {
   GrpcLink(Loop& loop, const std::string& target) : loop_(loop) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
+    rpc::SetWindow(arguments);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     stub_ = proto::Allocator::NewStub(

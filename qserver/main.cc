@@ -13,6 +13,7 @@
 #include "common/identity/dn.h"
 #include "common/identity/host.h"
 #include "common/log.h"
+#include "common/rpc_window.h"
 #include "common/tls/client_tls.h"
 #include "qserver/config.pb.h"
 #include "qserver/errors.h"
@@ -164,6 +165,7 @@ std::unique_ptr<grpc::Server> Serve(Acceptor& acceptor, const identity::Credenti
       tls::ServerCredentials(host));
   builder.RegisterService(&service);
   builder.SetMaxReceiveMessageSize(kNodeMessageMost);
+  rpc::SetWindow(builder);
   // Half-open connections are found in half a minute.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
