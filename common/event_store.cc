@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kSchemaVersion = 1;
 
+// What nobody waits for is written with what comes within this time.
+constexpr std::chrono::milliseconds kGroupTime{20};
+
 struct Change {
   enum Kind { kAppend, kPut, kForget } kind;
   std::string key;
@@ -34,7 +37,7 @@ absl::Status Fenced(const std::string& path, Function function) {
 class SqliteEventStore final : public EventStore {
  public:
   SqliteEventStore(Loop& loop, std::string path)
-      : loop_(loop), path_(std::move(path)), committed_(loop), writer_(1),
+      : loop_(loop), path_(std::move(path)), committed_(loop), group_timer_(loop), writer_(1),
         database_(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, 5000) {}
 
   ~SqliteEventStore() override { writer_.join(); }
@@ -60,7 +63,8 @@ class SqliteEventStore final : public EventStore {
                              "SELECT max(coalesce((SELECT max(sequence) FROM events), 0), coalesce("
                              "(SELECT CAST(value AS INTEGER) FROM vals WHERE name='last_sequence'), 0))");
       last.executeStep();
-      next_ = static_cast<uint64_t>(last.getColumn(0).getInt64()) + 1;
+      last_ = static_cast<uint64_t>(last.getColumn(0).getInt64());
+      next_ = last_ + 1;
       return absl::OkStatus();
     });
   }
@@ -108,6 +112,12 @@ class SqliteEventStore final : public EventStore {
 
   awaitable<absl::Status> Flush() override {
     const uint64_t wanted = queued_;
+    wanted_ = wanted;
+    if (done_ < wanted && !is_writing_) {
+      is_writing_ = true;
+      // After this turn of the loop: what else is decided in it joins the group.
+      asio::post(loop_, [this] { WriteGroup(); });
+    }
     while (done_ < wanted) {
       co_await committed_.Wait();
     }
@@ -139,14 +149,23 @@ class SqliteEventStore final : public EventStore {
   void Queue(Change change) {
     pending_.push_back(std::move(change));
     ++queued_;
-    if (!is_writing_) {
-      is_writing_ = true;
-      // After this turn of the loop: what else is decided in it joins the group.
-      asio::post(loop_, [this] { WriteGroup(); });
+    if (!is_writing_ && pending_.size() == 1) {
+      WriteSoon();
     }
   }
 
+  void WriteSoon() {
+    group_timer_.expires_after(kGroupTime);
+    group_timer_.async_wait([this](const std::error_code& error) {
+      if (!error && !is_writing_ && !pending_.empty()) {
+        is_writing_ = true;
+        WriteGroup();
+      }
+    });
+  }
+
   void WriteGroup() {
+    group_timer_.cancel();
     auto work = asio::make_work_guard(loop_);
     asio::post(writer_, [this, work, group = std::exchange(pending_, {}), first = done_ + 1] {
       absl::Status status = has_failed_ ? absl::OkStatus() : Commit(group);
@@ -158,10 +177,13 @@ class SqliteEventStore final : public EventStore {
           failed_from_ = first;
         }
         committed_.Notify();
-        if (pending_.empty()) {
-          is_writing_ = false;
-        } else {
+        if (wanted_ > done_) {
           WriteGroup();
+          return;
+        }
+        is_writing_ = false;
+        if (!pending_.empty()) {
+          WriteSoon();
         }
       });
     });
@@ -171,25 +193,26 @@ class SqliteEventStore final : public EventStore {
   absl::Status Commit(const std::vector<Change>& group) {
     return Fenced(path_, [&]() -> absl::Status {
       SQLite::Transaction transaction(database_);
-      uint64_t last = 0;
+      bool forgets = false;
       for (const Change& change : group) {
         switch (change.kind) {
           case Change::kAppend:
             Run(insert_, "INSERT INTO events VALUES (?, ?, ?)", static_cast<int64_t>(change.sequence),
                 change.key, Blob{change.value});
-            last = change.sequence;
+            last_ = change.sequence;
             break;
           case Change::kPut:
             Run(put_, "INSERT OR REPLACE INTO vals VALUES (?, ?)", change.key, Blob{change.value});
             break;
           case Change::kForget:
             Run(forget_, "DELETE FROM events WHERE key=?", change.key);
+            forgets = true;
             break;
         }
       }
-      if (last > 0) {
+      if (forgets) {  // else the newest event itself says so, and one page less is written
         Run(put_, "INSERT OR REPLACE INTO vals VALUES (?, ?)", std::string("last_sequence"),
-            std::to_string(last));
+            std::to_string(last_));
       }
       transaction.commit();
       return absl::OkStatus();
@@ -220,14 +243,17 @@ class SqliteEventStore final : public EventStore {
   Loop& loop_;
   const std::string path_;
   Signal committed_;
+  asio::steady_timer group_timer_;
   asio::thread_pool writer_;
   SQLite::Database database_;
   std::unique_ptr<SQLite::Statement> insert_, put_, forget_;
 
+  uint64_t last_ = 0;  // the newest sequence number on disk; the writer's
   uint64_t next_ = 1;
   std::vector<Change> pending_;
   uint64_t queued_ = 0;  // changes ever queued
   uint64_t done_ = 0;    // changes ever tried
+  uint64_t wanted_ = 0;  // changes that a Flush waits for
   bool is_writing_ = false;
   bool has_failed_ = false;  // the writer's
   absl::Status failure_;

@@ -31,7 +31,8 @@ class EventStore {
   // The sequence number that the next Append will give.
   virtual uint64_t next_sequence() const = 0;
 
-  // Queue a change; it is durable once Flush() has returned OK.  Changes reach the disk in this order.
+  // Queue a change; it is durable once Flush() has returned OK, or soon: what nobody waits for shares a
+  // group with what comes within some milliseconds.  Changes reach the disk in this order.
   virtual uint64_t Append(std::string key, std::string event) = 0;
   virtual void Put(std::string name, std::string value) = 0;
   virtual void Forget(std::string key) = 0;  // removes all events of this key

@@ -77,6 +77,30 @@ TEST_F(EventStoreTest, ANumberIsNeverGivenTwice) {
   ASSERT_TRUE(Flush(*store).ok());
 }
 
+TEST_F(EventStoreTest, ANumberIsNotGivenTwiceAlsoIfItWasForgottenLater) {
+  {
+    auto store = OpenStore();
+    store->Append("a", "1");
+    store->Append("b", "2");
+    ASSERT_TRUE(Flush(*store).ok());
+    store->Forget("b");
+    ASSERT_TRUE(Flush(*store).ok());
+  }
+
+  EXPECT_EQ(OpenStore()->next_sequence(), 3u);
+}
+
+TEST_F(EventStoreTest, WhatNobodyWaitsForIsWrittenSoon) {
+  {
+    auto store = OpenStore();
+    store->Append("a", "1");
+    store->Append("a", "2");
+    loop_.run();
+  }
+
+  EXPECT_THAT(Events(*OpenStore()), ElementsAre("1a1", "2a2"));
+}
+
 TEST_F(EventStoreTest, ManyAppendsOfOneTurnAreOneFlush) {
   auto store = OpenStore();
   for (int i = 0; i < 1000; ++i) {
