@@ -118,12 +118,12 @@ absl::Status CheckDescription(const rsl::JobDescription& job, const Verified& ve
 }  // namespace
 
 absl::StatusOr<Verified> Verify(const proto::QueueRequest& request, const AdmissionRules& rules,
-                                const identity::TrustStore& trust, const identity::Gridmap& gridmap,
+                                identity::JudgedChains& chains, const identity::Gridmap& gridmap,
                                 identity::Time now) {
   // Who signed it?
   Verified verified;
   ASSIGN_OR_RETURN(verified.identity,
-                   identity::VerifyRequest(FromProto(request.request()), trust, now));
+                   identity::VerifyRequest(FromProto(request.request()), chains, now));
   if (!verified.body.ParseFromString(request.request().body())) {
     return errors::BadRequest("its body is not a RequestBody");
   }

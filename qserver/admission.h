@@ -47,7 +47,7 @@ struct Verified {
 
 // Everything but freshness: a repeat of what was accepted in time is answered as it was.
 absl::StatusOr<Verified> Verify(const proto::QueueRequest& request, const AdmissionRules& rules,
-                                const identity::TrustStore& trust, const identity::Gridmap& gridmap,
+                                identity::JudgedChains& chains, const identity::Gridmap& gridmap,
                                 identity::Time now);
 
 absl::Status CheckFresh(const Verified& verified, const AdmissionRules& rules, identity::Time now);

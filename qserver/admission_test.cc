@@ -22,7 +22,8 @@ class AdmissionTest : public ::testing::Test {
         gridmap_(
             *identity::Gridmap::Parse("\"" + std::string(kAlice) + "\" alice,guest\n", "map")) {
     ca_.Install(directory_.path());
-    trust_ = *identity::TrustStore::Load(directory_.path());
+    chains_ = std::make_unique<identity::JudgedChains>(*identity::TrustStore::Load(directory_.path()),
+                                                       identity::Purpose::kAny);
     rules_.site = "siteA";
     rules_.gatekeepers = {kGatekeeper};
     body_.set_site("siteA");
@@ -46,7 +47,7 @@ class AdmissionTest : public ::testing::Test {
     return request;
   }
   absl::StatusOr<Verified> VerifyNow(const proto::QueueRequest& request) {
-    return Verify(request, rules_, *trust_, gridmap_, test::TestNow());
+    return Verify(request, rules_, *chains_, gridmap_, test::TestNow());
   }
   std::string Refused(const absl::Status& status) {
     EXPECT_FALSE(status.ok());
@@ -66,7 +67,7 @@ class AdmissionTest : public ::testing::Test {
   test::TemporaryDirectory directory_;
   identity::Credential alice_;
   identity::Gridmap gridmap_;
-  std::shared_ptr<const identity::TrustStore> trust_;
+  std::unique_ptr<identity::JudgedChains> chains_;
   AdmissionRules rules_;
   proto::RequestBody body_;
 };

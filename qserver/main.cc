@@ -217,7 +217,7 @@ absl::Status Run(const Config& config) {
     return absl::OkStatus();
   };
   judges.request = [&](const proto::QueueRequest& request) {
-    return Verify(request, rules, trust->store(), trust->gridmap(), tls::SystemClock());
+    return Verify(request, rules, trust->signers(), trust->gridmap(), tls::SystemClock());
   };
   judges.now = tls::SystemClock;
   judges.find_account = FindSystemAccount;

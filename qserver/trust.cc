@@ -29,14 +29,17 @@ absl::StatusOr<std::unique_ptr<Trust>> Trust::Load(const std::string& ca_directo
 absl::Status Trust::ReadAuthorities() {
   authorities_checked_ = Now();
   authorities_version_ = identity::TrustVersion(ca_directory_);
-  ASSIGN_OR_RETURN(store_, identity::TrustStore::Load(ca_directory_));
-  for (const std::string& warning : store_->warnings()) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const identity::TrustStore> store,
+                   identity::TrustStore::Load(ca_directory_));
+  for (const std::string& warning : store->warnings()) {
     spdlog::warn("{}", warning);
   }
   if (verifier_) {
-    verifier_->SetTrust(store_);
+    verifier_->SetTrust(store);
+    signers_->SetTrust(store);
   } else {
-    verifier_ = std::make_unique<tls::PeerVerifier>(store_);
+    verifier_ = std::make_unique<tls::PeerVerifier>(store);
+    signers_ = std::make_unique<identity::JudgedChains>(store, identity::Purpose::kAny);
   }
   return absl::OkStatus();
 }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/identity/gridmap.h"
-#include "common/identity/trust_store.h"
+#include "common/identity/judged_chains.h"
 #include "common/tls/peer_verifier.h"
 
 namespace sekisho::qserver {
@@ -22,7 +22,7 @@ class Trust {
   void Refresh(identity::Time now);
   void ReadAgain();  // on SIGHUP
 
-  const identity::TrustStore& store() const { return *store_; }
+  identity::JudgedChains& signers() { return *signers_; }
   const identity::Gridmap& gridmap() const { return *gridmap_; }
   tls::PeerVerifier& verifier() { return *verifier_; }
 
@@ -34,9 +34,9 @@ class Trust {
 
   const std::string ca_directory_;
   const std::string grid_mapfile_;
-  std::shared_ptr<const identity::TrustStore> store_;
   std::unique_ptr<identity::Gridmap> gridmap_;
-  std::unique_ptr<tls::PeerVerifier> verifier_;
+  std::unique_ptr<tls::PeerVerifier> verifier_;       // of hosts that connect
+  std::unique_ptr<identity::JudgedChains> signers_;  // of requests
   std::filesystem::file_time_type gridmap_changed_{};
   identity::Time authorities_checked_{};
   uint64_t authorities_version_ = 0;

@@ -119,10 +119,10 @@ TEST_F(ChainTest, TheChainFingerprintTellsChainsOfOneLeafApart) {
 }
 
 TEST_F(ChainTest, ARequestSignedByAnotherKeyOrWithoutLimitsIsRefused) {
-  const auto trust = *TrustStore::Load(trust_.path());
+  JudgedChains chains(*TrustStore::Load(trust_.path()), Purpose::kAny);
   const SignedRequest good = *Sign("what I want", MakeProxy(user_));
   const auto reason = [&](const SignedRequest& request) {
-    return std::get<Refusal>(JudgeRequest(request, *trust, TestNow())).reason;
+    return std::get<Refusal>(JudgeRequest(request, chains, TestNow())).reason;
   };
 
   SignedRequest other = good;
@@ -153,7 +153,8 @@ TEST_F(ChainTest, ASignatureWithoutTheLabelIsNoRequest) {
                  reinterpret_cast<const unsigned char*>(request.body.data()), request.body.size());
   request.signature.resize(size);
 
-  const Verdict verdict = JudgeRequest(request, **TrustStore::Load(trust_.path()), TestNow());
+  JudgedChains chains(*TrustStore::Load(trust_.path()), Purpose::kAny);
+  const Verdict verdict = JudgeRequest(request, chains, TestNow());
   EXPECT_EQ(std::get<Refusal>(verdict).reason, Reason::kRequestSignature);
 }
 
@@ -164,12 +165,13 @@ TEST_F(ChainTest, VerifiesASignedRequest) {
 
   const auto trust = TrustStore::LoadFor(trust_.path(), proxy.chain);
   ASSERT_TRUE(trust.ok());
-  const absl::StatusOr<Identity> identity = VerifyRequest(*request, **trust, TestNow());
+  JudgedChains chains(*trust, Purpose::kAny);
+  const absl::StatusOr<Identity> identity = VerifyRequest(*request, chains, TestNow());
   ASSERT_TRUE(identity.ok()) << identity.status();
   EXPECT_EQ(identity->subject, "/C=JP/O=Test/CN=Taro");
 
-  request->body[0] = 'W';
-  EXPECT_THAT(VerifyRequest(*request, **trust, TestNow()).status().ToString(),
+  request->body[0] = 'W';  // a known chain excuses nothing
+  EXPECT_THAT(VerifyRequest(*request, chains, TestNow()).status().ToString(),
               HasSubstr("[request-signature]"));
 }
 

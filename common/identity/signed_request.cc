@@ -33,6 +33,25 @@ bool SignatureIsValid(const SignedRequest& request, EVP_PKEY* key) {
   return valid;
 }
 
+absl::StatusOr<Chain> Parse(const std::vector<std::string>& ders) {
+  Chain chain;
+  for (const std::string& der : ders) {
+    ASSIGN_OR_RETURN(X509Ptr certificate, ParseDer(der));
+    chain.push_back(std::move(certificate));
+  }
+  return chain;
+}
+
+// Each with its length before it.
+std::string Join(const std::vector<std::string>& ders) {
+  std::string joined;
+  for (const std::string& der : ders) {
+    joined += fmt::format("{}:", der.size());
+    joined += der;
+  }
+  return joined;
+}
+
 }  // namespace
 
 absl::StatusOr<SignedRequest> Sign(std::string_view body, const Credential& credential) {
@@ -67,7 +86,7 @@ absl::StatusOr<SignedRequest> Sign(std::string_view body, const Credential& cred
   return request;
 }
 
-Verdict JudgeRequest(const SignedRequest& request, const TrustStore& trust, Time now) {
+Verdict JudgeRequest(const SignedRequest& request, JudgedChains& chains, Time now) {
   if (request.body.size() > kBodyBytesMax || request.signature.size() > kSignatureBytesMax) {
     return Refusal{
         Reason::kRequestTooLarge,
@@ -78,35 +97,25 @@ Verdict JudgeRequest(const SignedRequest& request, const TrustStore& trust, Time
     return Refusal{Reason::kChainTooLong, fmt::format("{} certificates, more than the {} allowed",
                                                       request.chain.size(), kChainCertificatesMax)};
   }
-  Chain chain;
-  for (const std::string& der : request.chain) {
-    absl::StatusOr<X509Ptr> certificate = ParseDer(der);
-    if (!certificate.ok()) {
-      return Refusal{Reason::kMalformed, certificate.status().ToString()};
-    }
-    chain.push_back(*std::move(certificate));
+  const auto judged = chains.Judge(Join(request.chain), [&] { return Parse(request.chain); }, now);
+  if (const Refusal* refusal = std::get_if<Refusal>(&judged)) {
+    return *refusal;
   }
-  Verdict verdict = JudgeChain(chain, trust, now, Purpose::kAny);
-  if (std::holds_alternative<Refusal>(verdict)) {
-    return verdict;
+  const auto& [identity, key] = *std::get<const JudgedChains::Judged*>(judged);
+  if (!IsSupported(key.get())) {
+    return Refusal{Reason::kRequestKeyType, fmt::format("the key of {} is neither RSA nor elliptic-curve",
+                                                        identity.leaf_subject)};
   }
-  EVP_PKEY* key = X509_get0_pubkey(chain.front().get());
-  if (!IsSupported(key)) {
-    return Refusal{Reason::kRequestKeyType,
-                   fmt::format("the key of {} is neither RSA nor elliptic-curve",
-                               SubjectText(*chain.front()))};
-  }
-  if (!SignatureIsValid(request, key)) {
+  if (!SignatureIsValid(request, key.get())) {
     return Refusal{Reason::kRequestSignature,
                    fmt::format("the request's signature does not verify with the key of {}",
-                               SubjectText(*chain.front()))};
+                               identity.leaf_subject)};
   }
-  return verdict;
+  return identity;
 }
 
-absl::StatusOr<Identity> VerifyRequest(const SignedRequest& request, const TrustStore& trust,
-                                       Time now) {
-  Verdict verdict = JudgeRequest(request, trust, now);
+absl::StatusOr<Identity> VerifyRequest(const SignedRequest& request, JudgedChains& chains, Time now) {
+  Verdict verdict = JudgeRequest(request, chains, now);
   if (const Refusal* refusal = std::get_if<Refusal>(&verdict)) {
     return ToStatus(*refusal);
   }

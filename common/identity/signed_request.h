@@ -10,9 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/identity/chain.h"
 #include "common/identity/credential.h"
-#include "common/identity/trust_store.h"
+#include "common/identity/judged_chains.h"
 
 namespace sekisho::identity {
 
@@ -29,8 +28,7 @@ struct SignedRequest {
 absl::StatusOr<SignedRequest> Sign(std::string_view body, const Credential& credential);
 
 // Who signed: chain first, then the signature.
-Verdict JudgeRequest(const SignedRequest& request, const TrustStore& trust, Time now);
-absl::StatusOr<Identity> VerifyRequest(const SignedRequest& request, const TrustStore& trust,
-                                       Time now);
+Verdict JudgeRequest(const SignedRequest& request, JudgedChains& chains, Time now);
+absl::StatusOr<Identity> VerifyRequest(const SignedRequest& request, JudgedChains& chains, Time now);
 
 }  // namespace sekisho::identity

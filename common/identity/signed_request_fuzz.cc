@@ -52,7 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     request.chain.push_back(Take(rest));
   }
   const Time now = sekisho::test::TestNow();
-  CHECK(std::holds_alternative<Refusal>(JudgeRequest(request, *world.trust, now)));
-  CHECK(std::holds_alternative<Refusal>(JudgeRequest(forged, *world.trust, now)));
+  JudgedChains chains(world.trust, Purpose::kAny);
+  CHECK(std::holds_alternative<Refusal>(JudgeRequest(request, chains, now)));
+  CHECK(std::holds_alternative<Refusal>(JudgeRequest(forged, chains, now)));
   return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/identity/trust_store.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -207,6 +208,19 @@ absl::StatusOr<std::shared_ptr<const TrustStore>> TrustStore::LoadFor(const std:
 const Authorities* TrustStore::Find(const X509_NAME& name) const {
   const auto found = by_name_.find(&name);
   return found == by_name_.end() ? nullptr : &found->second;
+}
+
+Time TrustStore::NextCrlEnd(Time now) const {
+  Time next = Time::max();
+  for (const auto& [name, authorities] : by_name_) {
+    for (const CrlPtr& crl : authorities.crls) {
+      const ASN1_TIME* end = X509_CRL_get0_nextUpdate(crl.get());
+      if (end != nullptr && ToTime(end) > now) {
+        next = std::min(next, ToTime(end));
+      }
+    }
+  }
+  return next;
 }
 
 uint64_t TrustVersion(const std::string& directory) {

@@ -57,6 +57,9 @@ class TrustStore {
   const Authorities* Find(const X509_NAME& name) const;
 
   const std::string& directory() const { return directory_; }
+  // When the next of all revocation lists must have been renewed, after `now`; far away if none.
+  Time NextCrlEnd(Time now) const;
+
   const std::vector<std::string>& warnings() const { return warnings_; }
   size_t size() const { return by_name_.size(); }
 

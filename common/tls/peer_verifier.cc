@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/tls/peer_verifier.h"
 
-#include <algorithm>
+#include <variant>
 #include <vector>
 
 #include <grpc/grpc_security_constants.h>
@@ -12,6 +12,7 @@ namespace {
 using identity::Chain;
 using identity::Identity;
 using identity::Reason;
+using identity::Refusal;
 
 std::string Property(const grpc::AuthContext& context, const char* name) {
   const std::vector<grpc::string_ref> values = context.FindPropertyValues(name);
@@ -51,31 +52,13 @@ absl::StatusOr<Identity> PeerVerifier::Verify(const std::string& leaf_pem,
   if (leaf_pem.empty()) {
     return identity::ToStatus({Reason::kEmptyChain, "no certificate was presented"});
   }
-  // A NUL between them: the same bytes cut elsewhere are another key.
-  const std::string key = identity::Sha256Hex(leaf_pem + '\0' + rest_pem);
-  if (const auto found = remembered_.find(key); found != remembered_.end()) {
-    if (now < found->second.until) {
-      return found->second.identity;
-    }
-    remembered_.erase(found);
+  // A NUL between them: the same bytes cut elsewhere are another chain.
+  const auto judged =
+      chains_.Judge(leaf_pem + '\0' + rest_pem, [&] { return PresentedChain(leaf_pem, rest_pem); }, now);
+  if (const Refusal* refusal = std::get_if<Refusal>(&judged)) {
+    return identity::ToStatus(*refusal);
   }
-  absl::StatusOr<Chain> chain = PresentedChain(leaf_pem, rest_pem);
-  if (!chain.ok()) {
-    return identity::ToStatus({Reason::kMalformed, chain.status().ToString()});
-  }
-  ASSIGN_OR_RETURN(Identity identity,
-                   identity::VerifyChain(*chain, *trust_, now, identity::Purpose::kClient));
-  if (remembered_.size() >= kRememberedMax) {
-    remembered_.clear();
-  }
-  const identity::Time until = std::min<identity::Time>(identity.not_after, now + kRememberedFor);
-  remembered_.emplace(key, Entry{identity, until});
-  return identity;
-}
-
-void PeerVerifier::SetTrust(std::shared_ptr<const identity::TrustStore> trust) {
-  trust_ = std::move(trust);
-  remembered_.clear();
+  return std::get<const identity::JudgedChains::Judged*>(judged)->identity;
 }
 
 }  // namespace sekisho::tls

@@ -7,27 +7,22 @@
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/server_credentials.h>
 
-#include "common/identity/chain.h"
 #include "common/identity/credential.h"
+#include "common/identity/judged_chains.h"
 
 namespace sekisho::tls {
 
 std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const identity::Credential& host);
 
-// Belongs to one thread.  Chains that passed are remembered for some minutes, so that a call on a
-// known connection costs a hash and no signature check.
+// Belongs to one thread.  Chains that passed are remembered: judged_chains.h.
 class PeerVerifier {
  public:
-  static constexpr std::chrono::seconds kRememberedFor = std::chrono::minutes(5);
-  static constexpr size_t kRememberedMax = 4096;
-
   explicit PeerVerifier(std::shared_ptr<const identity::TrustStore> trust)
-      : trust_(std::move(trust)) {}
+      : chains_(std::move(trust), identity::Purpose::kClient) {}
   PeerVerifier(const PeerVerifier&) = delete;
   PeerVerifier& operator=(const PeerVerifier&) = delete;
 
@@ -39,19 +34,13 @@ class PeerVerifier {
   absl::StatusOr<identity::Identity> Verify(const std::string& leaf_pem,
                                             const std::string& rest_pem, identity::Time now);
 
-  // New authorities or revocation lists: everything remembered is judged anew.
-  void SetTrust(std::shared_ptr<const identity::TrustStore> trust);
+  void SetTrust(std::shared_ptr<const identity::TrustStore> trust) { chains_.SetTrust(std::move(trust)); }
 
-  const identity::TrustStore& trust() const { return *trust_; }
-  size_t remembered() const { return remembered_.size(); }
+  const identity::TrustStore& trust() const { return chains_.trust(); }
+  size_t remembered() const { return chains_.size(); }
 
  private:
-  struct Entry {
-    identity::Identity identity;
-    identity::Time until;
-  };
-  std::shared_ptr<const identity::TrustStore> trust_;
-  std::unordered_map<std::string, Entry> remembered_;  // by SHA-256 of what was presented
+  identity::JudgedChains chains_;
 };
 
 // Leaf and rest as gRPC hands them out: whether the rest repeats the leaf depends on the side.
