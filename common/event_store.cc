@@ -56,7 +56,8 @@ class SqliteEventStore final : public EventStore {
           "CREATE TABLE IF NOT EXISTS events (sequence INTEGER PRIMARY KEY, key TEXT NOT NULL,"
           " event BLOB NOT NULL);"
           "CREATE INDEX IF NOT EXISTS events_by_key ON events (key);"
-          "CREATE TABLE IF NOT EXISTS vals (name TEXT PRIMARY KEY, value BLOB NOT NULL)");
+          "CREATE TABLE IF NOT EXISTS vals (name TEXT PRIMARY KEY, value BLOB NOT NULL);"
+          "INSERT OR IGNORE INTO vals VALUES ('last_sequence', '0')");
       database_.exec(fmt::format("PRAGMA user_version={}", kSchemaVersion));
       // A number is never given twice, also after the newest events were forgotten.
       SQLite::Statement last(database_,

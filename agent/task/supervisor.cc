@@ -307,7 +307,8 @@ Ended Supervisor::Outcome() const {
   ended.max_rss_kb = usage.ru_maxrss;
   const bool is_cpu_limit = spec_.cpu_limit_s > 0 && ended.signal != 0 &&
                             cause_ == Cause::kItself &&
-                            main_cpu_ms_ >= spec_.cpu_limit_s * 1000 - 100;
+                            (ended.signal == SIGXCPU ||  // the kernel's own count may differ from ours
+                             main_cpu_ms_ >= spec_.cpu_limit_s * 1000 - 100);
   if (cause_ == Cause::kWallTime) {
     ended.reason = "wall-time limit of " + Seconds(spec_.wall_limit_ms) + " s reached";
   } else if (cause_ == Cause::kOutput) {

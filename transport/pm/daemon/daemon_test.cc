@@ -233,6 +233,10 @@ TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
 // Sends numbers and checks those that come, for ever.
 void Chatter(Board& board, pmContext* context, int to) {
   for (;;) {
+    while (board.stop) {  // between two messages: the board says all that there is to say
+      board.resting = 1;
+      usleep(1000);
+    }
     const std::uint64_t next = board.accepted.load();
     if (DaemonTest::SendNumber(context, to, next, 8 + next * 37 % 4000) == 0) ++board.accepted;
     void* buffer;
@@ -277,7 +281,9 @@ TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {
   const pid_t own = Spawn(0, [this](pmContext* c) { Chatter(board_[0], c, 1); });
   const pid_t first = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
   ASSERT_TRUE(Until(20 * kSecond, [&] { return board_[1].received > 500; }));
-  kill(first, SIGSTOP);  // its own state is saved by someone else: here it is on the board
+  board_[1].stop = 1;  // its own state is saved by someone else: here it is on the board
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return board_[1].resting == 1; }));
+  kill(first, SIGSTOP);
   ASSERT_EQ(Control(Ask::kStop, 1), 0);
   ASSERT_EQ(Control(Ask::kStop, 0), 0);
   const std::string name = folder_ + "/saved";
@@ -293,6 +299,7 @@ TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {
   ASSERT_EQ(Control(Ask::kGo, 1), 0);
   ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 0"); }));
   ASSERT_EQ(Control(Ask::kGo, 0), 0);
+  board_[1].stop = 0;
   const pid_t second = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
   const std::uint64_t before[2] = {board_[0].received, board_[1].received};
   EXPECT_TRUE(Until(

@@ -31,7 +31,7 @@ namespace sekisho::pm {
 // Seen by the test and by its children.
 struct Board {
   std::atomic<std::uint64_t> accepted{0}, received{0}, wrong{0};
-  std::atomic<int> ready{0}, stop{0};
+  std::atomic<int> ready{0}, stop{0}, resting{0};
 };
 
 class DaemonTest : public ::testing::Test {
