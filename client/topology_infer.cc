@@ -10,7 +10,9 @@
 
 #include "client/rankmap_files.h"
 #include "client/topology_oracle.h"
+#include "topology/alpha_matrix.h"
 #include "topology/errors.h"
+#include "topology/fast.h"
 #include "topology/methods.h"
 #include "topology/run.h"
 #include "topology/show.h"
@@ -44,13 +46,31 @@ nlohmann::json TreeJson(const topology::Tree& tree, const std::vector<std::strin
   return json;
 }
 
+absl::StatusOr<topology::HostList> ReadHosts(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return topology::ParseHosts(text, path);
+}
+
+// Runs a method against an oracle that must know as many hosts.
+absl::StatusOr<topology::RunTotals> RunOnOracle(const std::string& command, int timeout_s,
+                                                size_t hosts, topology::Method& method) {
+  TopologyOracle oracle(timeout_s);
+  RETURN_IF_ERROR(oracle.Start(command));
+  ASSIGN_OR_RETURN(const long told, oracle.HostCount());
+  if (told != static_cast<long>(hosts)) {
+    return topology::errors::HostCount(hosts, told);
+  }
+  return topology::RunVirtually(method, [&oracle](const topology::Request& request, double start) {
+    return oracle.Measure(request, start);
+  });
+}
+
 }  // namespace
 
 absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& out,
                            std::ostream& log) {
   // Validate.
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.hosts));
-  ASSIGN_OR_RETURN(const topology::HostList hosts, topology::ParseHosts(text, options.hosts));
+  ASSIGN_OR_RETURN(const topology::HostList hosts, ReadHosts(options.hosts));
   const int count = static_cast<int>(hosts.names.size());
   topology::MethodOptions method_options{.seed = options.seed, .site_hints = {}};
   if (options.has_site_hints) {
@@ -64,17 +84,8 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
                    topology::MakeMethod(options.method, count, method_options));
 
   // Measure.
-  TopologyOracle oracle(options.timeout_s);
-  RETURN_IF_ERROR(oracle.Start(options.oracle));
-  ASSIGN_OR_RETURN(const long told, oracle.HostCount());
-  if (told != count) {
-    return topology::errors::HostCount(hosts.names.size(), told);
-  }
-  ASSIGN_OR_RETURN(
-      const topology::RunTotals totals,
-      topology::RunVirtually(*method, [&oracle](const topology::Request& request, double start) {
-        return oracle.Measure(request, start);
-      }));
+  ASSIGN_OR_RETURN(const topology::RunTotals totals,
+                   RunOnOracle(options.oracle, options.timeout_s, hosts.names.size(), *method));
   const topology::Outcome outcome = method->Finish();
   if (count > 1 && outcome.tree.links.empty()) {
     return topology::errors::NothingAnswered();
@@ -107,6 +118,58 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
   for (const topology::Excluded& excluded : outcome.excluded) {
     log << fmt::format("{}: {}\n", hosts.names[excluded.host], excluded.why);
   }
+  return absl::OkStatus();
+}
+
+absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostream& out) {
+  // Validate.
+  ASSIGN_OR_RETURN(const topology::HostList hosts, ReadHosts(options.hosts));
+  const int count = static_cast<int>(hosts.names.size());
+  if (options.method != "tree" && options.method != "alpha") {
+    return topology::errors::UnknownMatrixMethod(options.method);
+  }
+
+  // Measure.
+  topology::RunTotals totals;
+  topology::Matrix matrix(count);
+  if (options.method == "alpha") {
+    topology::AlphaMatrix method(count, options.alpha, options.seed);
+    ASSIGN_OR_RETURN(totals,
+                     RunOnOracle(options.oracle, options.timeout_s, hosts.names.size(), method));
+    matrix = method.matrix();
+  } else {
+    topology::FastMethod method(count, {.site_hints = {}, .seed = options.seed});
+    ASSIGN_OR_RETURN(totals,
+                     RunOnOracle(options.oracle, options.timeout_s, hosts.names.size(), method));
+    const topology::Tree tree = method.Finish().tree;
+    for (int i = 0; i < count; ++i) {
+      const topology::Rooted rooted = topology::HangUp(tree, i);
+      for (const int vertex : rooted.order) {
+        if (vertex < i) {
+          const double measured = method.ledger().Rtt(i, vertex);
+          matrix.Set(i, vertex, measured >= 0 ? measured : rooted.depth_us[vertex]);
+        }
+      }
+    }
+  }
+
+  // Answer.
+  std::string text;
+  long unknown = 0;
+  for (int i = 0; i < count; ++i) {
+    for (int j = i + 1; j < count; ++j) {
+      if (matrix.At(i, j) >= 0) {
+        text += fmt::format("{} {} {:.3f}\n", i, j, matrix.At(i, j));
+      } else {
+        ++unknown;
+      }
+    }
+  }
+  RETURN_IF_ERROR(WriteFile(options.out, text));
+  out << fmt::format(
+      "{} hosts; {:.3f} s of virtual time, {:.1f} measurements a host; {} pairs unknown\n", count,
+      totals.makespan_us / 1e6, static_cast<double>(totals.measurements) / std::max(count, 1),
+      unknown);
   return absl::OkStatus();
 }
 

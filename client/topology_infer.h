@@ -24,6 +24,34 @@ struct TopologyInferOptions {
 absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& out,
                            std::ostream& log);
 
+struct TopologyMatrixOptions {
+  std::string oracle;
+  std::string hosts;
+  std::string out;
+  std::string method = "tree";
+  double alpha = 5;
+  uint64_t seed = 1;
+  int timeout_s = 30;
+};
+
+// Lines "i j rtt_us" of all pairs: what was measured, and the rest from the tree or by the alpha
+// rule.
+absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostream& out);
+
+struct TopologySimulateOptions {
+  std::string family;
+  std::string truth;
+  std::string hosts;
+  std::string noise = "quiet";
+  std::string method = "fast";
+  std::string out;
+  uint64_t seed = 1;
+  bool has_site_hints = false;
+  bool is_json = false;
+};
+
+absl::Status SimulateTopology(const TopologySimulateOptions& options, std::ostream& out);
+
 struct TopologyShowOptions {
   std::string tree;
   std::string hosts;

@@ -40,6 +40,41 @@ void AddInfer(CLI::App* topology, int& exit_code) {
   app->callback([o, &exit_code] { exit_code = ExitCode(InferTopology(*o, std::cout, std::cerr)); });
 }
 
+void AddMatrix(CLI::App* topology, int& exit_code) {
+  const auto o = std::make_shared<TopologyMatrixOptions>();
+  CLI::App* app = topology->add_subcommand("matrix", "Round-trip times of all pairs of hosts");
+  app->add_option("--oracle", o->oracle, "Ask this command for measurements, in virtual time")
+      ->required();
+  app->add_option("--hosts", o->hosts, "Host names, one a line")->required();
+  app->add_option("--out", o->out, "Where the matrix goes: lines \"i j rtt_us\"")->required();
+  app->add_option("--method", o->method, "tree or alpha")->capture_default_str();
+  app->add_option("--alpha", o->alpha, "alpha: how much nearer is much nearer")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1e6));
+  app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
+  app->add_option("--timeout", o->timeout_s, "Seconds to wait for the oracle")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 86400));
+  app->callback([o, &exit_code] { exit_code = ExitCode(WriteTopologyMatrix(*o, std::cout)); });
+}
+
+void AddSimulate(CLI::App* topology, int& exit_code) {
+  const auto o = std::make_shared<TopologySimulateOptions>();
+  CLI::App* app = topology->add_subcommand("simulate", "Infer a network that is known, and judge");
+  CLI::Option_group* what = app->add_option_group("network");
+  what->add_option("--family", o->family, "Made up: single64, grid256, star48, ...");
+  what->add_option("--truth", o->truth, "From a file: lines \"u v latency_uv latency_vu mbps\"");
+  what->require_option(1);
+  app->add_option("--hosts", o->hosts, "Hosts of --truth, NAME [SITE] a line (all leaves)");
+  app->add_option("--noise", o->noise, "Of --truth: quiet, lab or exact")->capture_default_str();
+  app->add_option("--method", o->method, "fast or paper")->capture_default_str();
+  app->add_flag("--site-hints", o->has_site_hints, "Tell the method the sites");
+  app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
+  app->add_option("--out", o->out, "Where the tree goes");
+  app->add_flag("--json", o->is_json, "Print as JSON");
+  app->callback([o, &exit_code] { exit_code = ExitCode(SimulateTopology(*o, std::cout)); });
+}
+
 void AddShow(CLI::App* topology, int& exit_code) {
   const auto o = std::make_shared<TopologyShowOptions>();
   CLI::App* app = topology->add_subcommand("show", "Show a tree");
@@ -58,7 +93,9 @@ void AddTopologyVerb(CLI::App& app, int& exit_code) {
       app.add_subcommand("topology", "The network as a tree, from round-trip times");
   topology->require_subcommand(1);
   AddInfer(topology, exit_code);
+  AddMatrix(topology, exit_code);
   AddShow(topology, exit_code);
+  AddSimulate(topology, exit_code);
 }
 
 }  // namespace sekisho::client

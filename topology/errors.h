@@ -48,4 +48,14 @@ inline absl::Status UnknownMethod(std::string_view name) {
       fmt::format("method '{}' is not known: expected fast or paper", name));
 }
 
+inline absl::Status UnknownMatrixMethod(std::string_view name) {
+  return absl::InvalidArgumentError(
+      fmt::format("method '{}' is not known: expected tree or alpha", name));
+}
+
+inline absl::Status UnknownNoise(std::string_view name) {
+  return absl::InvalidArgumentError(
+      fmt::format("noise '{}' is not known: expected quiet, lab or exact", name));
+}
+
 }  // namespace sekisho::topology::errors

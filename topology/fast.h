@@ -29,6 +29,7 @@ class FastMethod final : public Method {
   std::vector<Request> Next() override;
   void Report(const Request& request, const Answer& answer) override;
   Outcome Finish() override;
+  const Ledger& ledger() const { return ledger_; }
 
  private:
   struct Site {
