@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <grpcpp/grpcpp.h>
 
+#include "common/acceptor.h"
 #include "common/daemon.h"
 #include "common/identity/credential.h"
 #include "common/identity/dn.h"
@@ -14,7 +15,6 @@
 #include "common/refusal.h"
 #include "common/rpc_window.h"
 #include "common/tls/peer_verifier.h"
-#include "common/acceptor.h"
 #include "gatekeeper/callers.h"
 #include "gatekeeper/config.pb.h"
 #include "gatekeeper/jobmanagers.h"

@@ -7,10 +7,10 @@
 
 #include <asio/ip/address.hpp>
 
+#include "common/acceptor.h"
 #include "common/call_metadata.h"
 #include "common/refusal.h"
 #include "common/rpc_status.h"
-#include "common/acceptor.h"
 #include "gatekeeper/errors.h"
 
 namespace sekisho::gatekeeper {
