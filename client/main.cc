@@ -18,7 +18,7 @@
 #include "client/verb_rsl.h"
 #include "client/verb_topology.h"
 #include "client/verbs.h"
-#include "common/daemon.h"
+#include "common/version.h"
 
 namespace sekisho::client {
 namespace {

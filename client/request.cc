@@ -45,7 +45,8 @@ absl::StatusOr<std::string> ToRsl(const JobOptions& options) {
   if (options.command.size() > 1) {
     rsl += "(arguments=";
     for (size_t i = 1; i < options.command.size(); ++i) {
-      rsl += (i > 1 ? " " : "") + PrintLiteral(options.command[i]);
+      rsl += i > 1 ? " " : "";
+      rsl += PrintLiteral(options.command[i]);
     }
     rsl += ")";
   }

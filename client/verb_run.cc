@@ -16,7 +16,7 @@
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "client/wait_notice.h"
-#include "common/daemon.h"
+#include "common/version.h"
 #include "common/job_state.h"
 #include "rsl/check.h"
 

