@@ -42,7 +42,7 @@ endfunction()
 # [SELF_CONTAINED]): bin/NAME, installed to bin or, INTERNAL, to libexec/sekisho or, DEVELOPMENT, nowhere.
 # SELF_CONTAINED: few shared libraries, for a program that starts often.  UNREADABLE: whom the kernel does not let read a
 # program, it does not let trace it either, from its first instruction on.
-add_custom_target(programs)  # all of bin/, and no tests
+add_custom_target(programs)  # all of bin/ and what else is installed, and no tests
 function(sekisho_program name)
   cmake_parse_arguments(ARG "INTERNAL;DEVELOPMENT;SELF_CONTAINED;UNREADABLE" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
