@@ -16,8 +16,8 @@
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "client/wait_notice.h"
-#include "common/version.h"
 #include "common/job_state.h"
+#include "common/version.h"
 #include "rsl/check.h"
 
 namespace sekisho::client {

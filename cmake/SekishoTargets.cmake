@@ -25,6 +25,10 @@ target_include_directories(sekisho_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_B
 if(SEKISHO_SANITIZE)
   target_compile_options(sekisho_flags INTERFACE -fsanitize=${SEKISHO_SANITIZE}
                          -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # wrong about std::regex and coroutines when checks stand between
+    target_compile_options(sekisho_flags INTERFACE -Wno-maybe-uninitialized
+                           $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)
+  endif()
   target_link_options(sekisho_flags INTERFACE -fsanitize=${SEKISHO_SANITIZE})
 endif()
 
