@@ -30,23 +30,28 @@ void Keep(std::shared_ptr<grpc::Channel> channel) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(Loop& loop, const Target& target) {
-  auto credential = identity::LoadUserCredential();
-  if (!credential.ok()) {
-    return Refuse(absl::StatusCode::kUnauthenticated, 7, Message(credential.status()),
-                  "make a proxy: sekisho proxy init");
-  }
-  std::unique_ptr<Session> session(new Session(loop, target, std::move(*credential)));
-
   const Contact& contact = target.contact;
   const auto trust_directory = identity::FindTrustDirectory();
   if (!trust_directory.ok()) {
     return Refuse(absl::StatusCode::kUnauthenticated, 7, Message(trust_directory.status()),
                   "ask your site's administrator for the CA directory, and set X509_CERT_DIR");
   }
-  ASSIGN_OR_RETURN(const int fd, Dial(target));
-  auto link = tls::Link::Open(loop, fd, session->credential_, *trust_directory,
-                              {contact.host, contact.subject},
-                              std::chrono::steady_clock::now() + kHandshakeTime);
+  std::unique_ptr<Session> session(new Session(loop, target));
+  const auto fd = Dial(target);
+  if (!fd.ok()) {
+    RETURN_IF_ERROR(session->LoadCredential().status());  // nothing helps before there is a proxy
+    return fd.status();
+  }
+  absl::Status credential;
+  auto link = tls::Link::Open(
+      loop, *fd,
+      [&] {
+        auto loaded = session->LoadCredential();
+        credential = loaded.status();
+        return loaded;
+      },
+      *trust_directory, {contact.host, contact.subject}, std::chrono::steady_clock::now() + kHandshakeTime);
+  RETURN_IF_ERROR(credential);
   if (!link.ok()) {
     return ExplainHandshake(target, link.status());
   }
@@ -62,6 +67,16 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(Loop& loop, const Target&
   Keep(session->channel_);
   session->stub_ = proto::JobService::NewStub(session->channel_);
   return session;
+}
+
+absl::StatusOr<const identity::Credential*> Session::LoadCredential() {
+  auto credential = identity::LoadUserCredential();
+  if (!credential.ok()) {
+    return Refuse(absl::StatusCode::kUnauthenticated, 7, Message(credential.status()),
+                  "make a proxy: sekisho proxy init");
+  }
+  credential_ = *std::move(credential);
+  return &credential_;
 }
 
 absl::StatusOr<proto::SignedRequest> Session::Sign(proto::RequestBody body) const {

@@ -19,8 +19,8 @@ class Session {
  public:
   using Async = proto::JobService::StubInterface::async_interface;
 
-  // Loads the user's credential and shakes hands with the gatekeeper; each failure says which step it
-  // was and what to do.
+  // Shakes hands with the gatekeeper by the user's credential; each failure says which step it was and
+  // what to do.
   static absl::StatusOr<std::unique_ptr<Session>> Open(Loop& loop, const Target& target);
 
   // Fills in what every request names (site, gatekeeper, time, service) and signs.
@@ -45,8 +45,9 @@ class Session {
  private:
   static constexpr std::chrono::seconds kAnswerTime{60};
 
-  Session(Loop& loop, Target target, identity::Credential credential)
-      : loop_(loop), target_(std::move(target)), credential_(std::move(credential)) {}
+  Session(Loop& loop, Target target) : loop_(loop), target_(std::move(target)) {}
+
+  absl::StatusOr<const identity::Credential*> LoadCredential();
 
   Loop& loop_;
   Target target_;

@@ -6,8 +6,6 @@
 #include <utility>
 
 #include <arpa/inet.h>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/write.hpp>
 #include <fcntl.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -15,6 +13,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/write.hpp>
 
 #include "common/tls/judge_server.h"
 
@@ -31,7 +31,8 @@ using SslPtr = std::unique_ptr<SSL, Deleter<SSL_free>>;
 constexpr size_t kRecordBytes = 16 * 1024;
 constexpr unsigned char kHttp2[] = {2, 'h', '2'};
 
-// OpenSSL's own socket BIO writes without MSG_NOSIGNAL: a gatekeeper that goes would end the command.
+// OpenSSL's own socket BIO writes without MSG_NOSIGNAL: a gatekeeper that goes would end the
+// command.
 int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
 
 int ReadSocket(BIO* bio, char* data, int size) {
@@ -91,23 +92,48 @@ int Verify(X509_STORE_CTX* store, void* context) {
   return judgement->result.ok() ? 1 : 0;
 }
 
-// Null: OpenSSL takes neither this certificate nor this key.
-SslPtr NewSsl(const Credential& credential, Judgement& judgement) {
+// Our credential, asked for when it is needed at the latest.
+struct Presentation {
+  const Link::CredentialSource& source;
+  bool was_asked = false;
+  absl::Status result;
+};
+
+absl::Status Use(SSL* ssl, const Link::CredentialSource& source) {
+  ASSIGN_OR_RETURN(const Credential* const credential, source());
+  bool is_good = SSL_use_certificate(ssl, credential->chain.front().get()) == 1 &&
+                 SSL_use_PrivateKey(ssl, credential->key.get()) == 1;
+  for (size_t i = 1; i < credential->chain.size(); ++i) {
+    is_good = is_good && SSL_add1_chain_cert(ssl, credential->chain[i].get()) == 1;
+  }
+  return is_good ? absl::OkStatus()
+                 : absl::FailedPreconditionError("TLS cannot use " + credential->source + ": " +
+                                                 identity::LastOpenSslError());
+}
+
+// OpenSSL calls it when the server asks for our certificate.
+int Present(SSL* ssl, void* context) {
+  auto* presentation = static_cast<Presentation*>(context);
+  if (!std::exchange(presentation->was_asked, true)) {
+    presentation->result = Use(ssl, presentation->source);
+  }
+  return presentation->result.ok() ? 1 : 0;
+}
+
+SslPtr NewSsl(Judgement& judgement, Presentation& presentation) {
   const ContextPtr context(SSL_CTX_new(TLS_client_method()));
   CHECK(context != nullptr);
   SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
-  CHECK(SSL_CTX_set1_groups_list(context.get(), "P-256:X25519:P-384") == 1);  // gRPC's own comes first
+  CHECK(SSL_CTX_set1_groups_list(context.get(), "P-256:X25519:P-384") ==
+        1);  // gRPC's own comes first
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_cert_verify_callback(context.get(), Verify, &judgement);
+  SSL_CTX_set_cert_cb(context.get(), Present, &presentation);
   SSL_CTX_set_alpn_protos(context.get(), kHttp2, sizeof(kHttp2));
-  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_mode(context.get(),
+                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(context.get(), 1);
-  bool is_good = SSL_CTX_use_certificate(context.get(), credential.chain.front().get()) == 1 &&
-                 SSL_CTX_use_PrivateKey(context.get(), credential.key.get()) == 1;
-  for (size_t i = 1; i < credential.chain.size(); ++i) {
-    is_good = is_good && SSL_CTX_add1_chain_cert(context.get(), credential.chain[i].get()) == 1;
-  }
-  return is_good ? SslPtr(SSL_new(context.get())) : nullptr;
+  return SslPtr(SSL_new(context.get()));
 }
 
 bool IsAddress(const std::string& host) {
@@ -131,7 +157,8 @@ bool ShakeHands(SSL* ssl, int fd, Link::Deadline deadline) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
     pollfd waiting{fd, static_cast<short>(wanted == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT), 0};
-    if (left.count() <= 0 || (poll(&waiting, 1, static_cast<int>(left.count())) < 0 && errno != EINTR)) {
+    if (left.count() <= 0 ||
+        (poll(&waiting, 1, static_cast<int>(left.count())) < 0 && errno != EINTR)) {
       return false;
     }
   }
@@ -190,13 +217,15 @@ struct Link::Pump {
   static awaitable<void> Out(std::shared_ptr<Pump> pump) {
     std::array<char, kRecordBytes> buffer;
     for (bool is_open = true; is_open;) {
-      const auto [error, size] = co_await pump->plain.async_read_some(asio::buffer(buffer), kAsTuple);
+      const auto [error, size] =
+          co_await pump->plain.async_read_some(asio::buffer(buffer), kAsTuple);
       if (error) {
         break;
       }
       for (size_t done = 0; is_open && done < size;) {
         ERR_clear_error();
-        const int sent = SSL_write(pump->ssl.get(), buffer.data() + done, static_cast<int>(size - done));
+        const int sent =
+            SSL_write(pump->ssl.get(), buffer.data() + done, static_cast<int>(size - done));
         if (sent > 0) {
           done += static_cast<size_t>(sent);
         } else {
@@ -212,27 +241,29 @@ struct Link::Pump {
   Descriptor plain;
 };
 
-absl::StatusOr<std::unique_ptr<Link>> Link::Open(Loop& loop, int fd, const Credential& credential,
+absl::StatusOr<std::unique_ptr<Link>> Link::Open(Loop& loop, int fd,
+                                                 const CredentialSource& credential,
                                                  const std::string& trust_directory,
                                                  const ExpectedServer& expected, Deadline deadline,
                                                  const Clock& clock) {
   Judgement judgement{trust_directory, expected, clock};
-  SslPtr ssl = NewSsl(credential, judgement);
-  if (ssl == nullptr) {
-    close(fd);
-    return absl::FailedPreconditionError("TLS cannot use " + credential.source + ": " +
-                                         identity::LastOpenSslError());
-  }
+  Presentation presentation{credential, false, absl::OkStatus()};
+  SslPtr ssl = NewSsl(judgement, presentation);
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   BIO* const bio = NewSocketBio(fd);
   SSL_set_bio(ssl.get(), bio, bio);
   if (!IsAddress(expected.host)) {
     SSL_set_tlsext_host_name(ssl.get(), expected.host.c_str());
   }
-  const bool is_done = ShakeHands(ssl.get(), fd, deadline) && SpeaksHttp2(ssl.get());
+  SSL_connect(ssl.get());  // says hello; what comes of it, ShakeHands() sees
+  Present(ssl.get(),
+          &presentation);  // now, while the server works, unless its answer was here already
+  const bool is_done =
+      presentation.result.ok() && ShakeHands(ssl.get(), fd, deadline) && SpeaksHttp2(ssl.get());
   ERR_clear_error();
   if (!is_done || !judgement.result.ok()) {
     close(fd);
+    RETURN_IF_ERROR(presentation.result);
     RETURN_IF_ERROR(judgement.result.status());
     return absl::UnavailableError("the server closed the connection during the handshake");
   }

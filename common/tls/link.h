@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,12 +20,13 @@ namespace sekisho::tls {
 class Link {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
+  using CredentialSource = std::function<absl::StatusOr<const identity::Credential*>()>;
 
   // Shakes hands over `fd`, a connected socket and ours from here on.  Unavailable if the connection
   // breaks or `deadline` passes; any other error says why the server was refused, before it has seen our
-  // certificate.  Bytes flow while `loop` runs.
-  static absl::StatusOr<std::unique_ptr<Link>> Open(Loop& loop, int fd,
-                                                    const identity::Credential& credential,
+  // certificate, or is the credential's.  `credential` is asked once, when our first message has gone:
+  // reading a proxy takes about as long as the server's answer.  Bytes flow while `loop` runs.
+  static absl::StatusOr<std::unique_ptr<Link>> Open(Loop& loop, int fd, const CredentialSource& credential,
                                                     const std::string& trust_directory,
                                                     const ExpectedServer& expected, Deadline deadline,
                                                     const Clock& clock = SystemClock);

@@ -221,8 +221,12 @@ class LinkTest : public TlsTest {
     return fd;
   }
 
+  static Link::CredentialSource From(const Credential& credential) {
+    return [&credential] { return &credential; };
+  }
+
   absl::Status Open(const Credential& credential, const ExpectedServer& expected = {"localhost", ""}) {
-    auto link = Link::Open(loop_, Connect(), credential, trust_.path(), expected,
+    auto link = Link::Open(loop_, Connect(), From(credential), trust_.path(), expected,
                            std::chrono::steady_clock::now() + std::chrono::seconds(10), TestClock);
     if (link.ok()) {
       link_ = *std::move(link);
@@ -279,11 +283,22 @@ TEST_F(LinkTest, ASilentServerIsUnavailableInTime) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 
-  const auto link = Link::Open(loop_, ends[0], MakeProxy(user_), trust_.path(), {"localhost", ""},
+  const Credential proxy = MakeProxy(user_);
+  const auto link = Link::Open(loop_, ends[0], From(proxy), trust_.path(), {"localhost", ""},
                                std::chrono::steady_clock::now() + std::chrono::milliseconds(20), TestClock);
 
   EXPECT_EQ(link.status().code(), absl::StatusCode::kUnavailable);
   close(ends[1]);
+}
+
+TEST_F(LinkTest, ACredentialThatCannotBeReadEndsItInItsOwnWords) {
+  Serve(ca_.IssueHost("localhost"));
+
+  const auto link = Link::Open(
+      loop_, Connect(), [] { return absl::NotFoundError("no proxy"); }, trust_.path(), {"localhost", ""},
+      std::chrono::steady_clock::now() + std::chrono::seconds(10), TestClock);
+
+  EXPECT_EQ(link.status(), absl::NotFoundError("no proxy"));
 }
 
 TEST_F(LinkTest, CallsFailWhenTheConnectionBreaks) {
