@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/stream.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -24,15 +25,14 @@ void SetOption(int fd, int level, int name, int value) {
 }  // namespace
 
 void TuneSocket(int fd, int user_timeout_s) {
-  constexpr int kKeepIdle = 30;
-  constexpr int kKeepInterval = 10;
-  constexpr int kKeepCount = 3;
+  // With a user timeout the kernel counts no probes: a silent peer is dead when that time is over.
+  const int idle_s = std::clamp(user_timeout_s / 4, 1, 30);
+  const int interval_s = std::clamp(user_timeout_s / 8, 1, 10);
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(fd, SOL_SOCKET, SO_OOBINLINE, 1);
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdle);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepInterval);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
   SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_s * 1000);
 }
 

@@ -90,30 +90,57 @@ class World:
         os.mkdir(f"{base}/certificates")
         shutil.copy(f"{base}/ca.pem", f"{base}/certificates/{shown.stdout.strip()}.0")
 
-    def start_relay(self, **policy):
+    def start_relay(self, limits=None, **policy):
         base = self.folder
         os.makedirs(f"{base}/state", exist_ok=True)
         policy.setdefault("public_bind", [{"subject": ["*alice*"], "ports": "20000-29999"}])
         config = {
             "site": "siteA", "listen": f"0.0.0.0:{PORT}", "address": RELAY, "host_certificate": f"{base}/relay.pem",
             "host_key": f"{base}/relay.key", "ca_directory": f"{base}/certificates", "state_directory": f"{base}/state",
-            "admin": "none", "policy": policy,
+            "admin": "none", "policy": policy, "limits": limits or {},
         }  # fmt: skip
-        with open(f"{base}/nxproxy.json", "w") as file:
+        self.relay = self._start_daemon("relay", PORT, "nxproxy", config)
+
+    def _start_daemon(self, host, port, name, config):
+        path = f"{self.folder}/{name}.json"
+        with open(path, "w") as file:
             json.dump(config, file)
-        log = open(f"{base}/relay.log", "a")
-        self.relay = subprocess.Popen(
-            ["ip", "netns", "exec", self.space("relay"), f"{BIN}/sekisho-nxproxy", "--config", f"{base}/nxproxy.json"],
-            stdout=log, stderr=log)  # fmt: skip
-        t.until(lambda: self.on("relay", "ss", "-Hltn", f"sport = :{PORT}").out, "the relay listens")
+        log = open(f"{self.folder}/{'relay' if name == 'nxproxy' else name}.log", "a")
+        daemon = subprocess.Popen(
+            ["ip", "netns", "exec", self.space(host), f"{BIN}/sekisho-nxproxy", "--config", path], stdout=log,
+            stderr=log)  # fmt: skip
+        t.until(lambda: self.on(host, "ss", "-Hltn", f"sport = :{port}").out, f"{name} listens")
+        return daemon
+
+    def start_inner(self, limits=None):
+        """A relay inside, at 127.0.0.1, that leads to the one outside."""
+        base = self.folder
+        os.makedirs(f"{base}/inner-state", exist_ok=True)
+        self.children.append(self._start_daemon("inside", PORT, "inner", {
+            "site": "siteA", "listen": f"127.0.0.1:{PORT}", "host_certificate": f"{base}/relay.pem",
+            "host_key": f"{base}/relay.key", "ca_directory": f"{base}/certificates",
+            "state_directory": f"{base}/inner-state", "admin": "none", "upstream": {"address": f"{RELAY}:{PORT}"},
+            "limits": limits or {}}))  # fmt: skip
+
+    def cut(self, host):
+        """The link between `host` and the relay carries nothing any more, and nobody is told."""
+        device = {"inside": "nx1", "outside": "nx2"}[host]
+        rules = f"""table inet cut_{host} {{
+            chain in {{ type filter hook prerouting priority -300; iifname {device} drop; }}
+            chain out {{ type filter hook postrouting priority 300; oifname {device} drop; }}
+        }}"""
+        t.expect_ok(self.on("relay", "nft", "-f", "-", stdin=rules))
+
+    def mend(self, host):
+        t.expect_ok(self.on("relay", "nft", "delete", "table", "inet", f"cut_{host}"))
 
     def kill_relay(self):
         self.relay.kill()
         self.relay.wait()
 
-    def environment(self, user):
+    def environment(self, user, server=RELAY):
         own = dict(os.environ)
-        own.update(NXPROXY_SERVER=f"{RELAY}:{PORT}", X509_USER_PROXY=f"{self.folder}/{user}.cred",
+        own.update(NXPROXY_SERVER=f"{server}:{PORT}", X509_USER_PROXY=f"{self.folder}/{user}.cred",
                    X509_CERT_DIR=f"{self.folder}/certificates", PATH=f"{BIN}:{os.environ['PATH']}")  # fmt: skip
         return own
 
@@ -128,11 +155,11 @@ class World:
             done.stdout, done.stderr = out.read(), err.read()
         return t.Result(words, done)
 
-    def start(self, host, *words, user="alice", log="program", stdin=subprocess.DEVNULL):
+    def start(self, host, *words, user="alice", log="program", stdin=subprocess.DEVNULL, server=RELAY):
         """A command on a host that goes on beside the test; its output is in self.log(log)."""
         with open(f"{self.folder}/{log}.log", "w") as file:
             child = subprocess.Popen(["ip", "netns", "exec", self.space(host), *words], stdin=stdin, stdout=file,
-                                     stderr=file, env=self.environment(user))  # fmt: skip
+                                     stderr=file, env=self.environment(user, server))  # fmt: skip
         self.children.append(child)
         return child
 
