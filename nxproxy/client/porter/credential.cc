@@ -91,6 +91,16 @@ std::string ReadToken(std::string& error) {
   return error.empty() ? token : "";
 }
 
+std::string CredentialStamp() {
+  const std::string token = FromEnvironment("NXPROXY_TOKEN_FILE");
+  struct stat status;
+  if (stat((token.empty() ? FindCredential().certificate : token).c_str(), &status) != 0) {
+    return "";
+  }
+  return std::to_string(status.st_ino) + " " + std::to_string(status.st_mtim.tv_sec) + " " +
+         std::to_string(status.st_mtim.tv_nsec);
+}
+
 ContextPtr MakeContext(bool has_token, std::string& error) {
   ContextPtr context(SSL_CTX_new(TLS_client_method()));
   SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
@@ -102,10 +112,10 @@ ContextPtr MakeContext(bool has_token, std::string& error) {
   X509_STORE_set_flags(SSL_CTX_get_cert_store(context.get()), X509_V_FLAG_CRL_CHECK |
                                                                   X509_V_FLAG_CRL_CHECK_ALL |
                                                                   X509_V_FLAG_ALLOW_PROXY_CERTS);
-  const Files files = FindCredential();
-  if (has_token && !Exists(files.certificate)) {
+  if (has_token) {
     return context;
   }
+  const Files files = FindCredential();
   error = ComplaintOf(files.key);
   if (error.empty() &&
       (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1 ||
@@ -131,7 +141,7 @@ bool ExpectHost(SSL* ssl, const std::string& host) {
 
 std::string TlsError(const SSL* ssl) {
   const long verdict = SSL_get_verify_result(ssl);
-  if (verdict != X509_V_OK) {
+  if (verdict != X509_V_OK && verdict != X509_V_ERR_UNABLE_TO_GET_CRL) {  // see OnVerify
     ERR_clear_error();
     return std::string("its certificate: ") + X509_verify_cert_error_string(verdict);
   }

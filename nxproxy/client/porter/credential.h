@@ -20,7 +20,10 @@ using SslPtr = std::unique_ptr<SSL, FreeSsl>;
 // $NXPROXY_TOKEN_FILE's text, "" if there is none.  Read at each dial: the token is renewed there.
 std::string ReadToken(std::string& error);
 
-// With the user's certificate if there is one (a token may do instead).  nullptr and `error` if the
+// Another text once the token, or the certificate, has been renewed.
+std::string CredentialStamp();
+
+// With the user's certificate, unless a token says who we are.  nullptr and `error` if the
 // credential cannot be used.
 ContextPtr MakeContext(bool has_token, std::string& error);
 

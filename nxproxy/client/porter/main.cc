@@ -24,10 +24,10 @@ int main(int argc, char** argv) {
     return Serve(options, std::atoi(options.words[0].c_str()));
   }
   if (options.verb == "forward" && count == 2) {
-    return Forward(options, options.words[0], options.words[1]);
+    return Forward(options, options.words[0], TargetText(options.words[1]));
   }
   if (options.verb == "connect" && count == 1) {
-    return Connect(options, options.words[0]);
+    return Connect(options, TargetText(options.words[0]));
   }
   if (options.verb == "stats" && count == 0) {
     return Stats(options);

@@ -64,6 +64,19 @@ std::string ServerText(const std::string& given) {
   return text;
 }
 
+std::string TargetText(const std::string& given) {
+  const size_t colon = given.rfind(':');
+  if (colon == std::string::npos) {
+    return given;
+  }
+  std::string job = given.substr(0, colon);
+  while (job.ends_with('/')) {
+    job.pop_back();
+  }
+  const size_t slash = job.rfind('/');
+  return slash == std::string::npos ? given : job.substr(slash + 1) + given.substr(colon);
+}
+
 std::string SiteText() {
   if (const char* named = getenv("NXPROXY_SITE"); named != nullptr) {
     return named;

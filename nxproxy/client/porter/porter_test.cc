@@ -148,5 +148,13 @@ TEST(Options, SayWhatIsWrong) {
   EXPECT_THAT(ParseOptions({"exec", "--server", "a"}, options), HasSubstr("expected HOST:PORT"));
 }
 
+TEST(Options, AJobIsNamedAsSubmitPrintedIt) {
+  EXPECT_EQ(TargetText("siteA/1f2e:8888"), "1f2e:8888");
+  EXPECT_EQ(TargetText("https://a-dmz:2119/1f2e/:8888"), "1f2e:8888");
+  EXPECT_EQ(TargetText("1f2e:8888"), "1f2e:8888");
+  EXPECT_EQ(TargetText("[fd00::1]:80"), "[fd00::1]:80");
+  EXPECT_EQ(TargetText("words"), "words");
+}
+
 }  // namespace
 }  // namespace sekisho::nxproxy::client

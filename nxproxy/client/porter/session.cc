@@ -2,6 +2,7 @@
 #include "nxproxy/client/porter/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <netdb.h>
 
@@ -13,6 +14,7 @@ namespace {
 constexpr int64_t kBackoffMinMs = 1000;
 constexpr int64_t kBackoffMaxMs = 30'000;
 constexpr uint64_t kHeartbeatS = 20;
+constexpr int64_t kRenewalMs = 5000;
 
 // Blocks for as long as the resolver does; a number costs nothing.
 bool LookUp(const wire::HostPort& server, wire::Address& out, std::string& error) {
@@ -68,6 +70,7 @@ Session::Session(Loop& loop, wire::HostPort server, Session* via, std::string pr
 Session::~Session() {
   loop_.Cancel(redial_);
   loop_.Cancel(beat_);
+  loop_.Cancel(renewal_limit_);
 }
 
 void Session::Start() { Dial(); }
@@ -81,9 +84,26 @@ void Session::Leave() {
   }
 }
 
+std::unique_ptr<Control> Session::MakeControl(uint64_t number, std::string& error) {
+  const std::string first = via_ != nullptr ? via_->MintConnect(server_text_, {}, false) : "";
+  if (via_ != nullptr && first.empty()) {
+    error = "the inner relay is away";
+    return nullptr;
+  }
+  Control::Handlers handlers;
+  handlers.on_open = [this, number] {
+    Greet(number == renewing_number_ ? *renewing_ : *control_);
+  };
+  handlers.on_message = [this](const wire::Message& message) { OnMessage(message); };
+  handlers.on_closed = [this, number](const std::string& why) { OnControlClosed(number, why); };
+  return std::make_unique<Control>(loop_, dial_address(), first, server_.host, context_.get(),
+                                   handlers);
+}
+
 void Session::Dial() {
   control_.reset();
   std::string error;
+  stamp_ = CredentialStamp();
   const std::string token = ReadToken(error);
   if (error.empty()) {
     context_ = MakeContext(!token.empty(), error);
@@ -97,20 +117,53 @@ void Session::Dial() {
     OnClosed("its name cannot be resolved: " + error);
     return;
   }
-  const std::string first = via_ != nullptr ? via_->MintConnect(server_text_, {}, false) : "";
-  if (via_ != nullptr && first.empty()) {
-    OnClosed("the inner relay is away");
-    return;
+  control_ = MakeControl(++control_number_, error);
+  if (control_ == nullptr) {
+    OnClosed(error);
   }
-  Control::Handlers handlers;
-  handlers.on_open = [this] { Greet(); };
-  handlers.on_message = [this](const wire::Message& message) { OnMessage(message); };
-  handlers.on_closed = [this](const std::string& why) { OnClosed(why); };
-  control_ = std::make_unique<Control>(loop_, dial_address(), first, server_.host, context_.get(),
-                                       handlers);
 }
 
-void Session::Greet() {
+// A session ends with its credential, unless it is resumed with a later one.
+void Session::Renew() {
+  stamp_ = CredentialStamp();
+  std::string error;
+  const std::string token = ReadToken(error);
+  ContextPtr context = error.empty() ? MakeContext(!token.empty(), error) : nullptr;
+  if (context == nullptr) {
+    return;  // half written, perhaps: its stamp will change again
+  }
+  context_ = std::move(context);
+  renewing_number_ = control_number_ + 1;
+  renewing_ = MakeControl(renewing_number_, error);
+  renewal_limit_ = loop_.After(kRenewalMs, [this] { EndRenewal(); });
+}
+
+// We go on with the connection that we had, if it still stands.
+void Session::EndRenewal() {
+  loop_.Cancel(renewal_limit_);
+  renewing_.reset();
+  renewing_number_ = 0;
+  const auto held = std::exchange(held_, {});
+  for (size_t i = 0; control_ != nullptr && i < held.size(); ++i) {
+    control_->Send(held[i]);
+  }
+  if (const std::string why = std::exchange(lost_, ""); !why.empty()) {
+    OnClosed(why);
+  }
+}
+
+void Session::OnControlClosed(uint64_t number, const std::string& why) {
+  if (renewing_ == nullptr) {
+    OnClosed(why);
+  } else if (number == control_number_) {
+    lost_ = why;  // the relay ends it once the other one is greeted
+  } else {
+    loop_.Cancel(renewal_limit_);
+    renewal_limit_ = loop_.After(0, [this] { EndRenewal(); });  // not from its own handler
+  }
+}
+
+void Session::Greet(Control& control) {
   wire::Message hello;
   hello.verb = wire::Verb::kHello;
   hello.id = next_id_++;
@@ -124,6 +177,9 @@ void Session::Greet() {
   waiting_[hello.id] = [this](const wire::Message& answer) {
     if (answer.verb == wire::Verb::kWelcome) {
       OnWelcome(answer);
+    } else if (renewing_ != nullptr) {
+      loop_.Cancel(renewal_limit_);
+      renewal_limit_ = loop_.After(0, [this] { EndRenewal(); });
     } else if (answer.verb == wire::Verb::kError && answer.code != 0 &&
                static_cast<wire::Code>(answer.code) != wire::Code::kDraining &&
                static_cast<wire::Code>(answer.code) != wire::Code::kExhausted && answer.id != 0) {
@@ -132,20 +188,30 @@ void Session::Greet() {
       handlers_.on_refused(RefusalOf(answer));
     }
   };
-  control_->Send(hello);
+  control.Send(hello);
 }
 
 void Session::OnWelcome(const wire::Message& message) {
   const bool is_resumed = welcome_.session != 0 && welcome_.session == message.session;
+  const bool is_renewed = renewing_ != nullptr;
   if (!is_resumed) {
     counter_ = 0;
   }
   welcome_ = message;
+  if (is_renewed) {
+    control_ = std::move(renewing_);
+    control_number_ = std::exchange(renewing_number_, 0);
+    lost_.clear();
+    FailAllBut(held_);  // what the other connection has taken along
+    EndRenewal();
+  }
   is_up_ = true;
   backoff_ms_ = 0;
   loop_.Cancel(beat_);
   Beat();
-  handlers_.on_up(is_resumed);
+  if (!is_renewed || !is_resumed) {
+    handlers_.on_up(is_resumed);
+  }
 }
 
 void Session::Beat() {
@@ -157,6 +223,9 @@ void Session::Beat() {
     Drop();
     return;
   }
+  if (renewing_ == nullptr && CredentialStamp() != stamp_) {
+    Renew();
+  }
   wire::Message ping;
   ping.verb = wire::Verb::kPing;
   Ask(ping, [](const wire::Message&) {});
@@ -165,6 +234,10 @@ void Session::Beat() {
 
 void Session::Drop() {
   control_.reset();
+  renewing_.reset();
+  loop_.Cancel(renewal_limit_);
+  held_.clear();
+  lost_.clear();
   OnClosed("it has said nothing for three heartbeats");
 }
 
@@ -177,6 +250,16 @@ void Session::OnMessage(const wire::Message& message) {
     return;
   }
   handlers_.on_message(message);
+}
+
+void Session::FailAllBut(const std::vector<wire::Message>& held) {
+  auto waiting = std::exchange(waiting_, {});
+  for (const wire::Message& message : held) {
+    waiting_.insert(waiting.extract(message.id));
+  }
+  waiting_.swap(waiting);
+  FailAll("its connection was renewed");
+  waiting_.merge(waiting);
 }
 
 void Session::FailAll(const std::string& why) {
@@ -213,13 +296,21 @@ void Session::Ask(wire::Message message, OnAnswer on_answer) {
   message.id = next_id_++;
   next_id_ = std::max(next_id_, 1u);
   waiting_[message.id] = std::move(on_answer);
-  control_->Send(message);
+  if (renewing_ != nullptr) {
+    held_.push_back(std::move(message));
+  } else {
+    control_->Send(message);
+  }
 }
 
 void Session::Tell(wire::Message message) {
   if (is_up_ && control_ != nullptr) {
     message.id = next_id_++;
-    control_->Send(message);
+    if (renewing_ != nullptr) {
+      held_.push_back(std::move(message));
+    } else {
+      control_->Send(message);
+    }
   }
 }
 

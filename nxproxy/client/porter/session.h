@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "nxproxy/client/porter/control.h"
 #include "nxproxy/wire/preface.h"
@@ -63,14 +64,20 @@ class Session {
   uint64_t last_counter() const { return counter_; }
 
  private:
+  // A connection to the relay, as our credential is now; nullptr and `error` if there can be none.
+  std::unique_ptr<Control> MakeControl(uint64_t number, std::string& error);
   void Dial();
-  void Greet();
+  void Renew();
+  void EndRenewal();
+  void Greet(Control& control);
+  void OnControlClosed(uint64_t number, const std::string& why);
   void OnMessage(const wire::Message& message);
   void OnWelcome(const wire::Message& message);
   void OnClosed(const std::string& why);
   void Beat();
   void Drop();
   void FailAll(const std::string& why);
+  void FailAllBut(const std::vector<wire::Message>& held);
   std::string Mint(wire::Preface preface);
 
   Loop& loop_;
@@ -82,6 +89,14 @@ class Session {
   wire::Address place_;
   ContextPtr context_;
   std::unique_ptr<Control> control_;
+  // Its successor, as whom the session goes on with a renewed credential; what is asked meanwhile waits.
+  std::unique_ptr<Control> renewing_;
+  uint64_t control_number_ = 0;
+  uint64_t renewing_number_ = 0;
+  std::string lost_;  // why control_ has ended, if it did so under a renewal
+  std::vector<wire::Message> held_;
+  std::string stamp_;
+  Loop::TimerId renewal_limit_ = 0;
   wire::Message welcome_;
   bool is_up_ = false;
   bool is_over_ = false;
