@@ -85,7 +85,12 @@ void Relay::Refuse(Waiting waiting, const Refusal& refusal) {
 }
 
 void Relay::PeerCame(uint64_t id, Descriptor socket, const wire::Address& peer) {
-  Endpoint& endpoint = *registry_.FindEndpoint(id);
+  Endpoint* found = registry_.FindEndpoint(id);
+  if (found == nullptr) {  // it ended in this very turn of the loop
+    Reset(std::move(socket));
+    return;
+  }
+  Endpoint& endpoint = *found;
   Waiting waiting;
   waiting.socket = std::move(socket);
   waiting.address = peer;
