@@ -291,6 +291,9 @@ MaybeRefusal Relay::Bind(Client& client, Session& session, const Message& bind) 
   if (auto refusal = registry_.MayBind(session)) {
     return refusal;
   }
+  if (config_.policy().encrypt() && bind.encrypt == 0) {
+    return errors::NotEncrypted();
+  }
   Descriptor socket;
   Reservation reserved;
   if (auto refusal = OpenPort(session, bind, socket, reserved.port)) {
