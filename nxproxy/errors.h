@@ -39,7 +39,8 @@ inline Refusal PublicBind(const std::string& owner) {
           "public-bind"};
 }
 inline Refusal NotEncrypted() {
-  return {Code::kDenied, "endpoints here are encrypted end to end, and this one would not be", "encrypt"};
+  return {Code::kDenied, "endpoints here are encrypted end to end, and this one would not be",
+          "encrypt"};
 }
 inline Refusal PortRange(const std::string& asked, const std::string& ranges) {
   return {Code::kDenied, fmt::format("port {} was asked for, yours are {}", asked, ranges),

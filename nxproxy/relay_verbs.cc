@@ -125,7 +125,10 @@ MaybeRefusal Relay::JudgeToken(const std::string& text, Caller& caller,
     return refusal;
   }
   caller = {verified->token.owner, verified->token.job, verified->token.site, false};
-  not_after_s = verified->token.not_after.time_since_epoch().count();
+  // With the tolerance: a session that ended before its token is refused would be opened again and
+  // again.
+  not_after_s =
+      (verified->token.not_after + identity::kTokenClockTolerance).time_since_epoch().count();
   return std::nullopt;
 }
 

@@ -25,7 +25,8 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out);
 // --server, else $NXPROXY_SERVER, else the first line of /etc/sekisho/nxproxy-server.
 std::string ServerText(const std::string& given);
 
-// JOB:PORT as the relay knows it, of SITE/ID:PORT or https://HOST:PORT/ID/:PORT; else the text itself.
+// JOB:PORT as the relay knows it, of SITE/ID:PORT or https://HOST:PORT/ID/:PORT; else the text
+// itself.
 std::string TargetText(const std::string& given);
 
 // $NXPROXY_SITE, else the second word of that file; "": not known, as on a user's machine.

@@ -91,9 +91,7 @@ std::unique_ptr<Control> Session::MakeControl(uint64_t number, std::string& erro
     return nullptr;
   }
   Control::Handlers handlers;
-  handlers.on_open = [this, number] {
-    Greet(number == renewing_number_ ? *renewing_ : *control_);
-  };
+  handlers.on_open = [this, number] { Greet(number == renewing_number_ ? *renewing_ : *control_); };
   handlers.on_message = [this](const wire::Message& message) { OnMessage(message); };
   handlers.on_closed = [this, number](const std::string& why) { OnControlClosed(number, why); };
   return std::make_unique<Control>(loop_, dial_address(), first, server_.host, context_.get(),

@@ -89,7 +89,8 @@ class Session {
   wire::Address place_;
   ContextPtr context_;
   std::unique_ptr<Control> control_;
-  // Its successor, as whom the session goes on with a renewed credential; what is asked meanwhile waits.
+  // Its successor, as whom the session goes on with a renewed credential; what is asked meanwhile
+  // waits.
   std::unique_ptr<Control> renewing_;
   uint64_t control_number_ = 0;
   uint64_t renewing_number_ = 0;

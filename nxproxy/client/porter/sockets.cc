@@ -50,7 +50,8 @@ int DialWith(const wire::Address& to, bool is_v6, const std::string& first) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);  // a relay that has vanished: 60 s
-  for (const auto [name, value] : {std::pair(TCP_KEEPIDLE, 30), {TCP_KEEPINTVL, 10}, {TCP_KEEPCNT, 3}}) {
+  for (const auto [name, value] :
+       {std::pair(TCP_KEEPIDLE, 30), {TCP_KEEPINTVL, 10}, {TCP_KEEPCNT, 3}}) {
     setsockopt(fd, IPPROTO_TCP, name, &value, sizeof value);
   }
   if (first.empty()) {
