@@ -19,6 +19,7 @@
 #include "agent/host_facts.h"
 #include "agent/launcher_service.h"
 #include "agent/launches.h"
+#include "agent/links.h"
 #include "agent/outbox.h"
 #include "agent/session.h"
 #include "agent/task/record.h"
@@ -27,7 +28,6 @@
 #include "common/daemon.h"
 #include "common/log.h"
 #include "common/refusal.h"
-#include "common/rpc_window.h"
 #include "common/tls/client_tls.h"
 
 namespace sekisho::agent {
@@ -35,8 +35,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLaunchMessageMost = 1 << 20;
-constexpr int kServerMessageMost = 16 << 20;  // as the queue server's
 constexpr size_t kLaunchesPerAccount = 1024;
 
 std::string HostName() {
@@ -113,38 +111,6 @@ absl::StatusOr<tls::ClientTls> HostTls(const Config& config) {
                             {.host = "", .subject = config.qserver_subject()});
 }
 
-std::shared_ptr<grpc::Channel> Dial(const Config& config, const tls::ClientTls& tls) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetMaxReceiveMessageSize(kServerMessageMost);
-  rpc::SetWindow(arguments);
-  return grpc::CreateCustomChannel(config.qserver(), tls.credentials, arguments);
-}
-
-absl::StatusOr<std::unique_ptr<grpc::Server>> Serve(Acceptor& door, const std::string& socket,
-                                                    LauncherService& service) {
-  std::error_code error;
-  fs::create_directories(fs::path(socket).parent_path(), error);
-  RETURN_IF_ERROR(door.Listen("unix:" + socket));
-  if (chmod(socket.c_str(), 0666) != 0) {  // the token decides, not the account
-    return errors::BadDirectory(socket, std::strerror(errno));
-  }
-  grpc::ServerBuilder builder;
-  auto external = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
-  builder.RegisterService(&service);
-  builder.SetMaxReceiveMessageSize(kLaunchMessageMost);
-  auto server = builder.BuildAndStart();
-  door.Run(std::move(external));
-  return server;
-}
-
 awaitable<void> StopAtSignal(Loop& loop, Session& session) {
   co_await WaitForStop(loop);
   session.Stop();
@@ -188,8 +154,8 @@ absl::Status Run(const Config& config, bool is_check) {
                              return tasks.FindByToken(job_id, token);
                            });
   Acceptor door(loop, {.per_peer = kLaunchesPerAccount}, /*expect_tls=*/false);
-  ASSIGN_OR_RETURN(const auto server, Serve(door, config.launch_socket(), launcher));
-  Session session(loop, Dial(config, tls), outbox, tasks, launches,
+  ASSIGN_OR_RETURN(const auto server, ServeLauncher(door, config.launch_socket(), launcher));
+  Session session(loop, DialQueueServer(config.qserver(), tls), outbox, tasks, launches,
                   {.node = config.node(), .facts = facts, .why = [&tls] {
                      const auto found = tls.server->Get();
                      return found.ok() ? std::string() : Message(found.status());

@@ -50,6 +50,9 @@ proto::AgentMessage Session::Hello() const {
   hello.set_memory_mb(settings_.facts.memory_mb);
   hello.set_architecture(settings_.facts.architecture);
   hello.set_os(settings_.facts.os);
+  if (settings_.pilot) {
+    *hello.mutable_pilot() = *settings_.pilot;
+  }
   tasks_.FillHello(hello);
   return message;
 }
@@ -59,6 +62,9 @@ awaitable<void> Session::Run() {
   std::chrono::milliseconds delay = settings_.first_delay;
   while (!is_stopped_) {
     const absl::Status status = co_await Attend();
+    if (settings_.on_lost) {
+      settings_.on_lost(status);
+    }
     if (is_stopped_) {
       break;
     }
@@ -98,6 +104,9 @@ awaitable<absl::Status> Session::Attend() {
   while (co_await call->Read(message)) {
     if (!launches_.Handle(message)) {
       tasks_.Handle(message);
+    }
+    if (settings_.on_message) {
+      settings_.on_message(message);
     }
   }
   outbox_.Disconnect();

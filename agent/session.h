@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include <grpcpp/channel.h>
 
@@ -24,6 +25,9 @@ class Session {
     std::string node;
     HostFacts facts;
     std::function<std::string()> why;  // what the last handshake says of a failed connection
+    std::optional<proto::AgentMessage::Pilot> pilot;
+    std::function<void(const proto::ServerMessage&)> on_message;  // after it was handled
+    std::function<void(const absl::Status&)> on_lost;             // the stream has ended
     std::chrono::milliseconds first_delay{100};
     std::chrono::milliseconds longest_delay{5000};
   };

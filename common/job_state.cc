@@ -81,6 +81,9 @@ absl::Status Fold(const JobEvent& event, JobStatus& status) {
       return absl::OkStatus();
     case JobEvent::kWaiting:
       status.set_reason(event.waiting().reason());
+      if (!event.waiting().engine_job().empty()) {
+        status.set_engine_job(event.waiting().engine_job());
+      }
       return absl::OkStatus();
     case JobEvent::kAllocated:
       status.set_resource(event.allocated().resource());

@@ -8,6 +8,7 @@
 #include "common/identity/freshness.h"
 #include "common/job_state.h"
 #include "qserver/demand.h"
+#include "qserver/engine.h"
 #include "qserver/errors.h"
 #include "qserver/tasks.h"
 #include "rsl/parser.h"
@@ -54,8 +55,12 @@ absl::StatusOr<std::string> CheckMapping(const std::string& subject, const std::
 
 // jobmanager-agent-QUEUE: what follows the executor.
 std::string QueueOfService(const std::string& service) {
-  constexpr std::string_view kPrefix = "jobmanager-agent-";
-  return service.rfind(kPrefix, 0) == 0 ? service.substr(kPrefix.size()) : "";
+  for (const std::string prefix : {"jobmanager-agent-", "jobmanager-slurm-"}) {
+    if (service.starts_with(prefix)) {
+      return service.substr(prefix.size());
+    }
+  }
+  return "";
 }
 
 rsl::Variables VariablesFor(const Verified& verified, const Account& account,
@@ -108,6 +113,20 @@ absl::Status CheckDescription(const rsl::JobDescription& job, const Verified& ve
     return errors::UnknownProject(job.project, fmt::format("{}", fmt::join(rules.projects, ", ")));
   }
   RETURN_IF_ERROR(CheckConditions(job.conditions));
+  if (IsEngineService(verified.body.service())) {
+    if (!rules.has_engine) {
+      return errors::NoEngine(verified.body.service());
+    }
+    if (!job.conditions.empty()) {
+      return errors::NoEngineConditions(job.conditions[0].attribute);
+    }
+    if (!IsEngineName(job.queue)) {
+      return errors::BadEngineName("queue", job.queue, 37);
+    }
+    if (!IsEngineName(job.project)) {
+      return errors::BadEngineName("project", job.project, 38);
+    }
+  }
   const int64_t wall_time_s = job.WallTimeMinutes().value_or(0) * 60;
   if (rules.wall_time_max_s > 0 && wall_time_s > rules.wall_time_max_s) {
     return errors::WallTimeTooLong(wall_time_s, rules.wall_time_max_s);

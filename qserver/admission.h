@@ -29,6 +29,7 @@ struct AdmissionRules {
       gatekeepers;  // normalized subjects; empty: any, if the request names the site
   bool accept_limited = false;
   std::chrono::seconds freshness{300};
+  bool has_engine = false;         // a batch system: engine.h
   std::set<std::string> projects;  // empty: any
   int64_t wall_time_max_s = 0;
   size_t rsl_bytes_max = 256 << 10;  // of one request

@@ -13,6 +13,7 @@
 #include "common/job_state.h"
 #include "common/log.h"
 #include "common/refusal.h"
+#include "qserver/engine_driver.h"
 #include "qserver/errors.h"
 
 namespace sekisho::qserver {
@@ -181,9 +182,25 @@ void Conductor::Publish(Batch batch) {
   for (Effects::Outgoing& out : batch.effects.messages) {
     Send(out.node, std::move(out.message));
   }
+  for (const proto::JobEvent& event : batch.effects.events) {
+    const Job* job = queue_.Find(event.job_id());
+    if (job != nullptr && job->has_engine && engine_ != nullptr) {
+      TellEngine(*job, event);
+    }
+  }
   for (const auto& proposal : batch.proposals) {
     proposal->is_done = true;
     proposal->done.Notify();
+  }
+}
+
+void Conductor::TellEngine(const Job& job, const proto::JobEvent& event) {
+  if (event.has_queued()) {
+    engine_->OnQueued(job);
+  } else if (event.has_cancelling()) {
+    engine_->OnCancelling(job);
+  } else if (event.has_ended()) {
+    engine_->OnEnded(job);
   }
 }
 
@@ -242,6 +259,9 @@ awaitable<absl::StatusOr<proto::JobState>> Conductor::Command(const proto::Reque
       effects = queue_.Resume(job_id, NowMs());
       break;
     case 4: {
+      if (const Job* job = queue_.Find(job_id); job != nullptr && job->has_engine) {
+        co_return errors::NoEnginePriority(job_id);
+      }
       const std::string& text = body.signal().argument();
       int priority = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), priority);

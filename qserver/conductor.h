@@ -21,6 +21,8 @@
 
 namespace sekisho::qserver {
 
+class EngineDriver;
+
 // An agent whose stream stands.
 struct NodeLink {
   proto::AgentMessage::Hello hello;
@@ -47,6 +49,9 @@ class Conductor {
 
   absl::Status Restore();  // once, before anything is served
   void Run();              // starts the scheduler
+  // The site has a batch system.  Before Run.
+  void SetEngine(EngineDriver& engine) { engine_ = &engine; }
+  bool has_engine() const { return engine_ != nullptr; }
 
   const Queue& queue() const { return queue_; }
   const Journal& journal() const { return journal_; }
@@ -55,6 +60,9 @@ class Conductor {
   Spool& spool() { return spool_; }
   AllocatorLink& allocator() { return allocator_; }
   const std::map<std::string, NodeLink>& nodes() const { return nodes_; }
+
+  // What follows from the change is stored, then sent.
+  void Change(const std::function<Effects(Queue&)>& change) { Perform(change(queue_)); }
 
   // ---- For jobmanagers.  A job, durably, or the reason why it can never run.  True: it was one
   // already.
@@ -107,6 +115,7 @@ class Conductor {
   void Perform(Effects effects) { Perform(Batch{std::move(effects), {}}); }
   void Perform(Batch batch);
   awaitable<void> Commit();
+  void TellEngine(const Job& job, const proto::JobEvent& event);
   void Publish(Batch batch);
   void WakeJobs();
   void StorePriorities();
@@ -118,6 +127,7 @@ class Conductor {
   EventStore& store_;
   Spool& spool_;
   AllocatorLink& allocator_;
+  EngineDriver* engine_ = nullptr;
   Queue queue_;
   Journal journal_;
 

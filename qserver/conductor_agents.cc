@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/refusal.h"
 #include "qserver/conductor.h"
+#include "qserver/engine_driver.h"
 
 namespace sekisho::qserver {
 
@@ -24,6 +25,9 @@ uint64_t Conductor::Attach(const proto::AgentMessage::Hello& hello,
                hello.held_size());
   const uint64_t generation = link.generation;
   Perform(queue_.OnAttached(node, hello, NowMs()));
+  if (hello.has_pilot() && engine_ != nullptr) {
+    engine_->OnPilot(hello);
+  }
   WakeJobs();
   return generation;
 }
@@ -33,9 +37,15 @@ void Conductor::Detach(const std::string& node, uint64_t generation) {
   if (at == nodes_.end() || at->second.generation != generation) {
     return;
   }
-  spdlog::warn("node lost node={}: its tasks keep their states until it attaches again", node);
+  if (!at->second.hello.has_pilot()) {  // pilots go with their jobs
+    spdlog::warn("node lost node={}: its tasks keep their states until it attaches again", node);
+  }
+  const bool is_pilot = at->second.hello.has_pilot();
   nodes_.erase(at);
   queue_.SetAttached(node, false);
+  if (is_pilot && engine_ != nullptr) {
+    engine_->OnDetached();
+  }
   for (const auto& [trial, check] : checks_) {
     check->done.Notify();
   }

@@ -8,6 +8,7 @@
 #include "common/job_state.h"
 #include "common/log.h"
 #include "qserver/conductor.h"
+#include "qserver/engine_driver.h"
 #include "qserver/errors.h"
 
 namespace sekisho::qserver {
@@ -42,6 +43,9 @@ awaitable<bool> Conductor::Pass() {
   }
   std::vector<Queue::NodeView> views;
   for (const auto& [name, link] : nodes_) {
+    if (link.hello.has_pilot()) {
+      continue;
+    }
     views.push_back({name, link.load.load(), link.hello.architecture(), link.hello.os(),
                      link.hello.memory_mb()});
   }
@@ -133,9 +137,13 @@ awaitable<absl::StatusOr<bool>> Conductor::Submit(Admitted admitted) {
     co_return true;
   }
   auto proposal = std::make_shared<Proposal>(loop_, std::move(admitted));
-  proposals_.push_back(proposal);
-  undecided_[job_id] = proposal;
-  RequestPass();
+  if (IsEngineService(proposal->admitted.submitted.service())) {
+    Perform(Batch{queue_.AcceptForEngine(proposal->admitted, NowMs()), {proposal}});
+  } else {
+    proposals_.push_back(proposal);
+    undecided_[job_id] = proposal;
+    RequestPass();
+  }
   while (!proposal->is_done) {
     co_await proposal->done.Wait();
   }
@@ -146,6 +154,9 @@ awaitable<absl::StatusOr<bool>> Conductor::Submit(Admitted admitted) {
 }
 
 awaitable<absl::Status> Conductor::CheckOnNode(Admitted admitted) {
+  if (IsEngineService(admitted.submitted.service())) {
+    co_return co_await engine_->Check(std::move(admitted));
+  }
   // Could the site ever run it?
   auto proposal = std::make_shared<Proposal>(loop_, std::move(admitted));
   proposal->admitted.is_dry_run = true;
@@ -157,9 +168,11 @@ awaitable<absl::Status> Conductor::CheckOnNode(Admitted admitted) {
   CO_RETURN_IF_ERROR(proposal->result);
 
   // Would its program start there?
+  const auto some = std::find_if(nodes_.begin(), nodes_.end(),
+                                 [](const auto& link) { return !link.second.hello.has_pilot(); });
   const std::string node = !proposal->node.empty() ? proposal->node
-                           : nodes_.empty()        ? ""
-                                                   : nodes_.begin()->first;
+                           : some == nodes_.end()  ? ""
+                                                   : some->first;
   if (nodes_.count(node) == 0) {
     co_return errors::NoNodeToCheck();
   }

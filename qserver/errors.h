@@ -161,6 +161,46 @@ inline absl::Status Never(const std::string& reason, bool is_queue) {
                 "`sekisho sites` shows what the site has");
 }
 
+// ---- Batch systems: docs/protocol/13-slurm.md
+
+inline absl::Status NoEngine(const std::string& service) {
+  return Refuse(StatusCode::kNotFound, 93, fmt::format("this site runs no jobs by {}", service),
+                "use service jobmanager; `sekisho sites` shows what the site has");
+}
+
+inline absl::Status NoEngineConditions(const std::string& attribute) {
+  return Refuse(StatusCode::kInvalidArgument, 17,
+                fmt::format("{}: conditions on nodes are not understood by Slurm", attribute),
+                "name a queue (a partition) that has such nodes, or use service jobmanager");
+}
+
+inline absl::Status BadEngineName(const char* attribute, const std::string& seen, int gram_code) {
+  return Refuse(StatusCode::kInvalidArgument, gram_code,
+                fmt::format("{}: expected at most 64 letters, digits and ._-, saw \"{}\"", attribute,
+                            seen.substr(0, 80)),
+                "");
+}
+
+inline absl::Status EngineRefuses(const std::string& engine, const std::string& words) {
+  return Refuse(StatusCode::kFailedPrecondition, 17, fmt::format("{} refuses it: {}", engine, words),
+                "ask for what the site's partitions have; `sinfo` there shows them");
+}
+
+inline absl::Status NoEnginePriority(const std::string& job_id) {
+  return Refuse(StatusCode::kFailedPrecondition, 108,
+                fmt::format("job {} waits in Slurm, which gives it its priority", job_id),
+                "use `scontrol update` at the site");
+}
+
+inline absl::Status BadPilot(const std::string& why) {
+  return Refuse(StatusCode::kPermissionDenied, 7, fmt::format("the pilot is refused: {}", why), "");
+}
+
+inline absl::Status PilotTooEarly(const std::string& job_id) {
+  return Refuse(StatusCode::kUnavailable, 0,
+                fmt::format("job {} is still being handed to the batch system", job_id), "come again");
+}
+
 // ---- Jobs
 
 inline absl::Status CancelledBefore(const std::string& job_id) {

@@ -70,6 +70,7 @@ struct Job {
   int next_helper = kFirstHelper;            // above all that its nodes have ever said they hold
   std::map<std::string, std::string> boots;  // by node: the boot under which it was told to start
   bool was_suspended = false;
+  bool has_engine = false;  // a batch system says when and where it runs: engine.h
 };
 
 // What follows from something that happened: durable first, then sent.

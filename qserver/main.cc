@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho-qserver: the site's queue.  docs/operations/qserver.md, docs/protocol/5-queue.md.
+#include <array>
 #include <cstdio>
 #include <filesystem>
 
 #include <grpcpp/grpcpp.h>
+#include <openssl/rand.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -16,15 +18,18 @@
 #include "common/rpc_window.h"
 #include "common/tls/client_tls.h"
 #include "qserver/config.pb.h"
+#include "qserver/engine_driver.h"
 #include "qserver/errors.h"
 #include "qserver/nft.h"
 #include "qserver/nodes_service.h"
 #include "qserver/queue_service.h"
+#include "qserver/slurm.h"
 #include "qserver/trust.h"
 
 namespace sekisho::qserver {
 namespace {
 
+constexpr char kListenNodes[] = "0.0.0.0:7513";
 constexpr int kNodeMessageMost = 16 << 20;  // as the agents': a helper's request with a task's environment
 
 std::set<std::string> Subjects(const google::protobuf::RepeatedPtrField<std::string>& subjects) {
@@ -41,6 +46,7 @@ AdmissionRules MakeRules(const Config& config) {
   rules.gatekeepers = Subjects(config.gatekeeper());
   rules.accept_limited = config.accept_limited();
   rules.freshness = std::chrono::seconds(config.freshness_s() > 0 ? config.freshness_s() : 300);
+  rules.has_engine = config.has_slurm();
   rules.projects = {config.project().begin(), config.project().end()};
   rules.wall_time_max_s = config.max_wall_time_s();
   if (config.rsl_limit_kb() > 0) {
@@ -61,14 +67,14 @@ AdmissionRules MakeRules(const Config& config) {
   return rules;
 }
 
-// ../libexec/sekisho/sekisho-rsh of where this program is, or beside it.
-std::string DefaultRemoteShell() {
+// ../libexec/sekisho/NAME of where this program is, or beside it.
+std::string DefaultHelper(const std::string& name) {
   std::error_code error;
   const std::filesystem::path bin =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::filesystem::path installed = bin.parent_path() / "libexec/sekisho/sekisho-rsh";
+  const std::filesystem::path installed = bin.parent_path() / "libexec/sekisho" / name;
   return std::filesystem::exists(installed, error) ? installed.string()
-                                                   : (bin / "sekisho-rsh").string();
+                                                   : (bin / name).string();
 }
 
 // Beside sekisho-rsh, if it is there.
@@ -86,13 +92,45 @@ TaskSettings MakeTaskSettings(const Config& config) {
   settings.mpi.mpich = OrDefault(config.mpi().mpich(), "/usr/bin/mpiexec.mpich");
   settings.mpi.openmpi = OrDefault(config.mpi().openmpi(), "/usr/bin/mpiexec.openmpi");
   settings.mpi.remote_shell =
-      config.mpi().remote_shell().empty() ? DefaultRemoteShell() : config.mpi().remote_shell();
+      config.mpi().remote_shell().empty() ? DefaultHelper("sekisho-rsh") : config.mpi().remote_shell();
   const std::string& preload = config.mpi().mpich_preload();
   settings.mpi.mpich_preload = preload == "none" ? ""
                                : preload.empty() ? DefaultPreload(settings.mpi.remote_shell)
                                                  : preload;
   settings.mpi.is_openmpi = config.mpi().default_type() == "openmpi";
   return settings;
+}
+
+SlurmSettings MakeSlurmSettings(const Config& config) {
+  const Config::Slurm& slurm = config.slurm();
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const std::string listen = OrDefault(config.listen_nodes(), kListenNodes);
+  const std::string trusted = OrDefault(config.ca_directory(), "/etc/grid-security/certificates");
+  const auto given = [](const std::string& value, const std::string& fallback) {
+    return value.empty() ? fallback : value;
+  };
+  return {.commands = given(slurm.commands(), "/usr/bin"),
+          .conf = slurm.conf(),
+          .pilot = given(slurm.pilot(), DefaultHelper("sekisho-pilot")),
+          .server = given(slurm.server(), host + listen.substr(listen.rfind(':'))),
+          .ca_directory = given(slurm.ca_directory(), trusted),
+          .subject = slurm.server_subject()};
+}
+
+// Made once, kept with the jobs.
+absl::StatusOr<std::string> PilotSecret(EventStore& store) {
+  constexpr char kName[] = "pilot_secret";
+  ASSIGN_OR_RETURN(std::string secret, store.Value(kName));
+  if (secret.empty()) {
+    std::array<unsigned char, 32> bytes;
+    CHECK(RAND_bytes(bytes.data(), int(bytes.size())) == 1);
+    for (const unsigned char byte : bytes) {
+      secret += fmt::format("{:02x}", byte);
+    }
+    store.Put(kName, secret);
+  }
+  return secret;
 }
 
 absl::StatusOr<Account> FindSystemAccount(const std::string& name) {
@@ -197,6 +235,12 @@ absl::Status Run(const Config& config) {
       loop, OrDefault(config.allocator(), "unix:/run/sekisho/allocator/socket"));
   Conductor conductor(loop, *store, spool, *allocator, MakeTaskSettings(config),
                       config.max_wall_time_s());
+  Slurm slurm(MakeSlurmSettings(config));
+  ASSIGN_OR_RETURN(const std::string secret, PilotSecret(*store));
+  EngineDriver engine(loop, conductor, slurm, secret);
+  if (config.has_slurm()) {
+    conductor.SetEngine(engine);
+  }
   RETURN_IF_ERROR(conductor.Restore());
 
   // Who may call.
@@ -227,12 +271,23 @@ absl::Status Run(const Config& config) {
         RETURN_IF_ERROR(JudgeNode(*trust, nodes, context, node));
         nodes_door.Finish(context.peer());
         return absl::OkStatus();
+      },
+      [&](const auto& context, const auto& hello) -> absl::StatusOr<std::string> {
+        if (!conductor.has_engine()) {
+          return errors::BadPilot("this site has no batch system");
+        }
+        ASSIGN_OR_RETURN(const std::string name, engine.JudgePilot(hello));
+        nodes_door.Finish(context.peer());
+        return name;
       });
 
   // Serve.
   const std::string listen = OrDefault(config.listen(), "0.0.0.0:7512");
-  const std::string listen_nodes = OrDefault(config.listen_nodes(), "0.0.0.0:7513");
+  const std::string listen_nodes = OrDefault(config.listen_nodes(), kListenNodes);
   conductor.Run();
+  if (conductor.has_engine()) {
+    engine.Run();
+  }
   co_spawn(loop,
            KeepTidy(loop, conductor, config.keep_ended_days() > 0 ? config.keep_ended_days() : 30),
            detached);

@@ -29,16 +29,11 @@ awaitable<absl::Status> NodesService::Serve(grpc::CallbackServerContext& context
   if (!has_first || !message.has_hello()) {
     co_return errors::BadRequest("expected Hello first");
   }
-  const std::string node = message.hello().node();
-  if (const absl::Status status = judge_(context, node); !status.ok()) {
-    spdlog::warn("node refused node={}: {}", Printable(node), Printable(Message(status)));
+  if (const absl::Status status = co_await JudgeHello(context, *message.mutable_hello()); !status.ok()) {
+    spdlog::warn("node refused node={}: {}", Printable(message.hello().node()), Printable(Message(status)));
     co_return status;
   }
-  const absl::Status listed = co_await CheckListed(node);
-  if (!listed.ok()) {
-    spdlog::warn("node refused node={}: {}", Printable(node), Printable(Message(listed)));
-    co_return listed;
-  }
+  const std::string node = message.hello().node();
   const uint64_t generation = conductor_.Attach(
       message.hello(), [&stream](proto::ServerMessage out) { stream.Push(std::move(out)); });
   const Attachment attachment{conductor_, node, generation};
@@ -48,6 +43,20 @@ awaitable<absl::Status> NodesService::Serve(grpc::CallbackServerContext& context
     }
   }
   co_return absl::OkStatus();
+}
+
+// A pilot's node is named after its job.
+awaitable<absl::Status> NodesService::JudgeHello(grpc::CallbackServerContext& context,
+                                                 proto::AgentMessage::Hello& hello) {
+  if (hello.has_pilot()) {
+    if (!judge_pilot_) {
+      co_return errors::BadPilot("this site has no batch system");
+    }
+    CO_ASSIGN_OR_RETURN(*hello.mutable_node(), judge_pilot_(context, hello));
+    co_return absl::OkStatus();
+  }
+  CO_RETURN_IF_ERROR(judge_(context, hello.node()));
+  co_return co_await CheckListed(hello.node());
 }
 
 // Only the inventory's nodes are sent anything.  While the allocator is silent its last word counts.

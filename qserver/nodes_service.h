@@ -17,9 +17,15 @@ class NodesService final : public proto::Nodes::CallbackService {
   // May the peer speak for this node?
   using Judge =
       std::function<absl::Status(const grpc::CallbackServerContext&, const std::string& node)>;
+  // The name under which a pilot speaks.
+  using JudgePilot = std::function<absl::StatusOr<std::string>(
+      const grpc::CallbackServerContext&, const proto::AgentMessage::Hello& hello)>;
 
-  NodesService(Loop& loop, Conductor& conductor, Judge judge)
-      : loop_(loop), conductor_(conductor), judge_(std::move(judge)) {}
+  NodesService(Loop& loop, Conductor& conductor, Judge judge, JudgePilot judge_pilot = {})
+      : loop_(loop),
+        conductor_(conductor),
+        judge_(std::move(judge)),
+        judge_pilot_(std::move(judge_pilot)) {}
 
   grpc::ServerBidiReactor<proto::AgentMessage, proto::ServerMessage>* Attach(
       grpc::CallbackServerContext* context) override;
@@ -27,11 +33,13 @@ class NodesService final : public proto::Nodes::CallbackService {
  private:
   using Stream = rpc::Duplex<proto::AgentMessage, proto::ServerMessage>;
   awaitable<absl::Status> Serve(grpc::CallbackServerContext& context, Stream& stream);
+  awaitable<absl::Status> JudgeHello(grpc::CallbackServerContext& context, proto::AgentMessage::Hello& hello);
   awaitable<absl::Status> CheckListed(std::string node);
 
   Loop& loop_;
   Conductor& conductor_;
   const Judge judge_;
+  const JudgePilot judge_pilot_;
   std::set<std::string> listed_;  // the inventory's nodes, as last heard
 };
 

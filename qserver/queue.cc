@@ -7,6 +7,7 @@
 
 #include "common/job_state.h"
 #include "qserver/demand.h"
+#include "qserver/engine.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -186,6 +187,7 @@ void Queue::Adopt(Job& job, Admitted admitted) {
   job.asked = admitted.asked;
   job.demand = std::move(admitted.demand);
   job.order = next_order_++;
+  job.has_engine = IsEngineService(job.status.service());
   Usage& usage = usage_[job.status.subject()];
   ++usage.live;
   usage.bytes += job.bytes;
@@ -199,6 +201,9 @@ proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& att
   proto::DecideRequest request;
   request.set_now_ms(now_ms);
   for (const auto& [id, job] : holding_) {
+    if (job->has_engine) {
+      continue;
+    }
     proto::Lease& lease = *request.add_running();
     lease.set_job_id(id);
     lease.set_resource(job->status.resource());
@@ -217,7 +222,7 @@ proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& att
   }
   std::map<std::string, int> seen;  // by resource
   for (const auto& [order, job] : pending_) {
-    if (++seen[job->demand.resource()] <= kWindow) {
+    if (!job->has_engine && ++seen[job->demand.resource()] <= kWindow) {
       *request.add_pending() = job->demand;
     }
   }

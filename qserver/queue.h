@@ -73,6 +73,18 @@ class Queue {
   // A waiting job's decision.
   Effects OnDecision(const proto::Decision& decision, int64_t now_ms);
 
+  // ---- A batch system, for the jobs that ask for it: queue_engine.cc.
+  Effects AcceptForEngine(const Admitted& admitted, int64_t now_ms);
+  Effects OnEngineTook(const std::string& job_id, const std::string& engine_job,
+                       const std::string& reason, int64_t now_ms);
+  Effects OnEngineReason(const std::string& job_id, const std::string& reason, int64_t now_ms);
+  // Its pilots have come, in this order: its tasks may start.
+  Effects OnEngineStart(const std::string& job_id, const std::string& engine,
+                        const std::vector<proto::Placement>& placement, int64_t now_ms);
+  // It is over there: what has not said how it ended never will.
+  Effects OnEngineEnded(const std::string& job_id, const std::string& reason, int64_t now_ms);
+  std::vector<const Job*> EngineJobs() const;  // that wait or run
+
   // ---- The agents.
   // `node` is one whose stream stands; Effects' messages to others are for nobody.
   void SetAttached(const std::string& node, bool is_attached);

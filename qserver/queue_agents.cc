@@ -370,8 +370,11 @@ void Queue::End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects&
   }
   for (const proto::Placement& place : job.status.placement()) {
     SendForget(place.node(), job.status.job_id(), effects);
+    if (job.has_engine) {
+      boots_.erase(place.node());  // its pilots were its own
+    }
   }
-  effects.is_pass_due = true;
+  effects.is_pass_due = !job.has_engine;
 }
 
 }  // namespace sekisho::qserver

@@ -8,6 +8,7 @@
 #include "common/daemon.h"
 #include "common/job_state.h"
 #include "common/log.h"
+#include "qserver/engine.h"
 #include "qserver/errors.h"
 
 namespace sekisho::qserver {
@@ -223,6 +224,9 @@ awaitable<absl::Status> QueueService::HandleSite(grpc::CallbackServerContext& co
   reply.set_queued_jobs(int(conductor_.queue().pending_count()));
   reply.set_running_jobs(int(conductor_.queue().running_count()));
   reply.add_service("jobmanager-agent");
+  if (conductor_.has_engine()) {
+    reply.add_service(std::string(kEngineService));
+  }
   *reply.mutable_queue() = inventory.queue();
   co_return absl::OkStatus();
 }

@@ -11,10 +11,17 @@ namespace {
 using Placements = google::protobuf::RepeatedPtrField<proto::Placement>;
 using Start = proto::ServerMessage::Start;
 
-std::string NodeList(const Placements& placement) {
+// A pilot's node is HOST.JOB.
+std::string HostOf(const std::string& node, const std::string& job_id) {
+  const std::string name = node.substr(0, node.find_last_of('.'));
+  return node.size() == name.size() + 1 + job_id.size() && node.ends_with(job_id) ? name : node;
+}
+
+std::string NodeList(const Placements& placement, const std::string& job_id) {
   std::string list;
   for (const proto::Placement& place : placement) {
-    list += (list.empty() ? "" : ",") + place.node();
+    list += list.empty() ? "" : ",";
+    list += HostOf(place.node(), job_id);
   }
   return list;
 }
@@ -52,7 +59,7 @@ void SetEnvironment(const proto::JobStatus& status, const rsl::JobDescription& j
   environment["SEKISHO_TASK"] = std::to_string(start.task().task());
   environment["SEKISHO_TASKS"] =
       std::to_string(job.job_type == rsl::JobType::kSingle ? 1 : job.count);
-  environment["SEKISHO_NODES"] = NodeList(status.placement());
+  environment["SEKISHO_NODES"] = NodeList(status.placement(), status.job_id());
   environment["SEKISHO_SITE"] = settings.site;
   environment["SEKISHO_RESOURCE"] = status.resource();
   if (!status.queue().empty()) environment["SEKISHO_QUEUE"] = status.queue();

@@ -314,7 +314,7 @@ Ended Supervisor::Outcome() const {
   } else if (cause_ == Cause::kOutput) {
     ended.reason = "its output passed the site's limit";
   } else if (cause_ == Cause::kShutdown) {
-    ended.reason = "the node was shut down";
+    ended.reason = "the node was shut down, or its batch system ended the job";
   } else if (is_cpu_limit) {
     ended.reason = "CPU-time limit of " + std::to_string(spec_.cpu_limit_s) + " s reached";
   }

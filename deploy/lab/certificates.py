@@ -45,6 +45,15 @@ class Authority:
             dmz = f"{site.prefix}-dmz"
             yield f"jobmanager-{dmz}", self.service_subject("jobmanager", dmz), f"DNS:{dmz}", _EC
 
+    def secret(self, name):
+        """Random bytes, the same whenever the name is asked for."""
+        path = f"{self._directory}/{name}.secret"
+        if not os.path.exists(path):
+            with open(path, "wb") as file:
+                file.write(os.urandom(128))
+        with open(path, "rb") as file:
+            return file.read()
+
     def host_subject(self, host):
         return f"{_ORGANISATION}/CN={host}"
 

@@ -2,6 +2,7 @@
 # Starting, stopping and finding daemons on the lab's hosts.  A daemon is up when it says READY=1 (sd_notify).
 import dataclasses
 import os
+import pwd
 import select
 import signal
 import socket
@@ -10,6 +11,7 @@ import time
 
 import execute
 import kernel
+import slurm
 import state
 from state import LabError
 
@@ -17,15 +19,31 @@ from state import LabError
 @dataclasses.dataclass(frozen=True)
 class Daemon:
     name: str
-    role: str  # of the hosts it runs on
+    role: str  # of the hosts it runs on; several with blanks
     program: str
     ports: tuple = ()
     on_demand: bool = False  # started by another daemon
     only_without_pinhole: bool = False
+    # Of a Debian package: how it is started, as whom, and a question whose answer is "up".
+    words: tuple = ()
+    user: str = "root"
+    is_up: object = None
+    only_with_slurm: bool = False
+
+
+def _file_of(program):
+    """As processes are known by: Debian has alternatives of some."""
+    return os.path.basename(os.path.realpath(program))
 
 
 # In the order in which a site starts.
 ALL = (
+    Daemon("munge", "head node", "munged", user="munge", words=("/usr/sbin/munged", "--foreground", "--force"),
+           is_up=slurm.is_munge_up, only_with_slurm=True),
+    Daemon("slurmctld", "head", _file_of("/usr/sbin/slurmctld"), (slurm.CONTROLLER_PORT,), user="slurm",
+           words=("/usr/sbin/slurmctld", "-D"), is_up=slurm.is_controller_up, only_with_slurm=True),
+    Daemon("slurmd", "node", _file_of("/usr/sbin/slurmd"), (slurm.NODE_PORT,), words=("/usr/sbin/slurmd", "-D"),
+           is_up=slurm.is_node_up, only_with_slurm=True),
     Daemon("allocator", "head", "sekisho-allocator"),
     Daemon("qserver", "head", "sekisho-qserver", (7512, 7513)),
     Daemon("agent", "node", "sekisho-agent"),
@@ -49,7 +67,9 @@ def on(host, world):
 
 def _runs_on(daemon, host, world):
     site = world.site_of(host)
-    return daemon.role == host.role and not (daemon.only_without_pinhole and site.pinholes)
+    if host.role not in daemon.role.split() or (daemon.only_with_slurm and not site.slurm):
+        return False
+    return not (daemon.only_without_pinhole and site.pinholes)
 
 
 def log_path(lab, host, daemon_name):
@@ -140,9 +160,9 @@ class Start:
 def _start_inside(daemon, groups, log, timeout_s):
     """In the host: starts the daemon as a child of the host's init.  "ready", or what happened instead."""
     kernel.die_with_parent(signal.SIGKILL)
-    program = f"/opt/sekisho/bin/{daemon.program}"
+    program = daemon.words[0] if daemon.words else f"/opt/sekisho/bin/{daemon.program}"
     if not os.access(program, os.X_OK):
-        return f"is not built: {daemon.program} is missing"
+        return f"is not there: {program} is missing"
     for fd in groups:
         os.write(fd, b"0")
         os.close(fd)
@@ -160,7 +180,10 @@ def _start_inside(daemon, groups, log, timeout_s):
     try:
         while True:
             left = deadline - time.monotonic()
-            ready, _, _ = select.select([notify, exited], [], [], max(0, left))
+            if daemon.is_up is not None and daemon.is_up():
+                return "ready"
+            pause = left if daemon.is_up is None else 0.02  # it tells nobody: it is asked
+            ready, _, _ = select.select([notify, exited], [], [], max(0, pause))
             if notify in ready and b"READY=1" in notify.recv(4096).split(b"\n"):
                 return "ready"
             if exited in ready:
@@ -185,6 +208,11 @@ def _become_daemon(daemon, program, notify_path, log):
         values = execute.environment(execute.Account("root", 0, 0, "/root", "/bin/sh"))
         del values["X509_USER_PROXY"]
         values["NOTIFY_SOCKET"] = notify_path
+        if daemon.words:
+            del values["NOTIFY_SOCKET"]
+            account = pwd.getpwnam(daemon.user)
+            execute.become(execute.Account(account.pw_name, account.pw_uid, account.pw_gid, "/", "/bin/sh"))
+            os.execve(program, list(daemon.words), values)
         os.execve(program, [daemon.program, "--config", f"/etc/sekisho/{daemon.name}.json"], values)
     except OSError as error:
         os.write(2, f"{program}: {error}\n".encode())

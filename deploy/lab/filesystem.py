@@ -52,7 +52,7 @@ def build(skeleton, home, programs, source):
         os.close(fd)
 
     for name in machine_etc:
-        if name not in _OWN_ETC:
+        if name not in _OWN_ETC and not os.path.exists(f"/proc/self/fd/{skeleton_fd}/etc/{name}"):
             os.symlink(f".machine/{name}", f"/etc/{name}")
     os.symlink("/proc/self/mounts", "/etc/mtab")
     os.symlink("/run", "/var/run")

@@ -4,6 +4,7 @@
 import json
 import os
 
+import slurm
 from state import write_file
 
 _SYSTEM_UIDS_BELOW = 1000
@@ -25,6 +26,8 @@ def write(world, root, host, authority):
         mapping = site.outside_map if host.role == "dmz" else site.inside_map
         lines = [f'"{world.users[user].subject}" {account}\n' for user, account in mapping.items()]
         write_file(f"{etc}/grid-security/grid-mapfile", "".join(lines))
+    if site is not None and site.slurm and host.role in ("head", "node"):
+        slurm.write(site, root, host, authority.secret(f"munge-{site.name}"))
     for name, text in configuration(world, host, authority).items():
         write_file(f"{etc}/sekisho/{name}", text)
 
@@ -51,7 +54,7 @@ def _accounts(world, host, root):
         with open(path) as file:
             for line in file:
                 number = line.split(":")[2]
-                if int(number) < _SYSTEM_UIDS_BELOW or line.startswith("no"):
+                if int(number) < _SYSTEM_UIDS_BELOW or line.startswith(("no", "slurm:")):
                     lines.append(line)
     for name in accounts_of(world, host):
         user = world.users[name]
@@ -87,7 +90,7 @@ def configuration(world, host, authority):
         qserver = {"qserver": f"{head}:{site.pinholes[0].port}"} if site.pinholes else {
             "qserver": f"{dmz}:{_QSERVER_PORT}", "qserver_subject": authority.host_subject(head)}  # fmt: skip
         return {
-            "gatekeeper.json": _json({"site": site.name}),
+            "gatekeeper.json": _json({"site": site.name, **_services(site)}),
             "jobmanager.json": _json({"site": site.name, "contact": f"{dmz}:2119", **qserver}),
             "nxproxy.json": _json(_relay(site, authority, head)),
             "nxproxy-server": f"{dmz}:7514 {site.name}\n",
@@ -104,6 +107,7 @@ def configuration(world, host, authority):
                     "jobmanager": [authority.service_subject("jobmanager", dmz)],
                     "gatekeeper": [authority.host_subject(dmz)],
                     "firewall": {"dmz_address": [world.host(dmz).address]},
+                    **({"slurm": {}} if site.slurm else {}),
                 }
             ),
             "allocator.json": _json({"policy": site.policy, "inventory": "/etc/sekisho/inventory"}),
@@ -116,6 +120,11 @@ def configuration(world, host, authority):
 
 
 _QSERVER_PORT = 7512
+
+
+def _services(site):
+    names = ("jobmanager", "jobmanager-agent", "jobmanager-slurm")
+    return {"service": [{"name": name} for name in names]} if site.slurm else {}
 
 
 def _relay(site, authority, head):

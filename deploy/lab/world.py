@@ -48,6 +48,7 @@ class Site:
     policy: str
     inventory: str  # a file
     hosts: list
+    slurm: bool = False  # a batch system beside the agents
 
     @property
     def internet_address(self):
@@ -164,7 +165,7 @@ def _site(name, reader, path):
     site = Site(
         name, prefix, outside, inside, pinholes, reader.value("dial_out"), outside_map, inside_map,
         reader.text("policy", "paper"),
-        os.path.join(os.path.dirname(path), reader.text("inventory")), hosts,
+        os.path.join(os.path.dirname(path), reader.text("inventory")), hosts, reader.flag("slurm"),
     )  # fmt: skip
     reader.done()
     known = {host.name for host in hosts}
@@ -190,6 +191,9 @@ class _Reader:
 
     def text(self, key, default=None):
         return self._typed(key, str, default)
+
+    def flag(self, key):
+        return self._typed(key, bool, False) if key in self._values else False
 
     def number(self, key):
         return self._typed(key, int, None)

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho-pilot: an agent for one job on one host.  A batch system starts it as the job's account, it asks
+// the queue server what to run, and it ends with the job.  docs/protocol/13-slurm.md.
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
+#include <pwd.h>
+
+#include "agent/errors.h"
+#include "agent/host_facts.h"
+#include "agent/launches.h"
+#include "agent/links.h"
+#include "agent/outbox.h"
+#include "agent/pilot.h"
+#include "agent/session.h"
+#include "agent/tasks.h"
+#include "common/daemon.h"
+#include "common/log.h"
+#include "common/refusal.h"
+
+namespace sekisho::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kOutputLimit = uint64_t{10240} << 20;
+constexpr int64_t kProcessLimit = 65536;  // the batch system has its own
+constexpr int64_t kGraceMs = 5000;
+
+struct Options {
+  std::string job_id;
+  std::string server;
+  std::string server_subject;
+  std::string ca_directory = "/etc/grid-security/certificates";
+};
+
+std::string VariableOf(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  const std::string known = VariableOf("SLURMD_NODENAME");
+  return known.empty() ? name : known;
+}
+
+// Ours alone, and gone when we are.
+class Folder {
+ public:
+  explicit Folder(const std::string& job_id) {
+    const std::string parent = VariableOf("TMPDIR").empty() ? "/tmp" : VariableOf("TMPDIR");
+    path_ = fmt::format("{}/sekisho-{}.XXXXXX", parent, job_id);
+    is_made_ = mkdtemp(path_.data()) != nullptr;
+  }
+  ~Folder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  bool is_made() const { return is_made_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool is_made_ = false;
+};
+
+// When the pilot goes: the queue server has forgotten its job, or will have nothing of it.
+class Leave {
+ public:
+  Leave(Loop& loop, std::string job_id) : loop_(loop), job_id_(std::move(job_id)) {}
+
+  void Use(Tasks& tasks) { tasks_ = &tasks; }
+  void OnMessage(const proto::ServerMessage& message) {
+    if (message.has_forget() && message.forget().job_id() == job_id_ && message.forget().task() == 0) {
+      is_leaving_ = true;
+      OnChange();
+    }
+  }
+  void OnLost(const absl::Status& status) {
+    if (absl::IsPermissionDenied(status)) {
+      spdlog::error("the queue server refuses this pilot: {}", Printable(Message(status)));
+      proto::ServerMessage forget;
+      forget.mutable_forget()->set_job_id(job_id_);
+      tasks_->Handle(forget);
+      is_leaving_ = true;
+      OnChange();
+    }
+  }
+  // The batch system ends the job: what runs is ended, and told.
+  void OnTerminated() {
+    spdlog::warn("told to end");
+    proto::ServerMessage kill;
+    kill.mutable_kill()->set_job_id(job_id_);
+    kill.mutable_kill()->set_signal(SIGTERM);
+    kill.mutable_kill()->set_grace_ms(kGraceMs);
+    tasks_->Handle(kill);
+  }
+  void OnChange() {
+    if (is_leaving_ && tasks_ != nullptr && tasks_->running() == 0) {
+      asio::post(loop_, [this] { loop_.stop(); });
+    }
+  }
+
+ private:
+  Loop& loop_;
+  const std::string job_id_;
+  Tasks* tasks_ = nullptr;
+  bool is_leaving_ = false;
+};
+
+awaitable<void> HearSignals(Loop& loop, Leave& leave) {
+  for (;;) {
+    co_await WaitForStop(loop);
+    leave.OnTerminated();
+  }
+}
+
+absl::Status Run(const Options& options) {
+  ASSIGN_OR_RETURN(const proto::AgentMessage::Pilot pilot, ReadPilot(options.job_id, VariableOf));
+  unsetenv("SEKISHO_PILOT_TOKEN");
+  ASSIGN_OR_RETURN(const identity::Credential credential, MadeUpCredential());
+  const tls::ClientTls tls = tls::MakeClientTls(credential, options.ca_directory,
+                                                {.host = "", .subject = options.server_subject});
+  std::signal(SIGCHLD, SIG_IGN);  // supervisors leave us at once ...
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // ... but stay below us, where the batch system finds them
+  umask(022);
+  const Folder folder(options.job_id);
+  if (!folder.is_made()) {
+    return errors::BadDirectory(folder.path(), std::strerror(errno));
+  }
+
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path installed = here / "../libexec/sekisho/sekisho-task";
+  const HostFacts facts = ReadHostFacts();
+  const std::string launch_socket = folder.path() + "/launch";
+  Loop loop(1);
+  Outbox outbox;
+  Leave leave(loop, options.job_id);
+  Tasks tasks(loop, outbox,
+              {.state_directory = folder.path() + "/tasks",
+               .task_program = fs::exists(installed, error) ? installed.lexically_normal().string()
+                                                            : (here / "sekisho-task").string(),
+               .node = {.boot_id = facts.boot_id,
+                        .launch_socket = launch_socket,
+                        .grouping = task::Grouping::kNone,
+                        .cgroup_parent = "",
+                        .process_limit = kProcessLimit},
+               .output_limit = kOutputLimit,
+               .on_change = [&leave] { leave.OnChange(); }});
+  leave.Use(tasks);
+  RETURN_IF_ERROR(tasks.Recover());
+  Launches launches(outbox, (uint64_t{std::random_device{}()} << 20) + 1);
+  LauncherService launcher(loop, outbox, launches,
+                           [&tasks](const std::string& job_id, const std::string& token) {
+                             return tasks.FindByToken(job_id, token);
+                           });
+  Acceptor door(loop, {}, /*expect_tls=*/false);
+  ASSIGN_OR_RETURN(const auto server, ServeLauncher(door, launch_socket, launcher));
+  Session::Settings settings;
+  settings.node = HostName();
+  settings.facts = facts;
+  settings.why = [&tls] {
+    const auto found = tls.server->Get();
+    return found.ok() ? std::string() : Message(found.status());
+  };
+  settings.longest_delay = std::chrono::milliseconds(2000);
+  settings.pilot = pilot;
+  settings.on_message = [&leave](const proto::ServerMessage& message) { leave.OnMessage(message); };
+  settings.on_lost = [&leave](const absl::Status& status) { leave.OnLost(status); };
+  Session session(loop, DialQueueServer(options.server, tls), outbox, tasks, launches, std::move(settings));
+
+  co_spawn(loop, session.Run(), detached);
+  co_spawn(loop, session.ReportLoad(), detached);
+  co_spawn(loop, HearSignals(loop, leave), detached);
+  loop.run();
+  session.Stop();
+  server->Shutdown(std::chrono::system_clock::now());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace sekisho::agent
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs one job of Sekisho on this host.  Started by a batch job of the queue server only.\n"
+               "Manual: docs/operations/slurm.md");
+  sekisho::agent::Options options;
+  app.add_option("--job", options.job_id, "The job's id")->required();
+  app.add_option("--server", options.server, "HOST:PORT of the queue server's listen_nodes")->required();
+  app.add_option("--server-subject", options.server_subject, "Subject of its certificate, if it does not name HOST");
+  app.add_option("--ca-directory", options.ca_directory, "Trusted authorities");
+  CLI11_PARSE(app, argc, argv);
+  sekisho::InitLog("pilot");
+  return sekisho::ReportStart(sekisho::agent::Run(options));
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/engine_driver.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/hmac.h>
+
+#include "common/job_state.h"
+#include "common/log.h"
+#include "common/refusal.h"
+#include "qserver/errors.h"
+#include "rsl/job_description.h"
+
+namespace sekisho::qserver {
+namespace {
+
+constexpr int kHandedOverAtOnce = 4;
+constexpr int kHostsMost = 100'000;
+
+bool IsHostName(const std::string& name) {
+  return !name.empty() && name.size() <= 128 &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") ==
+             std::string::npos;
+}
+
+std::string WaitText(const std::string& engine, const std::string& number, const EngineState& state) {
+  if (!state.is_waiting) {
+    return fmt::format("{} job {} starts: {}", engine, number, state.state);
+  }
+  const bool says_why = !state.reason.empty() && state.reason != "None";
+  return fmt::format("{} job {} waits{}{}", engine, number, says_why ? ": " : "", says_why ? state.reason : "");
+}
+
+}  // namespace
+
+EngineDriver::EngineDriver(Loop& loop, Conductor& conductor, Engine& engine, std::string secret,
+                           Times times)
+    : loop_(loop),
+      conductor_(conductor),
+      engine_(engine),
+      secret_(std::move(secret)),
+      times_(times),
+      hand_over_(loop),
+      take_back_(loop),
+      news_(loop) {}
+
+void EngineDriver::Run() {
+  for (const Job* job : conductor_.queue().EngineJobs()) {
+    OnQueued(*job);
+    if (job->status.cancelling()) {
+      OnCancelling(*job);
+    }
+  }
+  for (int i = 0; i < kHandedOverAtOnce; ++i) {
+    co_spawn(loop_, HandOver(), detached);
+  }
+  co_spawn(loop_, TakeBack(), detached);
+  co_spawn(loop_, Ask(), detached);
+}
+
+std::string EngineDriver::TokenOf(const std::string& job_id) const {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  HMAC(EVP_sha256(), secret_.data(), int(secret_.size()),
+       reinterpret_cast<const unsigned char*>(job_id.data()), job_id.size(), digest, &size);
+  std::string token;
+  for (unsigned i = 0; i < size; ++i) {
+    token += fmt::format("{:02x}", digest[i]);
+  }
+  return token;
+}
+
+EngineRequest EngineDriver::RequestOf(const std::string& job_id, const std::string& account,
+                                      const std::string& rsl, const proto::Demand& demand) const {
+  EngineRequest request;
+  request.job_id = job_id;
+  request.account = account;
+  request.token = TokenOf(job_id);
+  request.processes = demand.processes();
+  request.hosts = demand.host_count();
+  request.wall_time_s = demand.wall_time_s();
+  request.is_exclusive = demand.exclusive();
+  request.partition = demand.queue();
+  if (const auto described = rsl::ParseAndDescribe(rsl, {}); described.ok()) {
+    request.memory_mb = described->min_memory_mb.value_or(0);
+    request.project = described->project;
+  }
+  return request;
+}
+
+awaitable<absl::Status> EngineDriver::Check(Admitted admitted) {
+  return engine_.Check(RequestOf(admitted.job_id, admitted.submitted.account(),
+                                 admitted.submitted.rsl(), admitted.demand));
+}
+
+// ---- Handing over
+
+void EngineDriver::OnQueued(const Job& job) {
+  Held& held = held_[job.status.job_id()];
+  held.taken = Clock::now();
+  if (job.status.engine_job().empty() && !job.has_processors) {
+    to_hand_over_.push_back(job.status.job_id());
+    hand_over_.Notify();
+  }
+  news_.Notify();
+}
+
+awaitable<void> EngineDriver::HandOver() {
+  for (;;) {
+    while (to_hand_over_.empty()) {
+      co_await hand_over_.Wait();
+    }
+    const std::string job_id = to_hand_over_.front();
+    to_hand_over_.pop_front();
+    const Job* job = conductor_.queue().Find(job_id);
+    if (job == nullptr || IsFinal(job->status.state()) || !job->status.engine_job().empty()) {
+      continue;
+    }
+    const std::string account = job->status.account();
+    const absl::StatusOr<std::string> number = co_await engine_.Submit(
+        RequestOf(job_id, account, job->status.rsl(), job->demand));
+    job = conductor_.queue().Find(job_id);
+    const bool is_wanted = job != nullptr && !IsFinal(job->status.state());
+    if (number.ok() && is_wanted) {
+      spdlog::info("job handed over job={} {}={}", job_id, engine_.name(), *number);
+      held_[job_id].taken = Clock::now();
+      const std::string reason = fmt::format("{} job {} waits", engine_.name(), *number);
+      conductor_.Change([&](Queue& queue) {
+        return queue.OnEngineTook(job_id, *number, reason, Conductor::NowMs());
+      });
+      news_.Notify();
+    } else if (!is_wanted) {  // cancelled meanwhile; it may have come there, whatever was answered
+      to_take_back_[job_id] = account;
+      take_back_.Notify();
+    } else if (absl::IsUnavailable(number.status()) || absl::IsInternal(number.status())) {
+      const std::string why = Message(number.status());
+      spdlog::error("{} takes no job now job={}: {}", engine_.name(), job_id, why);
+      conductor_.Change([&](Queue& queue) {
+        return queue.OnEngineReason(job_id, fmt::format("{} takes no job now: {}", engine_.name(), why),
+                                    Conductor::NowMs());
+      });
+      co_await Sleep(loop_, times_.try_again);
+      to_hand_over_.push_front(job_id);
+    } else {
+      const std::string why = Message(number.status());
+      conductor_.Change([&](Queue& queue) {
+        return queue.OnEngineEnded(job_id, why, Conductor::NowMs());
+      });
+    }
+  }
+}
+
+// ---- Taking back
+
+void EngineDriver::OnCancelling(const Job& job) {
+  if (job.has_processors) {
+    co_spawn(loop_, CancelLater(job.status.job_id()), detached);
+  }
+}
+
+// Its pilots end it; if they cannot, the batch system does.
+awaitable<void> EngineDriver::CancelLater(std::string job_id) {
+  const Job* job = conductor_.queue().Find(job_id);
+  if (job != nullptr && !IsMissing(*job)) {
+    co_await Sleep(loop_, times_.cancel_after);
+    job = conductor_.queue().Find(job_id);
+  }
+  if (job != nullptr && !IsFinal(job->status.state())) {
+    to_take_back_[job_id] = job->status.account();
+    take_back_.Notify();
+  }
+}
+
+void EngineDriver::OnEnded(const Job& job) {
+  const std::string& job_id = job.status.job_id();
+  const auto held = held_.find(job_id);
+  if (held == held_.end()) {
+    return;
+  }
+  proto::ServerMessage forget;
+  forget.mutable_forget()->set_job_id(job_id);
+  for (const auto& [number, place] : held->second.pilots) {
+    conductor_.Send(place.node(), forget);
+  }
+  // Pilots that have it from us go by themselves.
+  if (job.status.state() != proto::DONE && !job.status.engine_job().empty()) {
+    to_take_back_[job_id] = job.status.account();
+    take_back_.Notify();
+  }
+  held_.erase(held);
+}
+
+awaitable<void> EngineDriver::TakeBack() {
+  for (;;) {
+    while (to_take_back_.empty()) {
+      co_await take_back_.Wait();
+    }
+    const auto [job_id, account] = *to_take_back_.begin();
+    const absl::Status status = co_await engine_.Cancel(job_id, account);
+    if (status.ok() || !absl::IsUnavailable(status)) {
+      spdlog::info("job taken back job={} {}", job_id, Message(status));
+      to_take_back_.erase(job_id);
+    } else {
+      spdlog::error("cannot take a job back from {} job={}: {}", engine_.name(), job_id, Message(status));
+      co_await Sleep(loop_, times_.try_again);
+    }
+  }
+}
+
+// ---- Asking: only while there is a job of which nobody else would speak
+
+bool EngineDriver::IsMissing(const Job& job) const {
+  return std::any_of(job.status.placement().begin(), job.status.placement().end(),
+                     [&](const proto::Placement& place) {
+                       return conductor_.nodes().count(place.node()) == 0;
+                     });
+}
+
+bool EngineDriver::IsOpen(const Job& job) const {
+  return !job.status.engine_job().empty() && (!job.has_processors || IsMissing(job));
+}
+
+bool EngineDriver::IsAnyOpen() const {
+  const std::vector<const Job*> jobs = conductor_.queue().EngineJobs();
+  return std::any_of(jobs.begin(), jobs.end(), [this](const Job* job) { return IsOpen(*job); });
+}
+
+awaitable<void> EngineDriver::Ask() {
+  std::chrono::milliseconds pause = times_.ask_soon;
+  bool is_silent = false;
+  for (;;) {
+    while (!IsAnyOpen()) {
+      co_await news_.Wait();
+      pause = times_.ask_soon;
+    }
+    co_await Sleep(loop_, pause);
+    if (!IsAnyOpen()) {
+      continue;
+    }
+    const Clock::time_point asked = Clock::now();
+    const auto states = co_await engine_.Query();
+    pause = std::min(pause * 2, times_.ask_late);
+    if (!states.ok()) {
+      if (!std::exchange(is_silent, true)) {
+        spdlog::error("{} does not answer: {}", engine_.name(), Message(states.status()));
+      }
+      continue;
+    }
+    is_silent = false;
+    for (const Job* job : conductor_.queue().EngineJobs()) {
+      const auto held = held_.find(job->status.job_id());
+      if (IsOpen(*job) && held != held_.end() && held->second.taken < asked) {
+        Judge(*job, *states);
+      }
+    }
+  }
+}
+
+void EngineDriver::Judge(const Job& job, const std::map<std::string, EngineState>& states) {
+  const std::string job_id = job.status.job_id();
+  const std::string& number = job.status.engine_job();
+  const auto found = states.find(number);
+  if (found != states.end() && !found->second.has_ended) {
+    conductor_.Change([&](Queue& queue) {
+      return queue.OnEngineReason(job_id, WaitText(engine_.name(), number, found->second),
+                                  Conductor::NowMs());
+    });
+    return;
+  }
+  const std::string reason = found == states.end()
+                                 ? fmt::format("{} does not know its job {} any more", engine_.name(), number)
+                                 : fmt::format("{} has ended its job {}: {}", engine_.name(), number,
+                                               found->second.state);
+  conductor_.Change(
+      [&](Queue& queue) { return queue.OnEngineEnded(job_id, reason, Conductor::NowMs()); });
+}
+
+// ---- Pilots
+
+absl::StatusOr<std::string> EngineDriver::JudgePilot(const proto::AgentMessage::Hello& hello) const {
+  const proto::AgentMessage::Pilot& pilot = hello.pilot();
+  const std::string token = TokenOf(pilot.job_id());
+  if (pilot.token().size() != token.size() ||
+      CRYPTO_memcmp(pilot.token().data(), token.data(), token.size()) != 0) {
+    return errors::BadPilot("its token is not the job's");
+  }
+  const Job* job = conductor_.queue().Find(pilot.job_id());
+  if (job == nullptr || !job->has_engine || IsFinal(job->status.state())) {
+    return errors::BadPilot("the job has ended");
+  }
+  if (job->status.engine_job().empty()) {
+    return errors::PilotTooEarly(pilot.job_id());
+  }
+  if (job->status.engine_job() != pilot.engine_job()) {
+    return errors::BadPilot(fmt::format("the job is {} job {}", engine_.name(), job->status.engine_job()));
+  }
+  if (!IsHostName(hello.node()) || pilot.hosts() < 1 || pilot.hosts() > kHostsMost || pilot.number() < 0 ||
+      pilot.number() >= pilot.hosts() || pilot.processes() < 1) {
+    return errors::BadPilot("it does not say what it is");
+  }
+  const std::string name = hello.node() + "." + pilot.job_id();
+  if (job->has_processors && !HasNode(job->status, name)) {
+    return errors::BadPilot("the job runs on other hosts");
+  }
+  return name;
+}
+
+void EngineDriver::OnPilot(const proto::AgentMessage::Hello& hello) {
+  const std::string& job_id = hello.pilot().job_id();
+  const Job* job = conductor_.queue().Find(job_id);
+  if (job == nullptr || IsFinal(job->status.state())) {
+    return;
+  }
+  proto::Placement& place = held_[job_id].pilots[hello.pilot().number()];
+  place.set_node(hello.node());
+  place.set_processes(hello.pilot().processes());
+  if (!job->has_processors) {
+    StartIfWhole(*job, hello.pilot().hosts());
+  }
+}
+
+void EngineDriver::StartIfWhole(const Job& job, int hosts) {
+  const std::string job_id = job.status.job_id();
+  const Held& held = held_[job_id];
+  std::vector<proto::Placement> placement;
+  int64_t processes = 0;
+  for (const auto& [number, place] : held.pilots) {
+    if (conductor_.nodes().count(place.node()) > 0) {
+      placement.push_back(place);
+      processes += place.processes();
+    }
+  }
+  if (int(placement.size()) != hosts) {
+    return;  // the others come
+  }
+  if (processes < job.demand.processes()) {
+    const std::string reason =
+        fmt::format("{} gave {} processors, {} were asked for", engine_.name(), processes,
+                    job.demand.processes());
+    conductor_.Change(
+        [&](Queue& queue) { return queue.OnEngineEnded(job_id, reason, Conductor::NowMs()); });
+    return;
+  }
+  conductor_.Change([&](Queue& queue) {
+    return queue.OnEngineStart(job_id, engine_.name(), placement, Conductor::NowMs());
+  });
+}
+
+}  // namespace sekisho::qserver
