@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <random>
 #include <semaphore>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "client/progress.h"
 #include "client/unsent_input.h"
 
 namespace sekisho::client {
@@ -24,7 +26,7 @@ constexpr std::chrono::milliseconds kInputProbeAfter{5'000};
 constexpr std::chrono::milliseconds kInputPauseMost{3'000};
 
 // False: nobody reads us any more.
-bool WriteAll(int fd, const std::string& data) {
+bool WriteAll(int fd, std::string_view data) {
   size_t done = 0;
   while (done < data.size()) {
     const ssize_t written = write(fd, data.data() + done, data.size() - done);
@@ -155,6 +157,9 @@ awaitable<void> FeedInput(Session& session, std::string job_id) {
 
 // The state that Follow shares with its Ctrl-C watcher, which may outlive it.
 struct Watch {
+  explicit Watch(Loop& loop) : changed(loop) {}
+  UpdateStream updates;
+  Signal changed;
   std::string job_id;
   bool wants_cancel = false;
   bool sent_cancel = false;
@@ -168,12 +173,12 @@ awaitable<void> SendCancel(Session& session, std::shared_ptr<Watch> watch) {
   watch->sent_cancel = true;
   const auto reply = co_await Cancel(session, watch->job_id);
   if (!reply.ok() && reply.status().code() != absl::StatusCode::kFailedPrecondition) {
+    watch->sent_cancel = false;
     fmt::print(stderr, "sekisho: could not cancel: {}\n", Message(reply.status()));
   }
 }
 
-awaitable<void> WatchInterrupt(Session& session, UpdateStream updates, std::shared_ptr<Watch> watch,
-                               bool cancels) {
+awaitable<void> WatchInterrupt(Session& session, std::shared_ptr<Watch> watch, bool cancels) {
   asio::signal_set signals(session.loop(), SIGINT, SIGTERM);
   for (;;) {
     const auto [error, signal] = co_await signals.async_wait(kAsTuple);
@@ -182,12 +187,64 @@ awaitable<void> WatchInterrupt(Session& session, UpdateStream updates, std::shar
     }
     if (watch->wants_cancel || !cancels) {
       watch->was_left = true;
-      updates->Cancel();
+      watch->updates->Cancel();
+      watch->changed.Notify();
       co_return;
     }
     watch->wants_cancel = true;
     fmt::print(stderr, "sekisho: cancelling; Ctrl-C again leaves without waiting\n");
     co_await SendCancel(session, watch);
+  }
+}
+
+constexpr std::chrono::milliseconds kFirstPause{200};
+constexpr std::chrono::milliseconds kLongestPause{5'000};
+
+// A time without connection: from its loss until an update comes again.
+class Outage {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit Outage(std::chrono::seconds patience) : patience_(patience) {}
+
+  bool is_open() const { return is_open_; }
+  void Begin(Clock::time_point now) {
+    is_open_ = true;
+    until_ = now + patience_;
+    pause_ = kFirstPause;
+  }
+  void End() { is_open_ = false; }
+  // How long to wait before the next try; zero: the time is up.
+  std::chrono::milliseconds NextPause(Clock::time_point now) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - now);
+    const auto most = std::min(pause_, left);
+    pause_ = std::min(pause_ * 2, kLongestPause);
+    return most.count() <= 0 ? std::chrono::milliseconds(0)
+                             : std::chrono::milliseconds(most.count() / 2 +
+                                                         int64_t(random_() % uint64_t(most.count() / 2 + 1)) + 1);
+  }
+
+ private:
+  const std::chrono::seconds patience_;
+  bool is_open_ = false;
+  Clock::time_point until_;
+  std::chrono::milliseconds pause_{0};
+  std::minstd_rand random_{std::random_device{}()};
+};
+
+// Until the connection stands again, or why it does not.
+awaitable<absl::Status> ReachAgain(Session& session, Watch& watch, Outage& outage) {
+  for (;;) {
+    const auto pause = outage.NextPause(Outage::Clock::now());
+    if (pause.count() > 0) {
+      co_await watch.changed.WaitFor(pause);
+    }
+    if (watch.was_left) {
+      co_return absl::CancelledError("left");
+    }
+    const absl::Status status = co_await session.OpenAgain();
+    if (status.code() != absl::StatusCode::kUnavailable || pause.count() == 0) {
+      co_return status;
+    }
   }
 }
 
@@ -215,52 +272,83 @@ awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const st
 awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream updates, FollowOptions options) {
   std::signal(SIGPIPE, SIG_IGN);
   Followed followed;
-  auto watch = std::make_shared<Watch>();
+  auto watch = std::make_shared<Watch>(session.loop());
+  watch->updates = updates;
   watch->job_id = options.job_id;
   if (!options.job_id.empty()) {
     followed.name = JobName(session.target(), session.target().site, options.job_id);
   }
-  co_spawn(session.loop(), WatchInterrupt(session, updates, watch, options.cancels_on_interrupt), detached);
+  co_spawn(session.loop(), WatchInterrupt(session, watch, options.cancels_on_interrupt), detached);
 
+  Progress progress(options.again);
+  Outage outage(options.patience);
   bool has_ended = false;
-  proto::Update update;
-  while (co_await updates->Read(update)) {
-    switch (update.kind_case()) {
-      case proto::Update::kSubmitted:
-        watch->job_id = update.submitted().job_id();
-        followed.name = JobName(session.target(), update.submitted().site(), watch->job_id);
-        if (options.on_submitted) {
-          options.on_submitted(update.submitted());
+  absl::Status status;
+  for (;;) {
+    proto::Update update;
+    while (co_await updates->Read(update)) {
+      outage.End();
+      switch (update.kind_case()) {
+        case proto::Update::kSubmitted:
+          watch->job_id = update.submitted().job_id();
+          followed.name = JobName(session.target(), update.submitted().site(), watch->job_id);
+          if (options.on_submitted) {
+            options.on_submitted(update.submitted());
+          }
+          if (options.feeds_input && !update.submitted().is_repeat() && !update.submitted().dry_run()) {
+            co_spawn(session.loop(), FeedInput(session, watch->job_id), detached);
+          }
+          if (watch->wants_cancel) {
+            co_await SendCancel(session, watch);
+          }
+          break;
+        case proto::Update::kEvent:
+          progress.Take(update.event());
+          if (options.on_event) {
+            options.on_event(update.event());
+          }
+          break;
+        case proto::Update::kOutput: {
+          const int fd = update.output().stream() == proto::OutputChunk::STDOUT ? STDOUT_FILENO : STDERR_FILENO;
+          if (!WriteAll(fd, progress.Take(update.output())) && errno == EPIPE && !watch->wants_cancel) {
+            watch->wants_cancel = true;  // our reader has gone, as after `| head`
+            co_await SendCancel(session, watch);
+          }
+          break;
         }
-        if (options.feeds_input && !update.submitted().is_repeat() && !update.submitted().dry_run()) {
-          co_spawn(session.loop(), FeedInput(session, watch->job_id), detached);
-        }
-        if (watch->wants_cancel) {
-          co_await SendCancel(session, watch);
-        }
-        break;
-      case proto::Update::kEvent:
-        if (options.on_event) {
-          options.on_event(update.event());
-        }
-        break;
-      case proto::Update::kOutput: {
-        const int fd = update.output().stream() == proto::OutputChunk::STDOUT ? STDOUT_FILENO : STDERR_FILENO;
-        if (!WriteAll(fd, update.output().data()) && errno == EPIPE && !watch->wants_cancel) {
-          watch->wants_cancel = true;  // our reader has gone, as after `| head`
-          co_await SendCancel(session, watch);
-        }
-        break;
+        case proto::Update::kStatus:
+          followed.job = update.status();
+          has_ended = true;
+          break;
+        default:
+          break;
       }
-      case proto::Update::kStatus:
-        followed.job = update.status();
-        has_ended = true;
-        break;
-      default:
-        break;
+    }
+    status = co_await updates->Finish();
+    if (has_ended || watch->was_left || watch->job_id.empty() || !options.again.follow() ||
+        status.code() != absl::StatusCode::kUnavailable) {
+      break;
+    }
+
+    // The link is lost, the job is not.
+    if (!outage.is_open()) {
+      outage.Begin(Outage::Clock::now());
+      fmt::print(stderr, "sekisho: lost the connection to the site; {} goes on, trying for {} s to come back to it\n",
+                 followed.name, options.patience.count());
+    }
+    const absl::Status reached = co_await ReachAgain(session, *watch, outage);
+    if (!reached.ok()) {
+      status = reached.code() == absl::StatusCode::kCancelled ? status : reached;
+      break;
+    }
+    const proto::AttachRequest again = progress.Again(watch->job_id);
+    updates = watch->updates = rpc::Start<rpc::ClientReader<proto::Update>>(
+        session.loop(), session.Options(),
+        [&](auto& call) { session.stub().async()->Attach(&call.context(), &again, &call); });
+    if (watch->wants_cancel && !watch->sent_cancel) {
+      co_await SendCancel(session, watch);
     }
   }
-  const absl::Status status = co_await updates->Finish();
   followed.was_interrupted = watch->wants_cancel || watch->was_left;
   followed.was_left = watch->was_left;
   if (watch->wants_cancel && watch->job_id.empty() && !watch->was_left) {
@@ -270,6 +358,12 @@ awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream update
   }
   if (has_ended || (status.ok() && !watch->job_id.empty()) || watch->was_left) {
     co_return followed;
+  }
+  if (!status.ok() && outage.is_open()) {
+    co_return Refuse(absl::StatusCode::kNotFound, GramCode(status),
+                     fmt::format("could not come back to {}; its state is not known: {}", followed.name,
+                                 Message(status)),
+                     fmt::format("ask again: sekisho status {}", followed.name));
   }
   const bool is_broken = status.code() == absl::StatusCode::kUnavailable && !watch->job_id.empty();
   if (is_broken) {

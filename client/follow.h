@@ -2,6 +2,7 @@
 // Stays with a job until it has ended: writes its output, feeds its input, passes Ctrl-C on.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -13,6 +14,8 @@ struct FollowOptions {
   std::string job_id;             // empty: learned from the stream's first message
   bool feeds_input = false;       // our standard input goes to task 0
   bool cancels_on_interrupt = true;  // first Ctrl-C cancels, second leaves; false: the first leaves
+  proto::AttachRequest again;        // asked for when the connection was lost
+  std::chrono::seconds patience{300};  // so long it is tried
   std::function<void(const proto::SubmitReply&)> on_submitted;
   std::function<void(const proto::JobEvent&)> on_event;
 };
@@ -26,7 +29,8 @@ struct Followed {
 
 using UpdateStream = std::shared_ptr<rpc::ClientReader<proto::Update>>;
 
-// NotFound ("state unknown") if the connection broke after the job was submitted.
+// A connection that breaks after the job was submitted is made again, and nothing is lost or shown twice.
+// NotFound ("state unknown") if that does not succeed in time.
 awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream updates, FollowOptions options);
 
 // Whether standard input has anything to say: no if it is closed, /dev/null, or a terminal that is not ours.

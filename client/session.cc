@@ -2,6 +2,8 @@
 #include "client/session.h"
 
 #include <cstdlib>
+#include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,46 +29,82 @@ void Keep(std::shared_ptr<grpc::Channel> channel) {
   kept->push_back(std::move(channel));
 }
 
+absl::StatusOr<std::string> TrustDirectory() {
+  auto directory = identity::FindTrustDirectory();
+  if (!directory.ok()) {
+    return Refuse(absl::StatusCode::kUnauthenticated, 7, Message(directory.status()),
+                  "ask your site's administrator for the CA directory, and set X509_CERT_DIR");
+  }
+  return *std::move(directory);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(Loop& loop, const Target& target) {
-  const Contact& contact = target.contact;
-  const auto trust_directory = identity::FindTrustDirectory();
-  if (!trust_directory.ok()) {
-    return Refuse(absl::StatusCode::kUnauthenticated, 7, Message(trust_directory.status()),
-                  "ask your site's administrator for the CA directory, and set X509_CERT_DIR");
-  }
   std::unique_ptr<Session> session(new Session(loop, target));
+  ASSIGN_OR_RETURN(session->trust_directory_, TrustDirectory());
   const auto fd = Dial(target);
   if (!fd.ok()) {
     RETURN_IF_ERROR(session->LoadCredential().status());  // nothing helps before there is a proxy
     return fd.status();
   }
+  RETURN_IF_ERROR(session->Connect(*fd));
+  return session;
+}
+
+// `fd`: to the gatekeeper; ours from here on.
+absl::Status Session::Connect(int fd) {
+  const Contact& contact = target_.contact;
   absl::Status credential;
   auto link = tls::Link::Open(
-      loop, *fd,
+      loop_, fd,
       [&] {
-        auto loaded = session->LoadCredential();
+        auto loaded = LoadCredential();
         credential = loaded.status();
         return loaded;
       },
-      *trust_directory, {contact.host, contact.subject}, std::chrono::steady_clock::now() + kHandshakeTime);
+      trust_directory_, {contact.host, contact.subject}, std::chrono::steady_clock::now() + kHandshakeTime);
   RETURN_IF_ERROR(credential);
   if (!link.ok()) {
-    return ExplainHandshake(target, link.status());
+    return ExplainHandshake(target_, link.status());
   }
-  session->link_ = *std::move(link);
+  link_ = *std::move(link);
   grpc::ChannelArguments arguments;
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, contact.Address());
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);  // a link that is cut without a word is found
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(16 << 20);
   rpc::SetWindow(arguments);
-  session->channel_ =
-      grpc::CreateCustomInsecureChannelFromFd(contact.Address(), session->link_->TakePlainEnd(), arguments);
-  Keep(session->channel_);
-  session->stub_ = proto::JobService::NewStub(session->channel_);
-  return session;
+  channel_ = grpc::CreateCustomInsecureChannelFromFd(contact.Address(), link_->TakePlainEnd(), arguments);
+  Keep(channel_);
+  if (stub_ != nullptr) {
+    lost_.push_back(std::move(stub_));
+  }
+  stub_ = proto::JobService::NewStub(channel_);
+  return absl::OkStatus();
+}
+
+awaitable<absl::Status> Session::OpenAgain() {
+  struct Dialled {
+    explicit Dialled(Loop& loop) : done(loop) {}
+    Signal done;
+    std::optional<absl::StatusOr<int>> fd;
+  };
+  // A silent firewall keeps a connect waiting, and the loop has Ctrl-C to hear.
+  auto dialled = std::make_shared<Dialled>(loop_);
+  std::thread([dialled, &loop = loop_, target = target_] {
+    absl::StatusOr<int> fd = Dial(target);
+    asio::post(loop, [dialled, fd] {
+      dialled->fd = fd;
+      dialled->done.Notify();
+    });
+  }).detach();
+  while (!dialled->fd) {
+    co_await dialled->done.Wait();
+  }
+  CO_RETURN_IF_ERROR(dialled->fd->status());
+  co_return Connect(**dialled->fd);
 }
 
 absl::StatusOr<const identity::Credential*> Session::LoadCredential() {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <grpcpp/grpcpp.h>
 
@@ -22,6 +23,9 @@ class Session {
   // Shakes hands with the gatekeeper by the user's credential; each failure says which step it was and
   // what to do.
   static absl::StatusOr<std::unique_ptr<Session>> Open(Loop& loop, const Target& target);
+
+  // Another connection in place of one that was lost.  Unavailable: it may be tried again.
+  awaitable<absl::Status> OpenAgain();
 
   // Fills in what every request names (site, gatekeeper, time, service) and signs.
   absl::StatusOr<proto::SignedRequest> Sign(proto::RequestBody body) const;
@@ -48,13 +52,16 @@ class Session {
   Session(Loop& loop, Target target) : loop_(loop), target_(std::move(target)) {}
 
   absl::StatusOr<const identity::Credential*> LoadCredential();
+  absl::Status Connect(int fd);
 
   Loop& loop_;
   Target target_;
   identity::Credential credential_;
+  std::string trust_directory_;
   std::unique_ptr<tls::Link> link_;  // before the channel over it
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<proto::JobService::Stub> stub_;
+  std::vector<std::unique_ptr<proto::JobService::Stub>> lost_;  // calls may still be on their way out
 };
 
 // "siteA/ID": how the user names this job again.

@@ -21,6 +21,7 @@ struct JobVerbOptions {
   std::string resource, signal, argument;
   bool is_json = false, all = false, follow = false;
   int task = -1;
+  int reattach_within = 300;
 };
 
 awaitable<absl::StatusOr<proto::JobStatus>> StatusOf(Session& session, const std::string& id) {
@@ -58,12 +59,15 @@ awaitable<int> PrintStatus(Session& session, const std::string& id, bool is_json
 }
 
 // `wait` and `output` attach to the job; what they ask for differs.
-awaitable<int> Attach(Session& session, proto::AttachRequest request, bool exit_is_jobs) {
+awaitable<int> Attach(Session& session, proto::AttachRequest request, const JobVerbOptions& options,
+                      bool exit_is_jobs) {
   auto updates = rpc::Start<rpc::ClientReader<proto::Update>>(
       session.loop(), session.Options(),
       [&](auto& call) { session.stub().async()->Attach(&call.context(), &request, &call); });
   FollowOptions follow;
   follow.job_id = request.job_id();
+  follow.again = request;
+  follow.patience = std::chrono::seconds(options.reattach_within);
   follow.cancels_on_interrupt = false;
   const auto followed = co_await Follow(session, updates, follow);
   if (!followed.ok()) {
@@ -188,16 +192,23 @@ void AddStatusVerb(CLI::App& app, Invocation& invocation) {
   });
 }
 
+void AddReattach(CLI::App& verb, JobVerbOptions& options) {
+  verb.add_option("--reattach-within", options.reattach_within,
+                  "Seconds to come back to the job within when the connection is lost")
+      ->check(CLI::Range(1, 86400));
+}
+
 void AddWaitVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<JobVerbOptions>();
   auto* verb = AddJobVerb(app, "wait", "Wait for a job's end; exits as the job did", options);
+  AddReattach(*verb, *options);
   verb->callback([options, &invocation] {
-    invocation.exit_code = ForEachJob(options->jobs, [](Session& session, const std::string& id) {
+    invocation.exit_code = ForEachJob(options->jobs, [&](Session& session, const std::string& id) {
       proto::AttachRequest request;
       request.set_job_id(id);
       request.set_follow(true);
       request.set_events(true);
-      return Attach(session, request, true);
+      return Attach(session, request, *options, true);
     });
   });
 }
@@ -206,6 +217,7 @@ void AddOutputVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<JobVerbOptions>();
   auto* verb = AddJobVerb(app, "output", "Print a job's output so far; stdout and stderr kept apart", options);
   verb->add_flag("-f,--follow", options->follow, "Go on until the job has ended");
+  AddReattach(*verb, *options);
   verb->add_option("--task", options->task, "Of this task only, from 0")->check(CLI::NonNegativeNumber);
   verb->callback([options, &invocation] {
     invocation.exit_code = ForEachJob(options->jobs, [&](Session& session, const std::string& id) {
@@ -214,7 +226,7 @@ void AddOutputVerb(CLI::App& app, Invocation& invocation) {
       request.set_output(true);
       request.set_follow(options->follow);
       request.set_task(options->task + 1);
-      return Attach(session, request, false);
+      return Attach(session, request, *options, false);
     });
   });
 }

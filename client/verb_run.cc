@@ -30,6 +30,7 @@ struct RunOptions {
   bool authenticate_only = false, no_interrupt = false, jobmanager_version = false, dump_rsl = false;
   bool output_enable = false, server = false, write_allow = false, full_proxy = false;
   bool no_input = false, verbose = false;
+  int reattach_within = 300;
   JobOptions job;
 };
 
@@ -144,6 +145,10 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
       [&](auto& call) { session.stub().async()->Run(&call.context(), &*request, &call); });
 
   FollowOptions follow;
+  follow.again.set_events(true);
+  follow.again.set_output(true);
+  follow.again.set_follow(true);
+  follow.patience = std::chrono::seconds(options.reattach_within);
   follow.feeds_input = has_input;
   follow.cancels_on_interrupt = !options.no_interrupt;
   bool is_running = false;
@@ -309,6 +314,9 @@ void AddVerb(CLI::App& app, Invocation& invocation, const std::string& name, con
   verb->add_option("--stop-manager", options->stop_manager, "Not supported: see the message")->type_name("JOB");
   verb->add_flag("--jobmanager-version", options->jobmanager_version, "Print both versions (-j)");
   verb->add_option("--request-id", options->request_id, "The same id again makes no second job");
+  verb->add_option("--reattach-within", options->reattach_within,
+                   "Seconds to come back to the job within when the connection is lost")
+      ->check(CLI::Range(1, 86400));
   verb->add_flag("--no-input", options->no_input, "Do not pass standard input on");
   verb->add_flag("--dump-rsl", options->dump_rsl, "Print the RSL instead of submitting it");
   verb->add_flag("-v,--verbose", options->verbose, "Say what happens, on stderr");
