@@ -104,6 +104,7 @@ endfunction()
 
 # sekisho_fuzzer(NAME SOURCES a_fuzz.cc DEPENDS x): a libFuzzer program, run in the fuzz preset for
 # SEKISHO_FUZZ_SECONDS (60 unless told) over tests/fuzz/corpus/NAME.
+add_custom_target(fuzzers)
 set(SEKISHO_FUZZ_SECONDS 60 CACHE STRING "Seconds each fuzzer runs under ctest")
 function(sekisho_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
@@ -111,6 +112,7 @@ function(sekisho_fuzzer name)
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  add_dependencies(fuzzers ${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
   target_link_libraries(${name} PRIVATE sekisho_flags ${ARG_DEPENDS} -fsanitize=fuzzer)
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
