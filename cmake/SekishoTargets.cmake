@@ -16,12 +16,14 @@ endif()
 set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1")
 
-add_library(sekisho_flags INTERFACE)
-target_compile_options(sekisho_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+add_library(sekisho_plain_flags INTERFACE)
+target_compile_options(sekisho_plain_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 if(SEKISHO_WERROR)
-  target_compile_options(sekisho_flags INTERFACE -Werror)
+  target_compile_options(sekisho_plain_flags INTERFACE -Werror)
 endif()
-target_include_directories(sekisho_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_include_directories(sekisho_plain_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+add_library(sekisho_flags INTERFACE)
+target_link_libraries(sekisho_flags INTERFACE sekisho_plain_flags)
 if(SEKISHO_SANITIZE)
   target_compile_options(sekisho_flags INTERFACE -fsanitize=${SEKISHO_SANITIZE}
                          -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
@@ -40,6 +42,27 @@ function(sekisho_library name)
   if(SEKISHO_FUZZ)
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
+endfunction()
+
+# sekisho_loaded_library(NAME FILE f SOURCES a.cc INNER b.cc ... DEPENDS x): bin/libf.so, to be loaded into users'
+# programs: shows what SOURCES exports and nothing of INNER, brings its own libstdc++, and is never
+# instrumented, since those programs are not.
+function(sekisho_loaded_library name)
+  cmake_parse_arguments(ARG "" "FILE" "SOURCES;INNER;DEPENDS" ${ARGN})
+  add_library(${name}_inner STATIC ${ARG_INNER})
+  add_library(${name} SHARED ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${name}_inner ${ARG_DEPENDS})
+  foreach(library IN ITEMS ${name} ${name}_inner)
+    target_link_libraries(${library} PRIVATE sekisho_plain_flags)
+    target_compile_options(${library} PRIVATE -fno-exceptions)
+    set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON
+      CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endforeach()
+  set_target_properties(${name} PROPERTIES OUTPUT_NAME ${ARG_FILE}
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL)
+  add_dependencies(programs ${name})
+  install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 # sekisho_program(NAME SOURCES main.cc DEPENDS x y [INTERNAL|DEVELOPMENT] [UNREADABLE]
