@@ -50,16 +50,20 @@ void Pump::Move() {
       const linger now = {1, 0};
       setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
     }
-    const auto on_end = on_end_;
-    on_end();
-    return;
+    End();
+  } else if (there_.is_passed && back_.is_passed) {
+    End();
+  } else {
+    Watch();
   }
-  if (there_.is_passed && back_.is_passed) {
-    const auto on_end = on_end_;
-    on_end();
-    return;
-  }
-  Watch();
+}
+
+// Once: the other descriptor may have an event in the same turn, before we are destroyed.
+void Pump::End() {
+  loop_.Forget(there_.from);
+  loop_.Forget(there_.to);
+  const auto on_end = on_end_;
+  on_end();
 }
 
 bool Pump::Move(Way& way) {

@@ -28,6 +28,7 @@ class Pump {
   };
 
   void Move();
+  void End();
   bool Move(Way& way);  // false if the connection broke
   void Watch();
 
