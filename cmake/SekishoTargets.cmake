@@ -11,10 +11,10 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# Lines in reports, and no more of the optimizer than makes instrumented code bearable: -O2 -g takes twice as
+# Lines in reports, and no more of the optimizer than makes instrumented code bearable: -O1 takes twice as
 # long to build.
-set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1")
-set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1")
+set(CMAKE_C_FLAGS_SANITIZE "-Og -g1")
+set(CMAKE_CXX_FLAGS_SANITIZE "-Og -g1")
 
 add_library(sekisho_plain_flags INTERFACE)
 target_compile_options(sekisho_plain_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)

@@ -105,7 +105,10 @@ awaitable<absl::Status> Service::DoRun(absl::StatusOr<Caller> caller, proto::Sig
   attach.set_events(true);
   attach.set_output(true);
   attach.set_follow(true);
-  co_return co_await ShowJob(loop_, jobs_, writer, std::move(attach), reply.is_repeat() ? nullptr : watcher);
+  if (reply.is_repeat()) {
+    watcher = nullptr;
+  }
+  co_return co_await ShowJob(loop_, jobs_, writer, std::move(attach), std::move(watcher));
 }
 
 grpc::ServerWriteReactor<proto::Update>* Service::Attach(Context* context,

@@ -201,7 +201,8 @@ awaitable<absl::Status> QueueService::HandleSite(grpc::CallbackServerContext& co
                       co_await conductor_.allocator().Inventory());
 
   std::map<std::string, int> busy;
-  for (const proto::Lease& lease : conductor_.queue().Ask(0, {}, {}).running()) {
+  const proto::DecideRequest held = conductor_.queue().Ask(0, {}, {});
+  for (const proto::Lease& lease : held.running()) {
     for (const proto::Placement& place : lease.placement()) {
       busy[place.node()] += place.processes();
     }

@@ -189,8 +189,8 @@ struct Link::Pump {
     if (wanted != SSL_ERROR_WANT_READ && wanted != SSL_ERROR_WANT_WRITE) {
       co_return false;
     }
-    const auto [error] = co_await network.async_wait(
-        wanted == SSL_ERROR_WANT_READ ? Descriptor::wait_read : Descriptor::wait_write, kAsTuple);
+    const auto ready = wanted == SSL_ERROR_WANT_READ ? Descriptor::wait_read : Descriptor::wait_write;
+    const auto [error] = co_await network.async_wait(ready, kAsTuple);
     co_return !error;
   }
 

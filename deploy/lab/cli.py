@@ -211,10 +211,13 @@ def _make_proxies(name, world):
 def _down(options):
     lock = locks.acquire(options.name)
     try:
+        reports = daemons.sanitizer_reports(options.name)
         hosts.destroy(options.name)
     finally:
         locks.release(options.name, lock)
-    return 0
+    for report in reports:
+        print(f"lab: {report}", file=sys.stderr)
+    return 1 if reports else 0
 
 
 def _status(options):

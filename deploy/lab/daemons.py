@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Starting, stopping and finding daemons on the lab's hosts.  A daemon is up when it says READY=1 (sd_notify).
 import dataclasses
+import glob
+import itertools
 import os
 import pwd
+import re
 import select
 import signal
 import socket
@@ -15,6 +18,7 @@ import slurm
 import state
 from state import LabError
 
+SANITIZER = re.compile(r"(ERROR|WARNING): \w+Sanitizer|: runtime error: ")
 
 @dataclasses.dataclass(frozen=True)
 class Daemon:
@@ -82,6 +86,17 @@ def log_tail(lab, host, daemon_name, lines=15):
             return "".join(file.readlines()[-lines:])
     except FileNotFoundError:
         return ""
+
+
+def sanitizer_reports(lab):
+    """What a sanitizer found in the lab's daemons, one text each: nobody reads the logs of a test that passed."""
+    reports = []
+    for path in sorted(glob.glob(f"{state.directory(lab)}/logs/*/*.log")):
+        with open(path, errors="replace") as file:
+            for line in file:
+                if SANITIZER.search(line):
+                    reports.append(f"{path}: {line.strip()}\n{''.join(itertools.islice(file, 40))}")
+    return reports
 
 
 def processes(lab, host):
