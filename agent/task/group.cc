@@ -49,27 +49,6 @@ void ForEachProcess(Visit visit) {
   closedir(proc);
 }
 
-// Stops all before it kills any, so that none can fork behind our back.
-void StopThenKill(pid_t root) {
-  std::vector<pid_t> stopped;
-  for (int pass = 0; pass < kStopPasses; ++pass) {
-    bool is_new = false;
-    for (const pid_t pid : Descendants(root)) {
-      if (std::find(stopped.begin(), stopped.end(), pid) == stopped.end() &&
-          kill(pid, SIGSTOP) == 0) {
-        stopped.push_back(pid);
-        is_new = true;
-      }
-    }
-    if (!is_new) {
-      break;
-    }
-  }
-  for (const pid_t pid : stopped) {
-    kill(pid, SIGKILL);
-  }
-}
-
 // A process that stays what it is, unlike its number.
 class Process {
  public:
@@ -80,15 +59,29 @@ class Process {
       close(fd_);
     }
   }
-  void Send(int signal) const {
-    if (fd_ >= 0) {
-      syscall(SYS_pidfd_send_signal, fd_, signal, nullptr, 0);
-    }
+  bool Send(int signal) const {
+    return fd_ >= 0 && syscall(SYS_pidfd_send_signal, fd_, signal, nullptr, 0) == 0;
   }
 
  private:
   int fd_;
 };
+
+// Stops all before it kills any, so that none can fork behind our back.
+void StopThenKill(pid_t root) {
+  const auto members = [root] { return Descendants(root); };
+  std::vector<pid_t> stopped;
+  for (int pass = 0; pass < kStopPasses; ++pass) {
+    std::vector<pid_t> found = members();
+    std::erase_if(found, [&](pid_t pid) { return std::find(stopped.begin(), stopped.end(), pid) != stopped.end(); });
+    const std::vector<pid_t> reached = SendToMembers(found, SIGSTOP, members);
+    if (reached.empty()) {
+      break;
+    }
+    stopped.insert(stopped.end(), reached.begin(), reached.end());
+  }
+  SendToMembers(stopped, SIGKILL, members);
+}
 
 bool IsOf(pid_t pid, uid_t uid) {
   std::string text;
@@ -151,6 +144,24 @@ void KillSession(pid_t session, uid_t uid) {
   }
 }
 
+std::vector<pid_t> SendToMembers(const std::vector<pid_t>& pids, int signal, const ListMembers& members) {
+  constexpr size_t kAtOnce = 256;  // in pieces, for our few descriptors
+  std::vector<pid_t> reached;
+  for (size_t begin = 0; begin < pids.size(); begin += kAtOnce) {
+    std::vector<std::pair<pid_t, Process>> open;
+    for (size_t i = begin; i < std::min(begin + kAtOnce, pids.size()); ++i) {
+      open.emplace_back(pids[i], Process(pids[i]));
+    }
+    const std::vector<pid_t> still = members();
+    for (const auto& [pid, process] : open) {
+      if (std::find(still.begin(), still.end(), pid) != still.end() && process.Send(signal)) {
+        reached.push_back(pid);
+      }
+    }
+  }
+  return reached;
+}
+
 Group::Group(Grouping grouping, std::string cgroup, pid_t root)
     : grouping_(cgroup.empty() ? Grouping::kNone : grouping),
       cgroup_(std::move(cgroup)),
@@ -207,22 +218,7 @@ std::vector<pid_t> Group::Members() const {
 }
 
 void Group::SignalAll(int signal) const {
-  // In pieces, for our few descriptors.  Who is a member still, after it was opened, is the one
-  // meant.
-  constexpr size_t kAtOnce = 256;
-  const std::vector<pid_t> members = Members();
-  for (size_t begin = 0; begin < members.size(); begin += kAtOnce) {
-    std::vector<std::pair<pid_t, Process>> open;
-    for (size_t i = begin; i < std::min(begin + kAtOnce, members.size()); ++i) {
-      open.emplace_back(members[i], Process(members[i]));
-    }
-    const std::vector<pid_t> still = Members();
-    for (const auto& [pid, process] : open) {
-      if (std::find(still.begin(), still.end(), pid) != still.end()) {
-        process.Send(signal);
-      }
-    }
-  }
+  SendToMembers(Members(), signal, [this] { return Members(); });
 }
 
 void Group::KillOnce(bool thorough) {

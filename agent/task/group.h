@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,11 @@ class Group {
 
 // Children of children of `root`, as /proc has them.
 std::vector<pid_t> Descendants(pid_t root);
+
+// Signals those of `pids` that are members still once they are held open: a number alone may be another
+// process's by then.  Returns whom it reached.
+using ListMembers = std::function<std::vector<pid_t>()>;
+std::vector<pid_t> SendToMembers(const std::vector<pid_t>& pids, int signal, const ListMembers& members);
 
 // Processes of session `session`.
 std::vector<pid_t> SessionMembers(pid_t session);

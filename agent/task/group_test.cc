@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 namespace sekisho::agent::task {
 namespace {
@@ -41,6 +42,26 @@ TEST(Group, DescendantsAreChildrenOfChildren) {
     kill(pid, SIGKILL);
   }
   waitpid(child, nullptr, 0);
+}
+
+// The number of a process that has gone may be another's when the signal is sent.
+TEST(Group, SignalsOnlyWhoIsAMemberStill) {
+  const pid_t member = fork();
+  if (member == 0) {
+    pause();
+  }
+  const pid_t another = fork();
+  if (another == 0) {
+    pause();
+  }
+
+  const auto reached = SendToMembers({member, another}, SIGKILL, [member] { return std::vector<pid_t>{member}; });
+
+  EXPECT_EQ(reached, std::vector<pid_t>{member});
+  EXPECT_EQ(waitpid(member, nullptr, 0), member);
+  EXPECT_EQ(waitpid(another, nullptr, WNOHANG), 0);  // it lives
+  kill(another, SIGKILL);
+  waitpid(another, nullptr, 0);
 }
 
 }  // namespace
