@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 
 namespace sekisho::agent::task {
 
@@ -81,20 +80,37 @@ bool WriteAll(int fd, std::string_view content) {
   return true;
 }
 
+// Under which a file is written before it has its name.
+std::string TemporaryName(const char* name) { return "." + std::string(name) + ".new"; }
+
+int OpenTemporary(int dir_fd, const std::string& name) {
+  // Not emptied first: what was reserved would be anybody's.
+  return openat(dir_fd, name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
 }  // namespace
+
+bool ReserveFile(int dir_fd, const char* name, size_t bytes) {
+  const int fd = OpenTemporary(dir_fd, TemporaryName(name));
+  const int error = fd < 0 ? errno : posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  if (fd >= 0) {
+    close(fd);
+  }
+  errno = error;
+  return error == 0;
+}
 
 bool WriteFile(int dir_fd, const char* name, std::string_view content, Durability durability) {
   const bool sync = durability == Durability::kMachine;
-  char temporary[64];
-  std::snprintf(temporary, sizeof temporary, ".%s.new", name);
-  const int fd =
-      openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const std::string temporary = TemporaryName(name);
+  const int fd = OpenTemporary(dir_fd, temporary);
   if (fd < 0) {
     return false;
   }
-  bool ok = WriteAll(fd, content) && (!sync || fdatasync(fd) == 0);
+  bool ok = WriteAll(fd, content) && ftruncate(fd, static_cast<off_t>(content.size())) == 0 &&
+            (!sync || fdatasync(fd) == 0);
   ok = (close(fd) == 0) && ok;
-  ok = ok && renameat(dir_fd, temporary, dir_fd, name) == 0;
+  ok = ok && renameat(dir_fd, temporary.c_str(), dir_fd, name) == 0;
   if (ok && sync) {
     const int dir = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ok = dir >= 0 && fsync(dir) == 0;
@@ -102,7 +118,7 @@ bool WriteFile(int dir_fd, const char* name, std::string_view content, Durabilit
   }
   if (!ok) {
     const int error = errno;
-    unlinkat(dir_fd, temporary, 0);
+    unlinkat(dir_fd, temporary.c_str(), 0);
     errno = error;
   }
   return ok;

@@ -27,6 +27,9 @@ bool ReadFile(int dir_fd, const char* name, std::string& content);
 
 enum class Durability { kProcess, kMachine };  // what must not lose it: our death, or the machine's
 
+// Makes room for a file of at most `bytes` that WriteFile will write later, whatever fills the disk meanwhile.
+bool ReserveFile(int dir_fd, const char* name, size_t bytes);
+
 // Appears under its name only when complete.
 bool WriteFile(int dir_fd, const char* name, std::string_view content, Durability durability);
 

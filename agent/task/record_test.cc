@@ -60,5 +60,22 @@ TEST(Record, FileAppearsWholeAndReplacesTheOldOne) {
   std::filesystem::remove_all(path);
 }
 
+TEST(Record, AReservedFileIsWrittenIntoItsRoom) {
+  char path[] = "/tmp/record-XXXXXX";
+  ASSERT_NE(mkdtemp(path), nullptr);
+  const int dir = open(path, O_RDONLY | O_DIRECTORY);
+
+  EXPECT_TRUE(ReserveFile(dir, "f", 4096));
+  EXPECT_EQ(std::filesystem::file_size(std::string(path) + "/.f.new"), 4096u);
+  EXPECT_TRUE(WriteFile(dir, "f", "short", Durability::kMachine));
+
+  std::string content;
+  EXPECT_TRUE(ReadFile(dir, "f", content));
+  EXPECT_EQ(content, "short");
+  EXPECT_FALSE(std::filesystem::exists(std::string(path) + "/.f.new"));
+  close(dir);
+  std::filesystem::remove_all(path);
+}
+
 }  // namespace
 }  // namespace sekisho::agent::task

@@ -21,6 +21,7 @@
 namespace sekisho::agent::task {
 namespace {
 
+constexpr size_t kEndBytesMost = 4096;  // of its record
 constexpr int64_t kGiveUpMs =
     10000;  // on processes that not even SIGKILL ends (a dead file server)
 
@@ -98,6 +99,10 @@ Failure Supervisor::Start() {
   const auto fail = [](int code, const char* what) {
     return Failure{code, std::string(what) + ": " + std::strerror(errno)};
   };
+  // Its end must find room, also when the task has filled the disk.
+  if (!ReserveFile(dir_fd_, kExitFile, kEndBytesMost)) {
+    return fail(kNoResources, "cannot reserve room for the task's end");
+  }
   sigset_t signals;
   sigfillset(&signals);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
@@ -322,7 +327,8 @@ Ended Supervisor::Outcome() const {
   return ended;
 }
 
-// A full disk must not lose the end: try until it is written.
+// A full disk must not lose the end (room was reserved, but the file system may think otherwise): try until
+// it is written.
 void Supervisor::Record(const Ended& ended) {
   Ended stamped = ended;
   stamped.time_ms = Milliseconds(CLOCK_REALTIME);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How tasks are watched, stopped and ended, whatever they do.
+#include <sys/mount.h>
+
 #include "agent/task/supervisor_fixture.h"
 
 namespace sekisho::agent::task {
@@ -31,6 +33,27 @@ TEST_P(SupervisorTest, KillReachesDoubleForksThatIgnoreSigterm) {
 
   EXPECT_EQ(AwaitEnd().signal, SIGKILL);
   EXPECT_FALSE(IsAlive(std::atoi(TextOf(home_ + "/pid").c_str())));
+}
+
+TEST_P(SupervisorTest, ItsEndIsRecordedOnADiskThatHasBecomeFull) {
+  if (mount("tmpfs", dir_.c_str(), "tmpfs", 0, "size=256k,mode=0711") != 0) {
+    GTEST_SKIP() << "cannot mount a small disk";
+  }
+  Shell("echo ready; while [ ! -e go ]; do sleep 0.01; done; exit 5");
+  Launch();
+  ASSERT_TRUE(AwaitOutput("ready"));
+  ASSERT_TRUE(Await([&] { return Now().main > 0; }));
+
+  std::ofstream filler(dir_ + "/filler");
+  while (filler << std::string(4096, 'x') << std::flush) {
+  }
+  std::ofstream(home_ + "/go") << "";
+
+  EXPECT_EQ(AwaitEnd().code, 5);
+  while (waitpid(-1, nullptr, 0) > 0) {
+  }
+  filler.close();
+  umount2(dir_.c_str(), MNT_DETACH);
 }
 
 TEST_P(SupervisorTest, KillGivesTimeToEndWell) {
