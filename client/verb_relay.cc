@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -16,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "client/relay_report.h"
 #include "client/verbs.h"
 
 namespace sekisho::client {
@@ -129,7 +128,11 @@ int ListVerb(const RelayOptions& options) {
     fmt::print(stderr, "sekisho relay: {}\n", error);
     return kExitFailed;
   }
-  fmt::print("{}", options.is_json ? report : table);
+  if (options.is_json) {
+    fmt::print("{}\n", JoinReports(report));
+  } else {
+    fmt::print("{}", table);
+  }
   return 0;
 }
 
@@ -164,36 +167,6 @@ int TopVerb(const RelayOptions& options) {
   return 0;
 }
 
-struct Row {
-  std::string endpoint;
-  std::string inside;
-  std::string scope;
-  std::string owner;
-  std::string job;
-  uint64_t streams = 0;
-  uint64_t bytes = 0;
-  double rate = -1;  // bytes per second; -1: not known
-};
-
-bool ParseReport(const std::string& text, std::vector<Row>& rows) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("endpoints") || !json["endpoints"].is_array()) {
-    return false;
-  }
-  for (const nlohmann::json& one : json["endpoints"]) {
-    const auto text_of = [&](const char* key) {
-      return one.contains(key) && one[key].is_string() ? one[key].get<std::string>()
-                                                       : std::string();
-    };
-    const auto number_of = [&](const char* key) {
-      return one.contains(key) && one[key].is_number_unsigned() ? one[key].get<uint64_t>() : 0;
-    };
-    rows.push_back({text_of("endpoint"), text_of("inside"), text_of("scope"), text_of("owner"),
-                    text_of("job"), number_of("streams"), number_of("bytes")});
-  }
-  return true;
-}
-
 void AddServer(CLI::App* verb, RelayOptions& options) {
   verb->add_option("--server", options.server,
                    "The relay, HOST:PORT ($NXPROXY_SERVER, /etc/sekisho/nxproxy-server)");
@@ -221,40 +194,6 @@ void AddExec(CLI::App* relay, Invocation& invocation) {
 }
 
 }  // namespace
-
-std::string RelayTable(const std::string& report, const std::string& before, double seconds,
-                       std::string& error) {
-  std::vector<Row> rows;
-  std::vector<Row> old;
-  if (!ParseReport(report, rows) || (!before.empty() && !ParseReport(before, old))) {
-    error = "the relay's report cannot be read";
-    return "";
-  }
-  std::map<std::string, uint64_t> old_bytes;
-  for (const Row& row : old) {
-    old_bytes[row.endpoint] = row.bytes;
-  }
-  for (Row& row : rows) {
-    if (const auto found = old_bytes.find(row.endpoint); found != old_bytes.end() && seconds > 0) {
-      row.rate = static_cast<double>(row.bytes - std::min(found->second, row.bytes)) / seconds;
-    }
-  }
-  if (!before.empty()) {
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const Row& one, const Row& other) { return one.rate > other.rate; });
-  }
-  std::string table =
-      fmt::format("{:<24} {:<22} {:<7} {:>7} {:>14} {}{:<16} {}\n", "ENDPOINT", "INSIDE", "SCOPE",
-                  "STREAMS", "BYTES", before.empty() ? "" : "     BYTES/S ", "JOB", "OWNER");
-  for (const Row& row : rows) {
-    const std::string rate =
-        before.empty() ? "" : fmt::format("{:>12.0f} ", std::max(row.rate, 0.0));
-    table += fmt::format("{:<24} {:<22} {:<7} {:>7} {:>14} {}{:<16} {}\n", row.endpoint, row.inside,
-                         row.scope, row.streams, row.bytes, rate, row.job.empty() ? "-" : row.job,
-                         row.owner);
-  }
-  return table;
-}
 
 void AddRelayVerb(CLI::App& app, Invocation& invocation) {
   CLI::App* relay =

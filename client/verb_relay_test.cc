@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/verb_relay.h"
+#include "client/relay_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,11 +9,14 @@ namespace {
 
 using testing::HasSubstr;
 
-const char kReport[] = R"({"endpoints": [
-  {"endpoint": "10.0.1.10:5201", "inside": "10.1.0.11:5201", "scope": "public", "owner": "/O=Grid/CN=Alice",
-   "job": "", "streams": 3, "bytes": 1000},
-  {"endpoint": "10.0.1.10:20001", "inside": "10.1.0.12:1024", "scope": "job", "owner": "/O=Grid/CN=Alice",
-   "job": "1f2e", "streams": 1, "bytes": 5000}]})";
+// Two pages.
+const char kReport[] =
+    R"({"endpoints": [{"endpoint": "10.0.1.10:5201", "inside": "10.1.0.11:5201", "scope": "public", )"
+    R"("owner": "/O=Grid/CN=Alice", "job": "", "streams": 3, "bytes": 1000}], "whole": false})"
+    "\n"
+    R"({"endpoints": [{"endpoint": "10.0.1.10:20001", "inside": "10.1.0.12:1024", "scope": "job", )"
+    R"("owner": "/O=Grid/CN=Alice", "job": "1f2e", "streams": 1, "bytes": 5000}], "whole": true})"
+    "\n";
 
 TEST(RelayTable, HasALineForEachEndpoint) {
   std::string error;
@@ -24,6 +27,14 @@ TEST(RelayTable, HasALineForEachEndpoint) {
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 3);
   EXPECT_THAT(table, HasSubstr("10.0.1.10:5201"));
   EXPECT_THAT(table, HasSubstr("1f2e"));
+}
+
+TEST(RelayReport, ItsPagesAreOne) {
+  const std::string whole = JoinReports(kReport);
+
+  EXPECT_THAT(whole, testing::AllOf(HasSubstr("10.0.1.10:5201"), HasSubstr("10.0.1.10:20001"),
+                                    HasSubstr("\"whole\":true")));
+  EXPECT_EQ(whole.find('\n'), std::string::npos);
 }
 
 TEST(RelayTable, PutsTheBusiestFirst) {

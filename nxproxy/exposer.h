@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The endpoints of `expose`: this relay as a client of its upstream.  Binds them there, keeps
 // spares dialled ahead, leads each peer to its target inside; re-dials, and takes back the same
-// endpoints.
+// endpoints.  exposer.cc: the control connection; exposer_doors.cc: the data connections.
 #pragma once
 
 #include <map>

@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Http>> MakeHttp(Poller& poller, const Config& con
   }
   return std::make_unique<Http>(
       poller, std::move(socket), [&relay](const std::string& path) -> std::string {
-        return path == "/metrics" ? relay.Metrics() : path == "/list" ? relay.List(nullptr) : "";
+        return path == "/metrics" ? relay.Metrics() : path == "/list" ? relay.List() : "";
       });
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The relay: docs/protocol/10-nxproxy.md.  One thread owns all of this; only bytes move on others.
 //
-// relay.cc: start, stop, time.  relay_greeting.cc: what comes in at the one port.  relay_verbs.cc:
-// the control connection's messages.  relay_streams.cc: peers, spares, targets, and joining two of
-// them.
+// relay.cc: start, stop, time.  relay_greeting.cc: what comes in at the one port.  relay_hello.cc: who
+// it is.  relay_verbs.cc: the control connection's other messages.  relay_streams.cc: peers, spares,
+// targets, and joining two of them.  relay_report.cc: lists and figures.
 #pragma once
 
 #include <deque>
@@ -39,7 +39,7 @@ class Relay {
   size_t streams() const;
 
   std::string Metrics() const;
-  std::string List(const Caller* only) const;  // JSON; null: everything
+  std::string List() const;  // JSON
 
   // For the part that exposes: one more stream between two sockets.
   void Join(Descriptor outside, Descriptor inside, std::string first,
@@ -73,6 +73,9 @@ class Relay {
     std::deque<Descriptor> spares;
   };
 
+  // relay_report.cc.  JSON; of one caller, or all; those behind `place`, which is then 0 or where to go on.
+  std::string Page(const Caller* only, uint64_t& place, size_t bytes_max) const;
+
   // relay_greeting.cc
   void Accepted(Descriptor socket, const wire::Address& peer);
   void MakeRoom(const wire::Address& peer);
@@ -83,13 +86,16 @@ class Relay {
                    size_t length);
   void StartControl(Descriptor socket, const wire::Address& peer, std::string_view first);
 
-  // relay_verbs.cc
-  void Received(Client& client, wire::Message message);
-  void Lost(Client& client, const std::string& why);
+  // relay_hello.cc
   MaybeRefusal Hello(Client& client, const wire::Message& hello);
   MaybeRefusal Identify(Client& client, const wire::Message& hello, Caller& caller,
                         int64_t& not_after_s) const;
   MaybeRefusal JudgeToken(const std::string& text, Caller& caller, int64_t& not_after_s) const;
+  std::string PublicIp(const Client& client) const;
+
+  // relay_verbs.cc
+  void Received(Client& client, wire::Message message);
+  void Lost(Client& client, const std::string& why);
   MaybeRefusal Bind(Client& client, Session& session, const wire::Message& bind);
   MaybeRefusal TakeBack(Client& client, Session& session, const wire::Message& bind);
   MaybeRefusal OpenPort(const Session& session, const wire::Message& bind, Descriptor& socket,
@@ -101,7 +107,6 @@ class Relay {
   void Listen(Endpoint& endpoint, Descriptor socket);
   void RemoveEndpoint(uint64_t id);
   void CloseSession(uint64_t id);
-  std::string PublicIp(const Client& client) const;
 
   // relay_streams.cc
   void PeerCame(uint64_t endpoint, Descriptor socket, const wire::Address& peer);

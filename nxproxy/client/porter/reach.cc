@@ -251,10 +251,11 @@ int Connect(const Options& options, const std::string& target) {
 
 int Stats(const Options& options) {
   Visit visit;
-  return visit.Run(options, [&](Session& session) {
+  std::function<void(uint64_t)> ask = [&](uint64_t place) {
     wire::Message stats;
     stats.verb = wire::Verb::kStats;
-    session.Ask(stats, [&](const wire::Message& answer) {
+    stats.endpoint = place;
+    visit.relays->session().Ask(stats, [&](const wire::Message& answer) {
       if (answer.verb != wire::Verb::kReport) {
         const Refusal refusal = RefusalOf(answer);
         Say(ToText(refusal));
@@ -264,9 +265,10 @@ int Stats(const Options& options) {
       std::fwrite(answer.text.data(), 1, answer.text.size(), stdout);
       std::fputc('\n', stdout);
       std::fflush(stdout);
-      visit.End(0);
+      answer.endpoint != 0 ? ask(answer.endpoint) : visit.End(0);
     });
-  });
+  };
+  return visit.Run(options, [&](Session&) { ask(0); });
 }
 
 }  // namespace sekisho::nxproxy::client

@@ -15,7 +15,7 @@ int Forward(const Options& options, const std::string& local, const std::string&
 // Standard input to `target`, what it answers to standard output.
 int Connect(const Options& options, const std::string& target);
 
-// The relay's REPORT, JSON, to standard output.
+// The relay's REPORTs, JSON, to standard output, one a line.
 int Stats(const Options& options);
 
 }  // namespace sekisho::nxproxy::client
