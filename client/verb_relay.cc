@@ -31,6 +31,7 @@ struct RelayOptions {
   std::vector<std::string> ports;
   bool is_advertising = false;
   bool takes_loopback = false;
+  bool is_encrypting = false;
   std::string local;
   std::string target;
   bool is_json = false;
@@ -55,6 +56,9 @@ std::vector<std::string> PorterWords(const RelayOptions& options,
   all.insert(all.end(), words.begin(), words.end());
   if (!options.server.empty()) {
     all.insert(all.end(), {"--server", options.server});
+  }
+  if (options.is_encrypting) {
+    all.emplace_back("--encrypt");
   }
   return all;
 }
@@ -172,6 +176,11 @@ void AddServer(CLI::App* verb, RelayOptions& options) {
                    "The relay, HOST:PORT ($NXPROXY_SERVER, /etc/sekisho/nxproxy-server)");
 }
 
+void AddEncrypt(CLI::App* verb, RelayOptions& options) {
+  verb->add_flag("--encrypt", options.is_encrypting,
+                 "End to end, so that the relay cannot read or change a stream ($NXPROXY_ENCRYPT=1)");
+}
+
 void AddExec(CLI::App* relay, Invocation& invocation) {
   auto options = std::make_shared<RelayOptions>();
   CLI::App* verb = relay->add_subcommand("exec",
@@ -189,6 +198,7 @@ void AddExec(CLI::App* relay, Invocation& invocation) {
   verb->add_flag("--advertise", options->is_advertising,
                  "Tell the command its public address (for peers that do not run under the relay)");
   verb->add_flag("--loopback", options->takes_loopback, "Listeners on 127.0.0.1 too");
+  AddEncrypt(verb, *options);
   AddServer(verb, *options);
   verb->callback([options, &invocation] { invocation.exit_code = ExecVerb(*options, invocation); });
 }
@@ -205,6 +215,7 @@ void AddRelayVerb(CLI::App& app, Invocation& invocation) {
   CLI::App* verb = relay->add_subcommand("forward", "A local port that leads to a job's service");
   verb->add_option("LOCALPORT", forward->local, "PORT of 127.0.0.1, or ADDRESS:PORT")->required();
   verb->add_option("TARGET", forward->target, "JOB:PORT, or an endpoint's HOST:PORT")->required();
+  AddEncrypt(verb, *forward);
   AddServer(verb, *forward);
   verb->callback([forward, &invocation] {
     invocation.exit_code =
@@ -215,6 +226,7 @@ void AddRelayVerb(CLI::App& app, Invocation& invocation) {
   verb = relay->add_subcommand("connect",
                                "Standard input to an endpoint, its answer to standard output");
   verb->add_option("TARGET", connect->target, "JOB:PORT, or an endpoint's HOST:PORT")->required();
+  AddEncrypt(verb, *connect);
   AddServer(verb, *connect);
   verb->callback([connect, &invocation] {
     invocation.exit_code = Become(PorterWords(*connect, {"connect", connect->target}));

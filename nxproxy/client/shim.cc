@@ -312,7 +312,7 @@ int Shim::Getsockname(int fd, sockaddr* address, socklen_t* length) {
     const auto remote = wire::FromSocket(reinterpret_cast<sockaddr*>(&peer));
     request.verb = LocalVerb::kName;
     request.local = *local;
-    if (remote && IsRelay(*remote, place)) {
+    if (remote && (IsRelay(*remote, place) || MayBeKnock(*remote, *local))) {
       request.remote = *remote;
       if (Ask(place, request, reply, unused) && reply.answer == LocalAnswer::kKnown &&
           reply.self.port != 0) {

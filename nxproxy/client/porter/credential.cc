@@ -76,19 +76,26 @@ std::string LastError() {
 
 }  // namespace
 
-std::string ReadToken(std::string& error) {
-  const std::string path = FromEnvironment("NXPROXY_TOKEN_FILE");
+std::string ReadSecret(const char* name, std::string& error) {
+  const std::string path = FromEnvironment(name);
   if (path.empty()) {
     return "";
   }
   error = ComplaintOf(path);
   std::ifstream file(path);
-  std::string token;
-  file >> token;
-  if (error.empty() && token.empty()) {
-    error = path + ": no token in it";
+  std::stringstream text;
+  text << file.rdbuf();
+  if (error.empty() && text.str().empty()) {
+    error = path + ": nothing in it";
   }
-  return error.empty() ? token : "";
+  return error.empty() ? text.str() : "";
+}
+
+std::string ReadToken(std::string& error) {
+  std::stringstream text(ReadSecret("NXPROXY_TOKEN_FILE", error));
+  std::string token;
+  text >> token;
+  return token;
 }
 
 std::string CredentialStamp() {
@@ -101,6 +108,28 @@ std::string CredentialStamp() {
          std::to_string(status.st_mtim.tv_nsec);
 }
 
+bool UseTrust(X509_STORE* store) {
+  X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL |
+                                  X509_V_FLAG_ALLOW_PROXY_CERTS);
+  X509_STORE_set_verify_cb(store, OnVerify);
+  return X509_STORE_load_path(store, FindTrust().c_str()) == 1;
+}
+
+bool UseUserCertificate(SSL_CTX* context, std::string& error) {
+  const Files files = FindCredential();
+  error = ComplaintOf(files.key);
+  if (error.empty() &&
+      (SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1 ||
+       SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1)) {
+    error = files.certificate + ": " + LastError();
+  }
+  if (!error.empty()) {
+    error = "no credential: " + error +
+            "; make one with 'sekisho proxy init', or set NXPROXY_TOKEN_FILE";
+  }
+  return error.empty();
+}
+
 ContextPtr MakeContext(bool has_token, std::string& error) {
   ContextPtr context(SSL_CTX_new(TLS_client_method()));
   SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
@@ -108,26 +137,8 @@ ContextPtr MakeContext(bool has_token, std::string& error) {
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, OnVerify);
-  SSL_CTX_load_verify_dir(context.get(), FindTrust().c_str());
-  X509_STORE_set_flags(SSL_CTX_get_cert_store(context.get()), X509_V_FLAG_CRL_CHECK |
-                                                                  X509_V_FLAG_CRL_CHECK_ALL |
-                                                                  X509_V_FLAG_ALLOW_PROXY_CERTS);
-  if (has_token) {
-    return context;
-  }
-  const Files files = FindCredential();
-  error = ComplaintOf(files.key);
-  if (error.empty() &&
-      (SSL_CTX_use_certificate_chain_file(context.get(), files.certificate.c_str()) != 1 ||
-       SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1)) {
-    error = files.certificate + ": " + LastError();
-  }
-  if (!error.empty()) {
-    error = "no credential: " + error +
-            "; make one with 'sekisho proxy init', or set NXPROXY_TOKEN_FILE";
-    return nullptr;
-  }
-  return context;
+  UseTrust(SSL_CTX_get_cert_store(context.get()));
+  return has_token || UseUserCertificate(context.get(), error) ? std::move(context) : nullptr;
 }
 
 bool ExpectHost(SSL* ssl, const std::string& host) {

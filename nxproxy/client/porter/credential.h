@@ -20,12 +20,20 @@ using SslPtr = std::unique_ptr<SSL, FreeSsl>;
 // $NXPROXY_TOKEN_FILE's text, "" if there is none.  Read at each dial: the token is renewed there.
 std::string ReadToken(std::string& error);
 
+// The text of the file that variable `name` names, which only its owner may read; "" if it is not set.
+std::string ReadSecret(const char* name, std::string& error);
+
 // Another text once the token, or the certificate, has been renewed.
 std::string CredentialStamp();
 
 // With the user's certificate, unless a token says who we are.  nullptr and `error` if the
 // credential cannot be used.
 ContextPtr MakeContext(bool has_token, std::string& error);
+
+// The trust directory; chains of proxies verify.
+bool UseTrust(X509_STORE* store);
+// The user's certificate, chain and key.
+bool UseUserCertificate(SSL_CTX* context, std::string& error);
 
 // Asks the peer to be `host`, a name or an address.
 bool ExpectHost(SSL* ssl, const std::string& host);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <sstream>
 
 #include "nxproxy/client/rules.h"
 
@@ -11,6 +12,8 @@ namespace sekisho::nxproxy::client {
 namespace {
 
 constexpr size_t kEndpointsMax = 1024;
+constexpr char kPublicIsPlain[] =
+    "a public endpoint is for programs that do not encrypt: bind with scope job, or without encryption";
 
 Listener ListenerOf(const Asker& asker) {
   const LocalRequest& request = asker.request();
@@ -38,6 +41,18 @@ std::string InsideOf(const Endpoint& endpoint) {
 }
 
 }  // namespace
+
+std::vector<std::string> Names(const Endpoint& endpoint, const std::string& job) {
+  std::vector<std::string> names = {wire::ToText(endpoint.address)};
+  std::istringstream inside(InsideOf(endpoint));
+  for (std::string one; std::getline(inside, one, ',');) {
+    names.push_back(one);
+  }
+  if (!job.empty()) {
+    names.push_back(job + ":" + std::to_string(endpoint.listeners.front().local.port));
+  }
+  return names;
+}
 
 Endpoints::Endpoints(Session& session, BindPlan plan, Say say, std::function<void()> on_change)
     : session_(session),
@@ -79,6 +94,14 @@ void Endpoints::Add(const std::shared_ptr<Asker>& asker) {
       endpoint->wanted_port = static_cast<uint16_t>(asker->request().port);
     }
     endpoint->backlog = asker->request().backlog;
+    endpoint->is_encrypted = plan_.is_encrypted;
+    if (endpoint->is_encrypted && endpoint->scope == wire::Scope::kPublic) {
+      all_.pop_back();
+      refused_binds_ += 1;
+      say_(kPublicIsPlain);
+      asker->Refuse(EACCES, kPublicIsPlain);
+      return;
+    }
   }
   const auto known = std::find_if(endpoint->listeners.begin(), endpoint->listeners.end(),
                                   [&](const Listener& one) { return one.inode == listener.inode; });
@@ -125,6 +148,7 @@ void Endpoints::Bind(Endpoint& endpoint) {
   bind.scope = static_cast<uint64_t>(endpoint.scope);
   bind.inside = InsideOf(endpoint) + (plan_.site.empty() ? "" : "@" + plan_.site);
   bind.label = plan_.label;
+  bind.encrypt = endpoint.is_encrypted ? 1 : 0;
   bind.backlog = static_cast<uint64_t>(std::max(endpoint.backlog, 0));
   bind.endpoint = endpoint.id;
   bind.secret = endpoint.secret;

@@ -26,6 +26,7 @@ struct BindPlan {
   std::string label;                   // shown in listings
   std::string site;                    // where we are; may be unknown
   bool is_quiet = false;               // tells no addresses: the program knows them itself
+  bool is_encrypted = false;           // end to end
 };
 
 struct Listener {
@@ -45,10 +46,15 @@ struct Endpoint {
   uint64_t id = 0;  // 0: not bound, or not yet
   std::string secret;
   wire::Address address;                       // at the relay
+  bool is_encrypted = false;
   bool is_asked = false;                       // BIND is under way
   bool is_told = false;                        // the user knows the address
   std::vector<std::shared_ptr<Asker>> askers;  // wait for BOUND
 };
+
+// What a connector may call it, if it means it: by its address at the relay or inside, or by port and
+// job.
+std::vector<std::string> Names(const Endpoint& endpoint, const std::string& job);
 
 class Endpoints {
  public:

@@ -199,7 +199,7 @@ bool HasPorter() {
 
 bool IsPlain(const Options& options) {
   return options.plan.scope == wire::Scope::kJob && options.plan.first_port == 0 &&
-         options.plan.ports.empty();
+         options.plan.ports.empty() && !options.plan.is_encrypted;
 }
 
 volatile sig_atomic_t command_pid = 0;

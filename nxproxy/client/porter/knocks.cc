@@ -48,11 +48,11 @@ Knocks::~Knocks() {
 void Knocks::TurnAway(Table::iterator waiting) {
   loop_.Forget(waiting->second.knock);
   close(waiting->second.knock);
-  Reset(waiting->second.visitor.stream);
+  waiting->second.visitor.stream->ResetAtClose();
   waiting_.erase(waiting);
 }
 
-void Knocks::Knock(const wire::Address& listener, bool is_v6_only, const Visitor& visitor) {
+void Knocks::Knock(const wire::Address& listener, bool is_v6_only, Visitor visitor) {
   const wire::Address door = DoorOf(listener, is_v6_only);
   wire::Address from = door.is_v4() ? V4(kKnockIpV4, 0) : door;
   from.port = 0;
@@ -62,11 +62,11 @@ void Knocks::Knock(const wire::Address& listener, bool is_v6_only, const Visitor
   if (knock < 0 || waiting_.size() >= kWaitingMax ||
       bind(knock, reinterpret_cast<sockaddr*>(&address), length) != 0) {
     close(knock);
-    Reset(visitor.stream);
+    visitor.stream->ResetAtClose();
     return;
   }
   const Pair ends = {door, LocalOf(knock)};
-  waiting_[ends] = {knock, listener, visitor};  // before the program can see it
+  waiting_[ends] = {knock, listener, std::move(visitor)};  // before the program can see it
   length = wire::ToSocket(door, address);
   if (connect(knock, reinterpret_cast<sockaddr*>(&address), length) != 0 && errno != EINPROGRESS) {
     TurnAway(waiting_.find(ends));
@@ -92,9 +92,13 @@ Visitor Knocks::Claim(const wire::Address& local, const wire::Address& remote) {
   if (found == waiting_.end()) {
     return {};
   }
-  const Visitor visitor = found->second.visitor;
+  Visitor visitor = std::move(found->second.visitor);
   loop_.Forget(found->second.knock);
-  Reset(found->second.knock);  // leaves no TIME_WAIT behind
+  if (visitor.is_encrypted) {
+    visitor.knock = std::make_unique<Channel>(found->second.knock);
+  } else {
+    Reset(found->second.knock);  // leaves no TIME_WAIT behind
+  }
   waiting_.erase(found);
   return visitor;
 }

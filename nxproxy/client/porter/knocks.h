@@ -5,7 +5,9 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 
+#include "nxproxy/client/porter/channel.h"
 #include "nxproxy/client/porter/loop.h"
 #include "nxproxy/client/porter/proc_net.h"
 
@@ -13,7 +15,9 @@ namespace sekisho::nxproxy::client {
 
 // A peer's connection, and whom it joins.
 struct Visitor {
-  int stream = -1;  // owned by who holds the visitor
+  std::unique_ptr<Channel> stream;  // nullptr: nobody
+  bool is_encrypted = false;        // the program keeps the knock, which the stream is joined to
+  std::unique_ptr<Channel> knock;   // then
   wire::Address peer;
   wire::Address self;  // what the program shall take for its own end
   bool is_v6 = false;  // the listener's family
@@ -29,11 +33,10 @@ class Knocks {
   Knocks(const Knocks&) = delete;
   Knocks& operator=(const Knocks&) = delete;
 
-  // Knocks at `listener`, an address of this host.  Takes the visitor's stream; resets it if nobody
-  // opens.
-  void Knock(const wire::Address& listener, bool is_v6_only, const Visitor& visitor);
+  // Knocks at `listener`, an address of this host; the visitor's stream is reset if nobody opens.
+  void Knock(const wire::Address& listener, bool is_v6_only, Visitor visitor);
 
-  // The visitor who knocked from `remote` at `local`; stream -1 if nobody did.  The knock is over.
+  // The visitor who knocked from `remote` at `local`; without a stream if nobody did.  The knock is over.
   Visitor Claim(const wire::Address& local, const wire::Address& remote);
 
  private:

@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   std::fprintf(
       stderr,
       "usage: sekisho-nxporter exec [--scope job|public] [--port [LOCAL:]PORT] [--advertise] "
-      "[--loopback]\n"
+      "[--loopback] [--encrypt]\n"
       "                             [--server HOST:PORT] -- COMMAND...\n"
       "       sekisho-nxporter forward LOCALPORT TARGET | connect TARGET | stats | serve PID\n");
   return kExitUsage;

@@ -110,6 +110,8 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
       server = words[++i];
     } else if (word == "--advertise") {
       out.is_advertising = true;
+    } else if (word == "--encrypt") {
+      out.plan.is_encrypted = true;
     } else if (word == "--loopback") {
       out.takes_loopback = true;
     } else if (word.starts_with("--")) {
@@ -122,6 +124,12 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
     if (!error.empty()) {
       return error;
     }
+  }
+  if (const char* wish = getenv("NXPROXY_ENCRYPT"); wish != nullptr && std::string_view(wish) == "1") {
+    out.plan.is_encrypted = true;
+  }
+  if (out.plan.is_encrypted && out.plan.scope == wire::Scope::kPublic) {
+    return "--encrypt is for --scope job: who connects to a public endpoint knows nothing of it";
   }
   const std::string text = ServerText(server);
   const auto parsed = wire::ParseHostPort(text);

@@ -57,8 +57,13 @@ Session::Handlers Porter::SessionHandlers() {
 void Porter::OnUp(bool is_resumed) {
   if (endpoints_ == nullptr) {
     Session& session = relays_.session();
-    endpoints_ =
-        std::make_unique<Endpoints>(session, plan_, handlers_.on_line, [this] { AdjustSpares(); });
+    BindPlan plan = plan_;
+    plan.is_encrypted = plan.is_encrypted || session.welcome().encrypt != 0;
+    if (plan.is_encrypted && !StartEncryption()) {
+      return;
+    }
+    endpoints_ = std::make_unique<Endpoints>(session, std::move(plan), handlers_.on_line,
+                                             [this] { AdjustSpares(); });
     ways_ = std::make_unique<Ways>(loop_, session, relays_.dial_address(), plan_.site);
     arrivals_ = std::make_unique<Arrivals>(
         loop_, session, [this](const wire::Opening& opening, int fd) { OnJoined(opening, fd); });
@@ -74,6 +79,18 @@ void Porter::OnUp(bool is_resumed) {
   }
   is_ready_ = true;
   handlers_.on_ready();
+}
+
+bool Porter::StartEncryption() {
+  std::string error;
+  auto end = OwnEnd::Load(error);
+  if (end == nullptr) {
+    handlers_.on_refused({wire::Code::kUnauthenticated, "no encryption: " + error, "", ""});
+    return false;
+  }
+  encryption_ = std::make_unique<Encryption>(loop_, std::move(end),
+                                             [this](const std::string& line) { SayOnce(line); });
+  return true;
 }
 
 void Porter::OnMessage(const wire::Message& message) {
@@ -114,8 +131,7 @@ void Porter::OnRequest(const std::shared_ptr<Asker>& asker) {
       Connect(asker);
       return;
     case LocalVerb::kDialled:
-      Remember({request.local, request.remote},
-               {request.peer, {}, (request.flags & kIsV6) != 0, 0});
+      Remember({request.local, request.remote}, DialledName(request));
       asker->Know({}, {}, false);
       return;
     case LocalVerb::kClaim:
@@ -149,33 +165,85 @@ void Porter::Connect(const std::shared_ptr<Asker>& asker) {
       asker->Refuse(wire::Info(way.refusal.code).error, ToText(way.refusal));
       return;
     }
-    if (way.kind == Way::Kind::kInside) {
+    if (encryption_ != nullptr && way.kind == Way::Kind::kRelay && !way.is_encrypted) {
+      SayOnce("connection to " + wire::ToText(destination) + " refused: " + kNotEncrypted);
+      asker->Refuse(EACCES, kNotEncrypted);
+      return;
+    }
+    if (way.is_encrypted && encryption_ == nullptr && !StartEncryption()) {
+      asker->Refuse(EACCES, "no encryption");
+      return;
+    }
+    // Where we are to go in plain text, of all places, is not for the relay to say.
+    if (encryption_ != nullptr && way.kind != Way::Kind::kDirect) {
+      DialEncrypted(way, asker->request(), reply);
+    } else if (way.kind == Way::Kind::kInside) {
       reply.answer = LocalAnswer::kDial;
       reply.address = way.inside;
     } else if (way.kind == Way::Kind::kRelay) {
-      wire::Address from;
-      if (way.is_ours) {
-        from = asker->request().local;
-        if (IsWildcard(from)) {
-          const uint16_t port = from.port;
-          from = Interfaces::Read().Main();
-          from.port = port;
-        }
-      }
-      const std::string preface = relays_.session().MintConnect(way.target, from, false);
-      if (!preface.empty() && preface.size() <= sizeof reply.preface) {
-        reply.answer = LocalAnswer::kDial;
-        reply.address = relays_.dial_address();
-        reply.preface_bytes = static_cast<uint32_t>(preface.size());
-        std::memcpy(reply.preface, preface.data(), preface.size());
-        dialled_[relays_.session().last_counter()] = wire::ToText(destination);
-        if (dialled_.size() > kDialledMax) {
-          dialled_.erase(dialled_.begin());
-        }
-      }
+      DialPlain(way, asker->request(), reply);
     }
     asker->Answer(reply);
   });
+}
+
+// As whom the far end shall see the program: as it publishes itself.
+wire::Address Porter::SourceOf(const Way& way, const LocalRequest& request) {
+  if (!way.is_ours) {
+    return {};
+  }
+  wire::Address from = request.local;
+  if (IsWildcard(from)) {
+    from = Interfaces::Read().Main();
+    from.port = request.local.port;
+  }
+  return from;
+}
+
+std::string Porter::MintTo(const std::string& target, const wire::Address& from,
+                           const wire::Address& destination) {
+  const std::string preface = relays_.session().MintConnect(target, from, false);
+  if (!preface.empty()) {
+    dialled_[relays_.session().last_counter()] = wire::ToText(destination);
+    if (dialled_.size() > kDialledMax) {
+      dialled_.erase(dialled_.begin());
+    }
+  }
+  return preface;
+}
+
+void Porter::DialPlain(const Way& way, const LocalRequest& request, LocalReply& reply) {
+  const std::string preface = MintTo(way.target, SourceOf(way, request), request.remote);
+  if (!preface.empty() && preface.size() <= sizeof reply.preface) {
+    reply.answer = LocalAnswer::kDial;
+    reply.address = relays_.dial_address();
+    reply.preface_bytes = static_cast<uint32_t>(preface.size());
+    std::memcpy(reply.preface, preface.data(), preface.size());
+  }
+}
+
+void Porter::DialEncrypted(const Way& way, const LocalRequest& request, LocalReply& reply) {
+  const auto dial = [this, target = way.target, from = SourceOf(way, request),
+                     destination = request.remote] {
+    const std::string preface = MintTo(target, from, destination);
+    return preface.empty() ? -1 : DialWith(relays_.dial_address(), false, preface);
+  };
+  const std::string cookie = encryption_->Expect({wire::ToText(request.remote), dial});
+  reply.answer = cookie.empty() ? LocalAnswer::kRefused : LocalAnswer::kDial;
+  reply.error = EAGAIN;
+  reply.address = encryption_->door();
+  reply.preface_bytes = static_cast<uint32_t>(cookie.size());
+  std::memcpy(reply.preface, cookie.data(), cookie.size());
+}
+
+// Through the door the program's own end is on loopback, which it shall not see.
+Porter::Name Porter::DialledName(const LocalRequest& request) const {
+  Name name = {request.peer, {}, (request.flags & kIsV6) != 0, 0};
+  if (encryption_ != nullptr && request.remote == encryption_->door()) {
+    name.self = Interfaces::Read().Main();
+    name.self.port = request.local.port;
+  }
+  return name;
 }
 
 void Porter::Remember(const Pair& ends, const Name& name) {
@@ -187,38 +255,61 @@ void Porter::Remember(const Pair& ends, const Name& name) {
 }
 
 void Porter::Claim(Asker& asker) {
-  const Visitor visitor = knocks_.Claim(asker.request().local, asker.request().remote);
-  LocalReply reply;
-  if (visitor.stream < 0) {
+  const LocalRequest& request = asker.request();
+  Visitor visitor = knocks_.Claim(request.local, request.remote);
+  if (visitor.stream == nullptr) {
     asker.Pass();
     return;
   }
+  LocalReply reply;
   reply.answer = LocalAnswer::kStream;
   reply.peer = visitor.peer;
   reply.self = visitor.self;
-  Remember({LocalOf(visitor.stream), RemoteOf(visitor.stream)},
-           {visitor.peer, visitor.self, visitor.is_v6, 0});
-  asker.Answer(reply, visitor.stream);
-  close(visitor.stream);
+  const Name name = {visitor.peer, visitor.self, visitor.is_v6, 0};
+  if (visitor.is_encrypted) {
+    Remember({request.local, request.remote}, name);
+    asker.Answer(reply);
+    encryption_->Join(std::move(visitor.knock), std::move(visitor.stream));
+  } else {
+    const int fd = visitor.stream->fd();
+    Remember({LocalOf(fd), RemoteOf(fd)}, name);
+    asker.Answer(reply, fd);
+  }
 }
 
 void Porter::OnJoined(const wire::Opening& opening, int fd) {
   const Endpoint* endpoint = endpoints_->FindById(opening.endpoint);
   if (endpoint == nullptr) {
     Reset(fd);
+  } else if (encryption_ == nullptr || !endpoint->is_encrypted) {
+    Knock(opening.endpoint, opening.peer, std::make_unique<Channel>(fd), false);
+  } else {
+    encryption_->Greet(fd, Names(*endpoint, encryption_->end().job()),
+                       [this, opening](std::unique_ptr<Channel> stream) {
+                         Knock(opening.endpoint, opening.peer, std::move(stream), true);
+                       });
+  }
+}
+
+void Porter::Knock(uint64_t id, const wire::Address& peer, std::unique_ptr<Channel> stream,
+                   bool is_encrypted) {
+  const Endpoint* endpoint = endpoints_->FindById(id);
+  if (endpoint == nullptr) {
+    stream->ResetAtClose();
     return;
   }
   const Listener& listener = endpoint->listeners.front();
   Visitor visitor;
-  visitor.stream = fd;
-  visitor.peer = opening.peer;
+  visitor.stream = std::move(stream);
+  visitor.is_encrypted = is_encrypted;
+  visitor.peer = peer;
   visitor.is_v6 = listener.is_v6;
   visitor.self = listener.local;
   if (IsWildcard(listener.local)) {
     visitor.self = Interfaces::Read().Main();
     visitor.self.port = listener.local.port;
   }
-  knocks_.Knock(listener.local, listener.is_v6_only, visitor);
+  knocks_.Knock(listener.local, listener.is_v6_only, std::move(visitor));
 }
 
 void Porter::AdjustSpares() {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "nxproxy/client/porter/arrivals.h"
+#include "nxproxy/client/porter/encryption.h"
 #include "nxproxy/client/porter/endpoints.h"
 #include "nxproxy/client/porter/knocks.h"
 #include "nxproxy/client/porter/local_server.h"
@@ -51,10 +52,19 @@ class Porter {
   void OnUp(bool is_resumed);
   void OnMessage(const wire::Message& message);
   void OnRequest(const std::shared_ptr<Asker>& asker);
+  bool StartEncryption();
   void Connect(const std::shared_ptr<Asker>& asker);
+  void DialPlain(const Way& way, const LocalRequest& request, LocalReply& reply);
+  void DialEncrypted(const Way& way, const LocalRequest& request, LocalReply& reply);
+  std::string MintTo(const std::string& target, const wire::Address& from,
+                     const wire::Address& destination);
+  static wire::Address SourceOf(const Way& way, const LocalRequest& request);
+  Name DialledName(const LocalRequest& request) const;
   void Claim(Asker& asker);
   void Remember(const Pair& ends, const Name& name);
   void OnJoined(const wire::Opening& opening, int fd);
+  void Knock(uint64_t endpoint, const wire::Address& peer, std::unique_ptr<Channel> stream,
+             bool is_encrypted);
   void SweepLater();
   void AdjustSpares();
   void SayOnce(const std::string& line);
@@ -63,6 +73,7 @@ class Porter {
   const BindPlan plan_;
   const Handlers handlers_;
   Relays relays_;
+  std::unique_ptr<Encryption> encryption_;  // if we or the site want it
   std::unique_ptr<Endpoints> endpoints_;
   std::unique_ptr<Ways> ways_;
   std::unique_ptr<Arrivals> arrivals_;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "nxproxy/client/porter/exec.h"
+#include "nxproxy/client/porter/own_end.h"
 #include "nxproxy/client/porter/pump.h"
 #include "nxproxy/client/porter/relays.h"
 #include "nxproxy/client/porter/sockets.h"
@@ -90,6 +91,8 @@ class Call {
 struct Visit {
   Loop loop;
   std::unique_ptr<Relays> relays;
+  std::unique_ptr<OwnEnd> end;  // of encrypted streams
+  std::list<std::unique_ptr<Greeting>> greetings;
   int exit_code = 0;
   bool is_up = false;
 
@@ -129,21 +132,61 @@ struct Visit {
     loop.Run();
     return exit_code;
   }
-  // The endpoint's address for the relay; `then` gets "" if there is none, after the user was told.
-  void Resolve(const std::string& target,
-               std::function<void(const std::string&, wire::Code)> then) {
+  // Where the target is for the relay; `then` gets no address if it is nowhere or not to be reached,
+  // after the user was told.
+  struct Found {
+    std::string address;
+    wire::Code code = wire::Code::kOk;
+  };
+  void Resolve(const Options& options, const std::string& target,
+               std::function<void(const Found&)> then) {
     wire::Message resolve;
     resolve.verb = wire::Verb::kResolve;
     resolve.address = target;
-    relays->session().Ask(resolve, [target, then](const wire::Message& answer) {
-      if (answer.verb == wire::Verb::kResolved && !answer.address.empty()) {
-        then(answer.address, wire::Code::kOk);
+    relays->session().Ask(resolve, [this, options, target, then](const wire::Message& answer) {
+      if (answer.verb != wire::Verb::kResolved || answer.address.empty()) {
+        const Refusal refusal = RefusalOf(answer);
+        Say(target + ": " + ToText(refusal));
+        then({"", refusal.code});
         return;
       }
-      const Refusal refusal = RefusalOf(answer);
-      Say(target + ": " + ToText(refusal));
-      then("", refusal.code);
+      const bool wants_encryption =
+          options.plan.is_encrypted || relays->session().welcome().encrypt != 0;
+      std::string error;
+      if (wants_encryption && answer.encrypt == 0) {
+        error = kNotEncrypted;
+      } else if (answer.encrypt != 0) {
+        end = OwnEnd::Load(error);
+      }
+      if (!error.empty()) {
+        Say(target + ": " + error);
+        then({"", wire::Code::kDenied});
+        return;
+      }
+      then({answer.address});
     });
+  }
+  // `fd` as an end of ours: at once, or when the far end of an encrypted stream has greeted.
+  // nullptr: it failed, and the user was told.
+  using OnEnd = std::function<void(std::unique_ptr<Channel>)>;
+  void Greet(int fd, const std::string& target, OnEnd on_end) {
+    if (end == nullptr) {
+      on_end(std::make_unique<Channel>(fd));
+      return;
+    }
+    const auto refused = [target](const std::string& why) { Say(target + ": " + why); };
+    const auto place = greetings.emplace(greetings.end());
+    *place = std::make_unique<Greeting>(
+        loop, end->Connect(fd, target),
+        [this, place, refused, on_end](std::unique_ptr<TlsStream> stream, const std::string& why) {
+          loop.After(0, [this, place] { greetings.erase(place); });
+          if (stream == nullptr) {
+            refused(why);
+          } else {
+            stream->OnRefused(refused);
+          }
+          on_end(std::move(stream));
+        });
   }
   int Dial(const std::string& target) {
     const std::string preface = relays->session().MintConnect(target, {}, true);
@@ -184,30 +227,35 @@ int Forward(const Options& options, const std::string& local, const std::string&
   Visit visit;
   std::list<std::unique_ptr<Call>> calls;
   std::list<std::unique_ptr<Pump>> pumps;
+  const auto pump = [&](int fd, std::unique_ptr<Channel> far) {
+    const auto place = pumps.emplace(pumps.end());
+    *place = std::make_unique<Pump>(
+        visit.loop, std::make_unique<Channel>(fd), std::move(far),
+        [&, place] { visit.loop.After(0, [&pumps, place] { pumps.erase(place); }); });
+  };
   const auto join = [&](int fd, const std::string& address) {
     const auto call = calls.emplace(calls.end());
-    *call = std::make_unique<Call>(visit.loop, visit.Dial(address),
-                                   [&, fd, call](int far, wire::Code code) {
-                                     visit.loop.After(0, [&calls, call] { calls.erase(call); });
-                                     if (far < 0) {
-                                       Say(target + ": " + wire::Info(code).words);
-                                       Reset(fd);
-                                       return;
-                                     }
-                                     const auto pump = pumps.emplace(pumps.end());
-                                     *pump = std::make_unique<Pump>(visit.loop, fd, far, [&, pump] {
-                                       visit.loop.After(0, [&pumps, pump] { pumps.erase(pump); });
-                                     });
-                                   });
+    *call = std::make_unique<Call>(
+        visit.loop, visit.Dial(address), [&, fd, call](int far, wire::Code code) {
+          visit.loop.After(0, [&calls, call] { calls.erase(call); });
+          if (far < 0) {
+            Say(target + ": " + wire::Info(code).words);
+            Reset(fd);
+            return;
+          }
+          visit.Greet(far, target, [&pump, fd](std::unique_ptr<Channel> end) {
+            end != nullptr ? pump(fd, std::move(end)) : Reset(fd);
+          });
+        });
   };
   return visit.Run(options, [&](Session&) {
-    visit.Resolve(target, [&](const std::string& address, wire::Code code) {
-      if (address.empty()) {
-        visit.End(ExitCodeOf(code));
+    visit.Resolve(options, target, [&](const Visit::Found& found) {
+      if (found.address.empty()) {
+        visit.End(ExitCodeOf(found.code));
         return;
       }
       Say(wire::ToText(LocalOf(listener)) + " leads to " + target);
-      visit.loop.Watch(listener, EPOLLIN, [&, address](uint32_t) {
+      visit.loop.Watch(listener, EPOLLIN, [&, address = found.address](uint32_t) {
         const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
           join(fd, address);
@@ -219,30 +267,38 @@ int Forward(const Options& options, const std::string& local, const std::string&
 
 int Connect(const Options& options, const std::string& target) {
   Visit visit;
-  int connection = -1;
+  std::unique_ptr<Channel> connection;
   std::unique_ptr<Call> call;
+  const auto greeted = [&](std::unique_ptr<Channel> end) {
+    connection = std::move(end);
+    if (connection == nullptr) {
+      visit.End(kExitRefused);
+    } else {
+      visit.loop.Stop();
+    }
+  };
   const int code = visit.Run(options, [&](Session&) {
-    visit.Resolve(target, [&](const std::string& address, wire::Code code) {
-      if (address.empty()) {
-        visit.End(ExitCodeOf(code));
+    visit.Resolve(options, target, [&](const Visit::Found& found) {
+      if (found.address.empty()) {
+        visit.End(ExitCodeOf(found.code));
         return;
       }
-      call = std::make_unique<Call>(visit.loop, visit.Dial(address), [&](int fd, wire::Code code) {
-        connection = fd;
-        if (fd < 0) {
-          Say(target + ": " + wire::Info(code).words);
-          visit.End(ExitCodeOf(code));
-        } else {
-          visit.loop.Stop();
-        }
-      });
+      call = std::make_unique<Call>(visit.loop, visit.Dial(found.address),
+                                    [&](int fd, wire::Code code) {
+                                      if (fd < 0) {
+                                        Say(target + ": " + wire::Info(code).words);
+                                        visit.End(ExitCodeOf(code));
+                                      } else {
+                                        visit.Greet(fd, target, greeted);
+                                      }
+                                    });
     });
   });
   call.reset();
-  if (connection < 0) {
+  if (connection == nullptr) {
     return code;
   }
-  const int error = PumpStandard(connection);
+  const int error = PumpStandard(*connection);
   if (error != 0) {
     Say(target + ": " + std::strerror(error));
   }

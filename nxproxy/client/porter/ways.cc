@@ -40,6 +40,9 @@ Way WayOf(const Question& question, const wire::Message& answer) {
   if (answer.verb != wire::Verb::kResolved || answer.address.empty()) {
     return way;
   }
+  way.target = answer.address;
+  way.is_ours = !answer.owner.empty() || !answer.job.empty();
+  way.is_encrypted = answer.encrypt != 0;
   const std::string site = SiteOf(answer.inside);
   const bool is_site_known = !site.empty() && !question.site.empty();
   if (is_site_known && site == question.site) {
@@ -51,8 +54,6 @@ Way WayOf(const Question& question, const wire::Message& answer) {
     return way;
   }
   way.kind = Way::Kind::kRelay;
-  way.target = answer.address;
-  way.is_ours = !answer.owner.empty() || !answer.job.empty();
   return way;
 }
 

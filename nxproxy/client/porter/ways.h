@@ -16,8 +16,9 @@ namespace sekisho::nxproxy::client {
 struct Way {
   enum class Kind { kDirect, kInside, kRelay, kRefused } kind = Kind::kDirect;
   wire::Address inside;  // kInside: dial this instead
-  std::string target;    // kRelay: for the preface
-  bool is_ours = false;  // kRelay: of the same job or subject
+  std::string target;    // kRelay, kInside: for the preface
+  bool is_ours = false;       // kRelay, kInside: of the same job or subject
+  bool is_encrypted = false;  // the endpoint speaks nothing else
   Refusal refusal;       // kRefused
 };
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nxproxy/client/porter/job_key.h"
+
+#include <openssl/evp.h>
+
+namespace sekisho::nxproxy::client {
+namespace {
+
+constexpr std::string_view kFirstLine = "sekisho-relay-key 1\n";
+
+// "name=value\n" at the front of `text`.
+std::optional<std::string> TakeLine(std::string_view& text, std::string_view name) {
+  const size_t end = text.find('\n');
+  if (end == std::string_view::npos || !text.starts_with(name) || name.size() + 1 >= end ||
+      text[name.size()] != '=') {
+    return std::nullopt;
+  }
+  std::string value(text.substr(name.size() + 1, end - name.size() - 1));
+  text.remove_prefix(end + 1);
+  return value;
+}
+
+int Digit(char c) {
+  if (c >= '0' && c <= '9') {
+    return c - '0';
+  }
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+std::optional<std::string> FromHex(std::string_view text) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) {
+    const int high = Digit(text[i]);
+    const int low = Digit(text[i + 1]);
+    if (high < 0 || low < 0) {
+      return std::nullopt;
+    }
+    bytes += static_cast<char>(high << 4 | low);
+  }
+  return text.size() % 2 == 0 ? std::optional(bytes) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<JobKey> ParseJobKey(std::string_view text) {
+  if (!text.starts_with(kFirstLine)) {
+    return std::nullopt;
+  }
+  text.remove_prefix(kFirstLine.size());
+  const auto job = TakeLine(text, "job");
+  const auto owner = TakeLine(text, "owner");
+  const auto hex = TakeLine(text, "seed");
+  const auto seed = hex ? FromHex(*hex) : std::nullopt;
+  if (!job || !owner || !seed || seed->size() != kSeedBytes) {
+    return std::nullopt;
+  }
+  return JobKey{*job, *owner, *seed};
+}
+
+KeyPtr KeyOf(const JobKey& key) {
+  return KeyPtr(EVP_PKEY_new_raw_private_key(
+      EVP_PKEY_ED25519, nullptr, reinterpret_cast<const unsigned char*>(key.seed.data()),
+      key.seed.size()));
+}
+
+CertificatePtr CertificateOf(EVP_PKEY* key) {
+  CertificatePtr certificate(X509_new());
+  X509* raw = certificate.get();
+  X509_set_version(raw, 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(raw), 1);
+  X509_gmtime_adj(X509_getm_notBefore(raw), -3600);
+  X509_gmtime_adj(X509_getm_notAfter(raw), 3650L * 24 * 3600);
+  X509_set_pubkey(raw, key);
+  X509_NAME* name = X509_get_subject_name(raw);
+  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>("sekisho job"), -1, -1, 0);
+  X509_set_issuer_name(raw, name);
+  return X509_sign(raw, key, nullptr) != 0 ? std::move(certificate) : nullptr;
+}
+
+}  // namespace sekisho::nxproxy::client
