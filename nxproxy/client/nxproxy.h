@@ -5,7 +5,7 @@
  * return works with poll, epoll, select, read, write and every socket option, blocking or not.  They may be
  * called from any thread, and in children of fork(2).  -1 and errno on failure; nxproxy_strerror says more.
  *
- * Environment: NXPROXY_SERVER=HOST:PORT of the relay; NXPROXY_TOKEN_FILE (a job's token) or X509_USER_PROXY;
+ * Environment: NXPROXY_SERVER=HOST:PORT[,...] of the relay, or relays; NXPROXY_TOKEN_FILE (a job's token) or X509_USER_PROXY;
  * X509_CERT_DIR; NXPROXY_SCOPE=job|public. */
 #ifndef NXPROXY_H
 #define NXPROXY_H

@@ -15,7 +15,7 @@ import time
 import support as t
 
 BIN = os.environ.get("SEKISHO_BIN", f"{t.SOURCE}/build/release/bin")
-RELAY = "10.9.0.1"
+RELAY, SECOND = "10.9.0.1", "10.9.0.3"
 PORT = 7514
 INSIDE, OUTSIDE = "10.9.1.2", "10.9.2.2"
 
@@ -62,7 +62,8 @@ class World:
             for space in (here, there):
                 _run("ip", "-n", space, "link", "set", f"nx{number}", "up")
             _run("ip", "-n", here, "route", "add", "default", "via", f"10.9.{number}.1")
-        _run("ip", "-n", self.space("relay"), "addr", "add", f"{RELAY}/32", "dev", "lo")
+        for address in (RELAY, SECOND):
+            _run("ip", "-n", self.space("relay"), "addr", "add", f"{address}/32", "dev", "lo")
 
     def _make_certificates(self):
         base = self.folder
@@ -73,7 +74,7 @@ class World:
         openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{base}/ca.key", "-out", f"{base}/ca.pem",
                 "-days", "2", "-subj", "/O=Grid/CN=Test CA", "-addext", "basicConstraints=critical,CA:TRUE",
                 "-addext", "keyUsage=critical,keyCertSign,cRLSign")  # fmt: skip
-        for name, names in (("relay", f"IP:{RELAY},IP:127.0.0.1"), ("alice", "DNS:alice"), ("bob", "DNS:bob")):
+        for name, names in (("relay", f"IP:{RELAY},IP:{SECOND},IP:127.0.0.1"), ("alice", "DNS:alice"), ("bob", "DNS:bob")):
             with open(f"{base}/{name}.ext", "w") as file:
                 file.write(f"subjectAltName={names}\nkeyUsage=digitalSignature,keyEncipherment\n")
             openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{base}/{name}.key", "-out",
@@ -90,18 +91,18 @@ class World:
         os.mkdir(f"{base}/certificates")
         shutil.copy(f"{base}/ca.pem", f"{base}/certificates/{shown.stdout.strip()}.0")
 
-    def start_relay(self, limits=None, **policy):
+    def start_relay(self, limits=None, listen="0.0.0.0", **policy):
         base = self.folder
         os.makedirs(f"{base}/state", exist_ok=True)
         policy.setdefault("public_bind", [{"subject": ["*alice*"], "ports": "20000-29999"}])
         config = {
-            "site": "siteA", "listen": f"0.0.0.0:{PORT}", "address": RELAY, "host_certificate": f"{base}/relay.pem",
+            "site": "siteA", "listen": f"{listen}:{PORT}", "address": RELAY, "host_certificate": f"{base}/relay.pem",
             "host_key": f"{base}/relay.key", "ca_directory": f"{base}/certificates", "state_directory": f"{base}/state",
             "admin": "none", "policy": policy, "limits": limits or {},
         }  # fmt: skip
         self.relay = self._start_daemon("relay", PORT, "nxproxy", config)
 
-    def _start_daemon(self, host, port, name, config):
+    def _start_daemon(self, host, port, name, config, at=""):
         path = f"{self.folder}/{name}.json"
         with open(path, "w") as file:
             json.dump(config, file)
@@ -109,8 +110,20 @@ class World:
         daemon = subprocess.Popen(
             ["ip", "netns", "exec", self.space(host), f"{BIN}/sekisho-nxproxy", "--config", path], stdout=log,
             stderr=log)  # fmt: skip
-        t.until(lambda: self.on(host, "ss", "-Hltn", f"sport = :{port}").out, f"{name} listens")
+        listener = f"src {at}:{port}" if at else f"sport = :{port}"
+        t.until(lambda: self.on(host, "ss", "-Hltn", listener).out, f"{name} listens")
         return daemon
+
+    def start_second(self):
+        """Another relay on the same host, for the same site."""
+        base = self.folder
+        os.makedirs(f"{base}/second-state", exist_ok=True)
+        child = self._start_daemon("relay", PORT, "second", {
+            "site": "siteA", "listen": f"{SECOND}:{PORT}", "address": SECOND, "host_certificate": f"{base}/relay.pem",
+            "host_key": f"{base}/relay.key", "ca_directory": f"{base}/certificates",
+            "state_directory": f"{base}/second-state", "admin": "none"}, at=SECOND)  # fmt: skip
+        self.children.append(child)
+        return child
 
     def start_inner(self, limits=None):
         """A relay inside, at 127.0.0.1, that leads to the one outside."""
@@ -140,7 +153,7 @@ class World:
 
     def environment(self, user, server=RELAY):
         own = dict(os.environ)
-        own.update(NXPROXY_SERVER=f"{server}:{PORT}", X509_USER_PROXY=f"{self.folder}/{user}.cred",
+        own.update(NXPROXY_SERVER=",".join(f"{one}:{PORT}" for one in server.split(",")), X509_USER_PROXY=f"{self.folder}/{user}.cred",
                    X509_CERT_DIR=f"{self.folder}/certificates", PATH=f"{BIN}:{os.environ['PATH']}")  # fmt: skip
         return own
 

@@ -128,6 +128,18 @@ void Endpoints::Add(const std::shared_ptr<Asker>& asker) {
   Bind(*endpoint);
 }
 
+void Endpoints::Adopt(const Endpoints& others) {
+  for (const Endpoint& theirs : others.all_) {
+    Endpoint& own = all_.emplace_back();
+    own.listeners = theirs.listeners;
+    own.scope = theirs.scope;
+    own.wanted_port = theirs.wanted_port;
+    own.backlog = theirs.backlog;
+    own.is_encrypted = theirs.is_encrypted || plan_.is_encrypted;
+    Bind(own);
+  }
+}
+
 // The endpoint, if it still is one: answers come late.
 Endpoint* Endpoints::Check(const Endpoint* endpoint) {
   for (Endpoint& one : all_) {

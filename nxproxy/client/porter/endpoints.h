@@ -65,6 +65,8 @@ class Endpoints {
 
   // LISTEN and RESERVE.
   void Add(const std::shared_ptr<Asker>& asker);
+  // Those of another relay, here too.
+  void Adopt(const Endpoints& others);
   // ADDRESS.
   const Endpoint* FindByInode(uint64_t inode) const;
   const Endpoint* FindById(uint64_t id) const;

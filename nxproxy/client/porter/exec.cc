@@ -99,7 +99,7 @@ int ServeUntilGone(const Options& options, int pid, int report) {
     is_reported = true;
     WriteAll(report, "ready " + porter->Place() + "\n");
   };
-  porter = std::make_unique<Porter>(loop, options.server, options.plan, handlers);
+  porter = std::make_unique<Porter>(loop, options.servers, options.plan, handlers);
   const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   // Again and again, once the command has ended: a daemon that it left behind may listen later.
   std::function<void()> look = [&] {

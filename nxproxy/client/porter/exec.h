@@ -6,6 +6,7 @@
 
 namespace sekisho::nxproxy::client {
 
+inline constexpr int kExitBroken = 1;
 inline constexpr int kExitFailed = 125;
 inline constexpr int kExitRefused = 126;
 inline constexpr int kExitUsage = 64;

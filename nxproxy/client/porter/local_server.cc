@@ -41,7 +41,15 @@ pid_t Asker::pid() const {
 }
 
 void Asker::Answer(const LocalReply& reply, int passed_fd) {
-  LocalReply copy = reply;
+  const bool is_no =
+      reply.answer == LocalAnswer::kPass || reply.answer == LocalAnswer::kRefused;
+  was_passed_ = was_passed_ || reply.answer == LocalAnswer::kPass;
+  expected_ -= expected_ > 0 ? 1 : 0;
+  if (is_answered_ || (is_no && expected_ > 0)) {
+    return;
+  }
+  is_answered_ = true;
+  LocalReply copy = is_no && was_passed_ ? LocalReply{} : reply;
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   iovec part = {&copy, sizeof copy};
   msghdr message{};

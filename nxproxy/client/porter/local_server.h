@@ -14,7 +14,8 @@
 
 namespace sekisho::nxproxy::client {
 
-// One who asked.  To be answered once; not answered at all, he takes it for PASS.
+// One who asked.  To be answered once, or as often as is expected: then the first answer that says more
+// than "no" is his.  Not answered at all, he takes it for PASS.
 class Asker {
  public:
   Asker(Loop& loop, int fd) : loop_(loop), fd_(fd) {}
@@ -25,6 +26,7 @@ class Asker {
   const LocalRequest& request() const { return request_; }
   pid_t pid() const;
 
+  void Expect(size_t answers) { expected_ = answers; }
   void Answer(const LocalReply& reply, int passed_fd = -1);
   void Pass() { Answer(LocalReply{}); }
   void Know(const wire::Address& peer, const wire::Address& self, bool is_v6);
@@ -35,6 +37,9 @@ class Asker {
   Loop& loop_;
   const int fd_;
   LocalRequest request_;
+  size_t expected_ = 1;
+  bool was_passed_ = false;
+  bool is_answered_ = false;
 };
 
 class LocalServer {

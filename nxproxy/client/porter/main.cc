@@ -23,14 +23,23 @@ int main(int argc, char** argv) {
   if (options.verb == "serve" && count == 1) {
     return Serve(options, std::atoi(options.words[0].c_str()));
   }
-  if (options.verb == "forward" && count == 2) {
-    return Forward(options, options.words[0], TargetText(options.words[1]));
+  int code = -1;
+  for (const auto& server : options.servers) {
+    if (options.verb == "forward" && count == 2) {
+      code = Forward(options, server, options.words[0], TargetText(options.words[1]));
+    } else if (options.verb == "connect" && count == 1) {
+      code = Connect(options, server, TargetText(options.words[0]));
+    } else if (options.verb == "stats" && count == 0) {
+      const int seen = Stats(options, server);
+      code = code == 0 ? 0 : seen;
+      continue;  // all of them
+    }
+    if (code != kExitFailed) {
+      break;
+    }
   }
-  if (options.verb == "connect" && count == 1) {
-    return Connect(options, TargetText(options.words[0]));
-  }
-  if (options.verb == "stats" && count == 0) {
-    return Stats(options);
+  if (code >= 0) {
+    return code;
   }
   std::fprintf(
       stderr,

@@ -5,11 +5,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <sstream>
 
 namespace sekisho::nxproxy::client {
 namespace {
 
 constexpr size_t kLabelMax = 64;
+constexpr size_t kServersMax = 4;  // as many as $NXPROXY_PORTER names
 
 std::optional<uint16_t> ParsePort(std::string_view text) {
   uint16_t port = 0;
@@ -132,13 +134,19 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
     return "--encrypt is for --scope job: who connects to a public endpoint knows nothing of it";
   }
   const std::string text = ServerText(server);
-  const auto parsed = wire::ParseHostPort(text);
-  if (!parsed) {
+  std::istringstream places(text);
+  for (std::string place; std::getline(places, place, ',');) {
+    const auto parsed = wire::ParseHostPort(place);
+    if (!parsed) {
+      return "the relay's address: expected HOST:PORT, not '" + place + "'";
+    }
+    out.servers.push_back(*parsed);
+  }
+  if (out.servers.empty() || out.servers.size() > kServersMax) {
     return text.empty() ? "which relay? set NXPROXY_SERVER=HOST:PORT, or write it to "
                           "/etc/sekisho/nxproxy-server"
-                        : "the relay's address: expected HOST:PORT, not '" + text + "'";
+                        : "at most 4 relays, not '" + text + "'";
   }
-  out.server = *parsed;
   out.plan.site = SiteText();
   out.plan.label = LabelOf(out);
   out.plan.is_quiet = out.verb == "serve";

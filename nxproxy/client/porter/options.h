@@ -11,7 +11,7 @@ namespace sekisho::nxproxy::client {
 
 struct Options {
   std::string verb;  // exec, serve, forward, connect, stats
-  wire::HostPort server;
+  std::vector<wire::HostPort> servers;  // each listener is an endpoint at each of them
   BindPlan plan;
   bool is_advertising = false;
   bool takes_loopback = false;
@@ -22,7 +22,7 @@ struct Options {
 // "" or what is wrong.
 std::string ParseOptions(const std::vector<std::string>& words, Options& out);
 
-// --server, else $NXPROXY_SERVER, else the first line of /etc/sekisho/nxproxy-server.
+// --server, else $NXPROXY_SERVER, else the first word of /etc/sekisho/nxproxy-server: "HOST:PORT,...".
 std::string ServerText(const std::string& given);
 
 // JOB:PORT as the relay knows it, of SITE/ID:PORT or https://HOST:PORT/ID/:PORT; else the text

@@ -15,70 +15,99 @@ namespace {
 
 constexpr int64_t kSweepMs = 2000;
 constexpr int64_t kSayAgainMs = 10'000;
-constexpr uint64_t kSparesMax = 8;
 constexpr size_t kNamesMax = 65'536;
-constexpr size_t kDialledMax = 1024;
 
 }  // namespace
 
-Porter::Porter(Loop& loop, const wire::HostPort& server, BindPlan plan, Handlers handlers)
+Porter::Porter(Loop& loop, const std::vector<wire::HostPort>& servers, BindPlan plan,
+               Handlers handlers)
     : loop_(loop),
       plan_(std::move(plan)),
       handlers_(std::move(handlers)),
-      relays_(loop, server, plan_.label, SessionHandlers()),
       knocks_(loop, [this](const wire::Address&) { loop_.After(0, [this] { SweepNow(); }); }),
-      server_(loop, [this](const std::shared_ptr<Asker>& asker) { OnRequest(asker); }) {}
+      server_(loop, [this](const std::shared_ptr<Asker>& asker) { OnRequest(asker); }) {
+  for (const wire::HostPort& server : servers) {
+    gates_.push_back(std::make_unique<Gate>(loop, server, plan_.label, GateHandlers()));
+  }
+}
 
 Porter::~Porter() { loop_.Cancel(sweep_); }
 
-void Porter::Start() { relays_.Start(); }
+void Porter::Start() {
+  for (const auto& gate : gates_) {
+    gate->Start();
+  }
+}
 
-void Porter::Leave() { relays_.Leave(); }
+void Porter::Leave() {
+  for (const auto& gate : gates_) {
+    gate->Leave();
+  }
+}
 
-std::string Porter::Place() const { return server_.Place() + relays_.AddressesText(); }
+std::string Porter::Place() const {
+  std::string text = server_.Place();
+  for (const auto& gate : gates_) {
+    text += (gate == gates_.front() ? "" : ",") + gate->AddressesText();
+  }
+  return text;
+}
 
-Session::Handlers Porter::SessionHandlers() {
-  Session::Handlers out;
-  out.on_up = [this](bool is_resumed) { OnUp(is_resumed); };
-  out.on_down = [this](const std::string& why) {
-    const std::string line = "the relay " + relays_.server_text() + " is away: " + why;
-    if (is_ready_) {
-      SayOnce(line);
-    } else {
-      handlers_.on_refused(
-          {wire::Code::kTargetUnreachable, line, "check NXPROXY_SERVER and that it is up", ""});
-    }
+bool Porter::has_endpoints() const {
+  return std::any_of(gates_.begin(), gates_.end(), [](const auto& gate) {
+    return gate->has_been_up() && !gate->endpoints().empty();
+  });
+}
+
+size_t Porter::refused_binds() const {
+  size_t count = 0;
+  for (const auto& gate : gates_) {
+    count += gate->has_been_up() ? gate->endpoints().refused_binds() : 0;
+  }
+  return count;
+}
+
+Gate::Handlers Porter::GateHandlers() {
+  Gate::Handlers out;
+  out.on_up = [this](Gate& gate, bool is_resumed) { OnUp(gate, is_resumed); };
+  out.on_down = [this](Gate& gate, const Refusal& refusal) { OnDown(gate, refusal); };
+  out.on_line = handlers_.on_line;
+  out.on_trouble = [this](const std::string& line) { SayOnce(line); };
+  out.on_joined = [this](Gate& gate, const wire::Opening& opening, int fd) {
+    OnJoined(gate, opening, fd);
   };
-  out.on_refused = [this](const Refusal& refusal) { handlers_.on_refused(refusal); };
-  out.on_message = [this](const wire::Message& message) { OnMessage(message); };
   return out;
 }
 
-void Porter::OnUp(bool is_resumed) {
-  if (endpoints_ == nullptr) {
-    Session& session = relays_.session();
-    BindPlan plan = plan_;
-    plan.is_encrypted = plan.is_encrypted || session.welcome().encrypt != 0;
-    if (plan.is_encrypted && !StartEncryption()) {
-      return;
-    }
-    endpoints_ = std::make_unique<Endpoints>(session, std::move(plan), handlers_.on_line,
-                                             [this] { AdjustSpares(); });
-    ways_ = std::make_unique<Ways>(loop_, session, relays_.dial_address(), plan_.site);
-    arrivals_ = std::make_unique<Arrivals>(
-        loop_, session, [this](const wire::Opening& opening, int fd) { OnJoined(opening, fd); });
+void Porter::OnUp(Gate& gate, bool is_resumed) {
+  BindPlan plan = plan_;
+  plan.is_encrypted = plan.is_encrypted || gate.demands_encryption();
+  if (plan.is_encrypted && encryption_ == nullptr && !StartEncryption()) {
+    return;
   }
-  if (!is_resumed) {
-    arrivals_->Renew();
-    ways_->Forget();
+  const bool is_new = !gate.has_been_up();
+  const auto other =
+      std::find_if(gates_.begin(), gates_.end(), [](const auto& one) { return one->has_been_up(); });
+  const Endpoints* known = other != gates_.end() ? &(*other)->endpoints() : nullptr;
+  gate.Open(plan, is_resumed);
+  if (is_new && known != nullptr) {
+    gate.endpoints().Adopt(*known);
   }
-  endpoints_->OnUp(is_resumed);
   if (is_ready_) {
-    SayOnce("the relay " + relays_.server_text() + " is back");
+    SayOnce("the relay " + gate.server_text() + (is_new ? " is up" : " is back"));
     return;
   }
   is_ready_ = true;
   handlers_.on_ready();
+}
+
+void Porter::OnDown(Gate& gate, const Refusal& refusal) {
+  failed_.insert(&gate);
+  if (!is_ready_ && failed_.size() == gates_.size()) {
+    handlers_.on_refused(refusal);
+  } else {
+    SayOnce(is_ready_ ? refusal.words : ToText(refusal));
+  }
 }
 
 bool Porter::StartEncryption() {
@@ -91,19 +120,6 @@ bool Porter::StartEncryption() {
   encryption_ = std::make_unique<Encryption>(loop_, std::move(end),
                                              [this](const std::string& line) { SayOnce(line); });
   return true;
-}
-
-void Porter::OnMessage(const wire::Message& message) {
-  if (message.verb == wire::Verb::kAnnounce && arrivals_ != nullptr) {
-    arrivals_->Take(message);
-  } else if (message.verb == wire::Verb::kFailed && message.counter != 0) {
-    const auto dialled = dialled_.find(message.counter);
-    const std::string to =
-        dialled != dialled_.end() ? "connection to " + dialled->second : "a connection";
-    SayOnce(to + " failed: " + ToText(RefusalOf(message)));
-  } else if (message.verb == wire::Verb::kDrain) {
-    SayOnce("the relay " + relays_.server_text() + " is stopping");
-  }
 }
 
 // A line that repeats is said once in ten seconds.
@@ -124,11 +140,10 @@ void Porter::OnRequest(const std::shared_ptr<Asker>& asker) {
   switch (request.verb) {
     case LocalVerb::kListen:
     case LocalVerb::kReserve:
-      endpoints_->Add(asker);
-      SweepLater();
+      Publish(asker);
       return;
     case LocalVerb::kConnect:
-      Connect(asker);
+      Connect(asker, next_gate_++, 0);
       return;
     case LocalVerb::kDialled:
       Remember({request.local, request.remote}, DialledName(request));
@@ -146,94 +161,31 @@ void Porter::OnRequest(const std::shared_ptr<Asker>& asker) {
       break;
     }
     case LocalVerb::kAddress:
-      if (const Endpoint* endpoint = endpoints_->FindByInode(request.inode);
-          endpoint != nullptr && endpoint->id != 0) {
-        asker->Know({}, endpoint->address, endpoint->listeners.front().is_v6);
-        return;
+      for (const auto& gate : gates_) {
+        const Endpoint* endpoint =
+            gate->has_been_up() ? gate->endpoints().FindByInode(request.inode) : nullptr;
+        if (endpoint != nullptr && endpoint->id != 0) {
+          asker->Know({}, endpoint->address, endpoint->listeners.front().is_v6);
+          return;
+        }
       }
       break;
   }
   asker->Pass();
 }
 
-void Porter::Connect(const std::shared_ptr<Asker>& asker) {
-  const wire::Address destination = asker->request().remote;
-  ways_->Find(destination, [this, asker, destination](const Way& way) {
-    LocalReply reply;
-    if (way.kind == Way::Kind::kRefused) {
-      SayOnce("connection to " + wire::ToText(destination) + " refused: " + ToText(way.refusal));
-      asker->Refuse(wire::Info(way.refusal.code).error, ToText(way.refusal));
-      return;
-    }
-    if (encryption_ != nullptr && way.kind == Way::Kind::kRelay && !way.is_encrypted) {
-      SayOnce("connection to " + wire::ToText(destination) + " refused: " + kNotEncrypted);
-      asker->Refuse(EACCES, kNotEncrypted);
-      return;
-    }
-    if (way.is_encrypted && encryption_ == nullptr && !StartEncryption()) {
-      asker->Refuse(EACCES, "no encryption");
-      return;
-    }
-    // Where we are to go in plain text, of all places, is not for the relay to say.
-    if (encryption_ != nullptr && way.kind != Way::Kind::kDirect) {
-      DialEncrypted(way, asker->request(), reply);
-    } else if (way.kind == Way::Kind::kInside) {
-      reply.answer = LocalAnswer::kDial;
-      reply.address = way.inside;
-    } else if (way.kind == Way::Kind::kRelay) {
-      DialPlain(way, asker->request(), reply);
-    }
-    asker->Answer(reply);
-  });
-}
-
-// As whom the far end shall see the program: as it publishes itself.
-wire::Address Porter::SourceOf(const Way& way, const LocalRequest& request) {
-  if (!way.is_ours) {
-    return {};
-  }
-  wire::Address from = request.local;
-  if (IsWildcard(from)) {
-    from = Interfaces::Read().Main();
-    from.port = request.local.port;
-  }
-  return from;
-}
-
-std::string Porter::MintTo(const std::string& target, const wire::Address& from,
-                           const wire::Address& destination) {
-  const std::string preface = relays_.session().MintConnect(target, from, false);
-  if (!preface.empty()) {
-    dialled_[relays_.session().last_counter()] = wire::ToText(destination);
-    if (dialled_.size() > kDialledMax) {
-      dialled_.erase(dialled_.begin());
+void Porter::Publish(const std::shared_ptr<Asker>& asker) {
+  std::vector<Gate*> open;
+  for (const auto& gate : gates_) {
+    if (gate->has_been_up()) {
+      open.push_back(gate.get());
     }
   }
-  return preface;
-}
-
-void Porter::DialPlain(const Way& way, const LocalRequest& request, LocalReply& reply) {
-  const std::string preface = MintTo(way.target, SourceOf(way, request), request.remote);
-  if (!preface.empty() && preface.size() <= sizeof reply.preface) {
-    reply.answer = LocalAnswer::kDial;
-    reply.address = relays_.dial_address();
-    reply.preface_bytes = static_cast<uint32_t>(preface.size());
-    std::memcpy(reply.preface, preface.data(), preface.size());
+  asker->Expect(open.size());
+  for (Gate* gate : open) {
+    gate->endpoints().Add(asker);
   }
-}
-
-void Porter::DialEncrypted(const Way& way, const LocalRequest& request, LocalReply& reply) {
-  const auto dial = [this, target = way.target, from = SourceOf(way, request),
-                     destination = request.remote] {
-    const std::string preface = MintTo(target, from, destination);
-    return preface.empty() ? -1 : DialWith(relays_.dial_address(), false, preface);
-  };
-  const std::string cookie = encryption_->Expect({wire::ToText(request.remote), dial});
-  reply.answer = cookie.empty() ? LocalAnswer::kRefused : LocalAnswer::kDial;
-  reply.error = EAGAIN;
-  reply.address = encryption_->door();
-  reply.preface_bytes = static_cast<uint32_t>(cookie.size());
-  std::memcpy(reply.preface, cookie.data(), cookie.size());
+  SweepLater();
 }
 
 // Through the door the program's own end is on loopback, which it shall not see.
@@ -277,23 +229,23 @@ void Porter::Claim(Asker& asker) {
   }
 }
 
-void Porter::OnJoined(const wire::Opening& opening, int fd) {
-  const Endpoint* endpoint = endpoints_->FindById(opening.endpoint);
+void Porter::OnJoined(Gate& gate, const wire::Opening& opening, int fd) {
+  const Endpoint* endpoint = gate.endpoints().FindById(opening.endpoint);
   if (endpoint == nullptr) {
     Reset(fd);
   } else if (encryption_ == nullptr || !endpoint->is_encrypted) {
-    Knock(opening.endpoint, opening.peer, std::make_unique<Channel>(fd), false);
+    Knock(gate, opening, std::make_unique<Channel>(fd), false);
   } else {
     encryption_->Greet(fd, Names(*endpoint, encryption_->end().job()),
-                       [this, opening](std::unique_ptr<Channel> stream) {
-                         Knock(opening.endpoint, opening.peer, std::move(stream), true);
+                       [this, &gate, opening](std::unique_ptr<Channel> stream) {
+                         Knock(gate, opening, std::move(stream), true);
                        });
   }
 }
 
-void Porter::Knock(uint64_t id, const wire::Address& peer, std::unique_ptr<Channel> stream,
+void Porter::Knock(Gate& gate, const wire::Opening& opening, std::unique_ptr<Channel> stream,
                    bool is_encrypted) {
-  const Endpoint* endpoint = endpoints_->FindById(id);
+  const Endpoint* endpoint = gate.endpoints().FindById(opening.endpoint);
   if (endpoint == nullptr) {
     stream->ResetAtClose();
     return;
@@ -302,7 +254,7 @@ void Porter::Knock(uint64_t id, const wire::Address& peer, std::unique_ptr<Chann
   Visitor visitor;
   visitor.stream = std::move(stream);
   visitor.is_encrypted = is_encrypted;
-  visitor.peer = peer;
+  visitor.peer = opening.peer;
   visitor.is_v6 = listener.is_v6;
   visitor.self = listener.local;
   if (IsWildcard(listener.local)) {
@@ -310,12 +262,6 @@ void Porter::Knock(uint64_t id, const wire::Address& peer, std::unique_ptr<Chann
     visitor.self.port = listener.local.port;
   }
   knocks_.Knock(listener.local, listener.is_v6_only, std::move(visitor));
-}
-
-void Porter::AdjustSpares() {
-  const uint64_t wanted =
-      endpoints_->empty() ? 0 : std::min(relays_.session().welcome().spares, kSparesMax);
-  arrivals_->Want(wanted, endpoints_->wants_v6());
 }
 
 void Porter::SweepLater() {
@@ -328,7 +274,7 @@ void Porter::SweepLater() {
 }
 
 void Porter::SweepNow() {
-  if (endpoints_ == nullptr) {
+  if (!is_ready_) {
     return;
   }
   const TcpTable table = ReadTcpTable();
@@ -336,8 +282,12 @@ void Porter::SweepNow() {
   std::erase_if(names_, [&](const auto& one) {
     return one.second.since_ms + kSweepMs < now_ms && !table.connections.contains(one.first);
   });
-  endpoints_->Sweep(table);
-  if (!endpoints_->empty() || !names_.empty()) {
+  for (const auto& gate : gates_) {
+    if (gate->has_been_up()) {
+      gate->endpoints().Sweep(table);
+    }
+  }
+  if (has_endpoints() || !names_.empty()) {
     SweepLater();
   }
 }

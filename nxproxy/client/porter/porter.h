@@ -7,26 +7,24 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
-#include "nxproxy/client/porter/arrivals.h"
 #include "nxproxy/client/porter/encryption.h"
-#include "nxproxy/client/porter/endpoints.h"
+#include "nxproxy/client/porter/gate.h"
 #include "nxproxy/client/porter/knocks.h"
 #include "nxproxy/client/porter/local_server.h"
-#include "nxproxy/client/porter/relays.h"
-#include "nxproxy/client/porter/ways.h"
 
 namespace sekisho::nxproxy::client {
 
 class Porter {
  public:
   struct Handlers {
-    std::function<void()> on_ready;                   // once: the relay knows us
-    std::function<void(const Refusal&)> on_refused;   // it never will
+    std::function<void()> on_ready;                   // once: a relay knows us
+    std::function<void(const Refusal&)> on_refused;   // none ever will
     std::function<void(const std::string&)> on_line;  // for the user
   };
 
-  Porter(Loop& loop, const wire::HostPort& server, BindPlan plan, Handlers handlers);
+  Porter(Loop& loop, const std::vector<wire::HostPort>& servers, BindPlan plan, Handlers handlers);
   ~Porter();
   Porter(const Porter&) = delete;
   Porter& operator=(const Porter&) = delete;
@@ -36,8 +34,8 @@ class Porter {
 
   // $NXPROXY_PORTER.
   std::string Place() const;
-  bool has_endpoints() const { return endpoints_ != nullptr && !endpoints_->empty(); }
-  size_t refused_binds() const { return endpoints_ != nullptr ? endpoints_->refused_binds() : 0; }
+  bool has_endpoints() const;
+  size_t refused_binds() const;
   void SweepNow();
 
  private:
@@ -48,39 +46,37 @@ class Porter {
     int64_t since_ms = 0;
   };
 
-  Session::Handlers SessionHandlers();
-  void OnUp(bool is_resumed);
-  void OnMessage(const wire::Message& message);
+  Gate::Handlers GateHandlers();
+  void OnUp(Gate& gate, bool is_resumed);
+  void OnDown(Gate& gate, const Refusal& refusal);
   void OnRequest(const std::shared_ptr<Asker>& asker);
   bool StartEncryption();
-  void Connect(const std::shared_ptr<Asker>& asker);
-  void DialPlain(const Way& way, const LocalRequest& request, LocalReply& reply);
-  void DialEncrypted(const Way& way, const LocalRequest& request, LocalReply& reply);
-  std::string MintTo(const std::string& target, const wire::Address& from,
-                     const wire::Address& destination);
+  void Publish(const std::shared_ptr<Asker>& asker);
+  // At one gate after another, from a new one each time, until one knows the destination.
+  void Connect(const std::shared_ptr<Asker>& asker, size_t first, size_t tried);
+  void Dial(Asker& asker, Gate& gate, const Way& way);
+  void DialPlain(Gate& gate, const Way& way, const LocalRequest& request, LocalReply& reply);
+  void DialEncrypted(Gate& gate, const Way& way, const LocalRequest& request, LocalReply& reply);
   static wire::Address SourceOf(const Way& way, const LocalRequest& request);
   Name DialledName(const LocalRequest& request) const;
   void Claim(Asker& asker);
   void Remember(const Pair& ends, const Name& name);
-  void OnJoined(const wire::Opening& opening, int fd);
-  void Knock(uint64_t endpoint, const wire::Address& peer, std::unique_ptr<Channel> stream,
+  void OnJoined(Gate& gate, const wire::Opening& opening, int fd);
+  void Knock(Gate& gate, const wire::Opening& opening, std::unique_ptr<Channel> stream,
              bool is_encrypted);
   void SweepLater();
-  void AdjustSpares();
   void SayOnce(const std::string& line);
 
   Loop& loop_;
   const BindPlan plan_;
   const Handlers handlers_;
-  Relays relays_;
+  std::vector<std::unique_ptr<Gate>> gates_;
+  std::set<const Gate*> failed_;  // before any was up
+  size_t next_gate_ = 0;
   std::unique_ptr<Encryption> encryption_;  // if we or the site want it
-  std::unique_ptr<Endpoints> endpoints_;
-  std::unique_ptr<Ways> ways_;
-  std::unique_ptr<Arrivals> arrivals_;
   Knocks knocks_;
   LocalServer server_;
   std::map<Pair, Name, PairLess> names_;
-  std::map<uint64_t, std::string> dialled_;  // destination by ticket, for FAILED
   std::map<std::string, int64_t> said_;      // lines of the last seconds
   bool is_ready_ = false;
   Loop::TimerId sweep_ = 0;

@@ -129,12 +129,22 @@ TEST(Options, AreReadUntilTheCommand) {
                          options),
             "");
   EXPECT_EQ(options.verb, "exec");
-  EXPECT_EQ(options.server.host, "a-dmz");
+  ASSERT_EQ(options.servers.size(), 1u);
+  EXPECT_EQ(options.servers[0].host, "a-dmz");
   EXPECT_EQ(options.plan.scope, wire::Scope::kPublic);
   EXPECT_EQ(options.plan.first_port, 5201);
   EXPECT_EQ(options.plan.ports.at(80), 8080);
   EXPECT_EQ(options.plan.label, "iperf3");
   EXPECT_THAT(options.command, testing::ElementsAre("/usr/bin/iperf3", "-s", "--port", "1"));
+}
+
+TEST(Options, NameSeveralRelays) {
+  Options options;
+  EXPECT_EQ(ParseOptions({"exec", "--server", "a-dmz:7514,[fd00::1]:7515", "--", "true"}, options), "");
+  ASSERT_EQ(options.servers.size(), 2u);
+  EXPECT_EQ(options.servers[1].port, 7515);
+  EXPECT_THAT(ParseOptions({"exec", "--server", "a:1,b", "--", "true"}, options), HasSubstr("not 'b'"));
+  EXPECT_THAT(ParseOptions({"exec", "--server", "a:1,a:2,a:3,a:4,a:5"}, options), HasSubstr("at most 4"));
 }
 
 TEST(Options, SayWhatIsWrong) {

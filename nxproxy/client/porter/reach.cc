@@ -101,7 +101,8 @@ struct Visit {
     relays->Leave();
     loop.After(20, [this] { loop.Stop(); });
   }
-  int Run(const Options& options, std::function<void(Session&)> work) {
+  int Run(const Options& options, const wire::HostPort& server,
+          std::function<void(Session&)> work) {
     std::signal(SIGPIPE, SIG_IGN);
     Session::Handlers handlers;
     handlers.on_up = [this, work](bool) {
@@ -127,7 +128,7 @@ struct Visit {
         Say(ToText(RefusalOf(message)));
       }
     };
-    relays = std::make_unique<Relays>(loop, options.server, options.verb, handlers);
+    relays = std::make_unique<Relays>(loop, server, options.verb, handlers);
     relays->Start();
     loop.Run();
     return exit_code;
@@ -218,7 +219,8 @@ int ListenAt(const std::string& local) {
 
 }  // namespace
 
-int Forward(const Options& options, const std::string& local, const std::string& target) {
+int Forward(const Options& options, const wire::HostPort& server, const std::string& local,
+            const std::string& target) {
   const int listener = ListenAt(local);
   if (listener < 0) {
     Say("port " + local + ": " + std::strerror(errno));
@@ -248,7 +250,7 @@ int Forward(const Options& options, const std::string& local, const std::string&
           });
         });
   };
-  return visit.Run(options, [&](Session&) {
+  return visit.Run(options, server, [&](Session&) {
     visit.Resolve(options, target, [&](const Visit::Found& found) {
       if (found.address.empty()) {
         visit.End(ExitCodeOf(found.code));
@@ -265,7 +267,7 @@ int Forward(const Options& options, const std::string& local, const std::string&
   });
 }
 
-int Connect(const Options& options, const std::string& target) {
+int Connect(const Options& options, const wire::HostPort& server, const std::string& target) {
   Visit visit;
   std::unique_ptr<Channel> connection;
   std::unique_ptr<Call> call;
@@ -277,7 +279,7 @@ int Connect(const Options& options, const std::string& target) {
       visit.loop.Stop();
     }
   };
-  const int code = visit.Run(options, [&](Session&) {
+  const int code = visit.Run(options, server, [&](Session&) {
     visit.Resolve(options, target, [&](const Visit::Found& found) {
       if (found.address.empty()) {
         visit.End(ExitCodeOf(found.code));
@@ -302,10 +304,10 @@ int Connect(const Options& options, const std::string& target) {
   if (error != 0) {
     Say(target + ": " + std::strerror(error));
   }
-  return error == 0 ? 0 : kExitFailed;
+  return error == 0 ? 0 : kExitBroken;
 }
 
-int Stats(const Options& options) {
+int Stats(const Options& options, const wire::HostPort& server) {
   Visit visit;
   std::function<void(uint64_t)> ask = [&](uint64_t place) {
     wire::Message stats;
@@ -324,7 +326,7 @@ int Stats(const Options& options) {
       answer.endpoint != 0 ? ask(answer.endpoint) : visit.End(0);
     });
   };
-  return visit.Run(options, [&](Session&) { ask(0); });
+  return visit.Run(options, server, [&](Session&) { ask(0); });
 }
 
 }  // namespace sekisho::nxproxy::client

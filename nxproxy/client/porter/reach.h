@@ -8,14 +8,17 @@
 
 namespace sekisho::nxproxy::client {
 
+// All by one relay of several; kExitFailed: that one cannot be reached, or does not know the target.
+
 // Listens on 127.0.0.1:`local` (or ADDRESS:PORT); each connection leads to `target`.  Until a
 // signal.
-int Forward(const Options& options, const std::string& local, const std::string& target);
+int Forward(const Options& options, const wire::HostPort& server, const std::string& local,
+            const std::string& target);
 
 // Standard input to `target`, what it answers to standard output.
-int Connect(const Options& options, const std::string& target);
+int Connect(const Options& options, const wire::HostPort& server, const std::string& target);
 
 // The relay's REPORTs, JSON, to standard output, one a line.
-int Stats(const Options& options);
+int Stats(const Options& options, const wire::HostPort& server);
 
 }  // namespace sekisho::nxproxy::client

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The porter's answer to a program that wants to connect: docs/protocol/11-nxproxy-shim.md, "connect".
+#include <cerrno>
+#include <cstring>
+
+#include "nxproxy/client/porter/porter.h"
+#include "nxproxy/client/porter/sockets.h"
+#include "nxproxy/client/rules.h"
+
+namespace sekisho::nxproxy::client {
+
+void Porter::Connect(const std::shared_ptr<Asker>& asker, size_t first, size_t tried) {
+  if (tried == gates_.size()) {
+    asker->Pass();
+    return;
+  }
+  Gate& gate = *gates_[(first + tried) % gates_.size()];
+  if (!gate.has_been_up()) {
+    Connect(asker, first, tried + 1);
+    return;
+  }
+  gate.ways().Find(asker->request().remote, [this, asker, &gate, first, tried](const Way& way) {
+    if (way.kind == Way::Kind::kDirect) {
+      Connect(asker, first, tried + 1);
+    } else {
+      Dial(*asker, gate, way);
+    }
+  });
+}
+
+void Porter::Dial(Asker& asker, Gate& gate, const Way& way) {
+  const LocalRequest& request = asker.request();
+  const std::string destination = wire::ToText(request.remote);
+  LocalReply reply;
+  if (way.kind == Way::Kind::kRefused) {
+    SayOnce("connection to " + destination + " refused: " + ToText(way.refusal));
+    asker.Refuse(wire::Info(way.refusal.code).error, ToText(way.refusal));
+    return;
+  }
+  if (encryption_ != nullptr && way.kind == Way::Kind::kRelay && !way.is_encrypted) {
+    SayOnce("connection to " + destination + " refused: " + kNotEncrypted);
+    asker.Refuse(EACCES, kNotEncrypted);
+    return;
+  }
+  if (way.is_encrypted && encryption_ == nullptr && !StartEncryption()) {
+    asker.Refuse(EACCES, "no encryption");
+    return;
+  }
+  // Where to dial in plain text, of all places, is not for the relay to say.
+  if (encryption_ != nullptr) {
+    DialEncrypted(gate, way, request, reply);
+  } else if (way.kind == Way::Kind::kInside) {
+    reply.answer = LocalAnswer::kDial;
+    reply.address = way.inside;
+  } else {
+    DialPlain(gate, way, request, reply);
+  }
+  asker.Answer(reply);
+}
+
+// As whom the far end shall see the program: as it publishes itself.
+wire::Address Porter::SourceOf(const Way& way, const LocalRequest& request) {
+  if (!way.is_ours) {
+    return {};
+  }
+  wire::Address from = request.local;
+  if (IsWildcard(from)) {
+    from = Interfaces::Read().Main();
+    from.port = request.local.port;
+  }
+  return from;
+}
+
+void Porter::DialPlain(Gate& gate, const Way& way, const LocalRequest& request,
+                       LocalReply& reply) {
+  const std::string preface = gate.Mint(way.target, SourceOf(way, request), request.remote);
+  if (!preface.empty() && preface.size() <= sizeof reply.preface) {
+    reply.answer = LocalAnswer::kDial;
+    reply.address = gate.dial_address();
+    reply.preface_bytes = static_cast<uint32_t>(preface.size());
+    std::memcpy(reply.preface, preface.data(), preface.size());
+  }
+}
+
+void Porter::DialEncrypted(Gate& gate, const Way& way, const LocalRequest& request,
+                           LocalReply& reply) {
+  const auto dial = [&gate, target = way.target, from = SourceOf(way, request),
+                     destination = request.remote] {
+    const std::string preface = gate.Mint(target, from, destination);
+    return preface.empty() ? -1 : DialWith(gate.dial_address(), false, preface);
+  };
+  const std::string cookie = encryption_->Expect({wire::ToText(request.remote), dial});
+  reply.answer = cookie.empty() ? LocalAnswer::kRefused : LocalAnswer::kDial;
+  reply.error = EAGAIN;
+  reply.address = encryption_->door();
+  reply.preface_bytes = static_cast<uint32_t>(cookie.size());
+  std::memcpy(reply.preface, cookie.data(), cookie.size());
+}
+
+}  // namespace sekisho::nxproxy::client
