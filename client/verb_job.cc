@@ -9,6 +9,7 @@
 #include "client/exit_code.h"
 #include "client/follow.h"
 #include "client/job_text.h"
+#include "client/saved_request.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "common/job_state.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct JobVerbOptions {
   std::vector<std::string> jobs;
-  std::string resource, signal, argument;
+  std::string resource, signal, argument, save_request;
   bool is_json = false, all = false, follow = false;
   int task = -1;
   int reattach_within = 300;
@@ -107,6 +108,10 @@ awaitable<int> SignalJob(Session& session, const std::string& id, const JobVerbO
   const auto request = session.Sign(std::move(body));
   if (!request.ok()) {
     co_return Report(request.status());
+  }
+  if (!options.save_request.empty()) {
+    const absl::Status saved = SaveRequest(*request, options.save_request);
+    co_return saved.ok() ? 0 : Report(saved);
   }
   const auto reply =
       co_await session.Call<proto::SignedRequest, proto::CommandReply>(&Session::Async::Command, *request);
@@ -246,6 +251,7 @@ void AddSignalVerb(CLI::App& app, Invocation& invocation) {
       ->required()
       ->check(CLI::IsMember(std::vector<std::string>(kSignals.begin(), kSignals.end())));
   verb->add_option("ARGUMENT", options->argument, "The signal's argument");
+  verb->add_option("--save-request", options->save_request, "Sign the request and write it to this file; send nothing");
   verb->callback([options, &invocation] {
     invocation.exit_code = WithJob(options->jobs[0], [&](Session& session, const std::string& id) {
       return SignalJob(session, id, *options);

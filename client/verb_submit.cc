@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/job_options.h"
+#include "client/saved_request.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "rsl/check.h"
@@ -18,7 +19,7 @@ namespace sekisho::client {
 namespace {
 
 struct SubmitOptions {
-  std::string resource, file, request_id;
+  std::string resource, file, request_id, save_request;
   std::vector<std::string> positional;  // RSL, or a script and its arguments
   bool is_json = false, dry_run = false;
   JobOptions job;
@@ -30,6 +31,7 @@ void AddSubmitOptions(CLI::App& verb, SubmitOptions& options) {
   verb.add_option("-f,--file", options.file, "Read the RSL from this file");
   verb.add_option("--request-id", options.request_id, "The same id again makes no second job");
   verb.add_flag("-d,--dry-run", options.dry_run, "Do everything but submit");
+  verb.add_option("--save-request", options.save_request, "Sign the request and write it to this file; submit nothing");
   verb.add_flag("--json", options.is_json, "Print JSON");
   verb.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   verb.add_option("RSL_OR_SCRIPT", options.positional,
@@ -98,6 +100,10 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
   const auto request = session.Sign(std::move(body));
   if (!request.ok()) {
     co_return Report(request.status());
+  }
+  if (!options.save_request.empty()) {
+    const absl::Status saved = SaveRequest(*request, options.save_request);
+    co_return saved.ok() ? 0 : Report(saved);
   }
   const auto reply = co_await session.Call<proto::SignedRequest, proto::SubmitReply>(&Session::Async::Submit, *request);
   if (!reply.ok()) {
