@@ -167,7 +167,7 @@ TEST_F(DaemonTest, StopsInOrderOnSigterm) {
 
   const int status = StopAgent(SIGTERM);
 
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << Log();
 }
 
 TEST_F(DaemonTest, TalksToNoServerThatItDoesNotTrust) {

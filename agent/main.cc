@@ -134,7 +134,7 @@ absl::Status Run(const Config& config, bool is_check) {
                           .grouping = place.grouping,
                           .cgroup_parent = place.parent,
                           .process_limit = config.process_limit()};
-  Loop loop(1);
+  Loop& loop = ProcessLoop();
   Outbox outbox;
   Session* session_pointer = nullptr;
   Tasks tasks(loop, outbox,

@@ -149,7 +149,7 @@ absl::Status Run(const Options& options) {
   const fs::path installed = here / "../libexec/sekisho/sekisho-task";
   const HostFacts facts = ReadHostFacts();
   const std::string launch_socket = folder.path() + "/launch";
-  Loop loop(1);
+  Loop& loop = ProcessLoop();
   Outbox outbox;
   Leave leave(loop, options.job_id);
   Tasks tasks(loop, outbox,

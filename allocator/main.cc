@@ -37,7 +37,7 @@ absl::Status Serve(const Config& config, const std::string& inventory_path, Inve
                    Policy policy) {
   const std::string listen = OrDefault(config.listen(), "unix:/run/sekisho/allocator/socket");
   RETURN_IF_ERROR(PrepareSocket(listen));
-  Loop loop(1);
+  Loop& loop = ProcessLoop();
   Service service(loop, std::move(inventory), policy);
   umask(0177);  // the socket: 0600
   grpc::ServerBuilder builder;

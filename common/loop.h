@@ -20,6 +20,12 @@
 namespace sekisho {
 
 using Loop = asio::io_context;
+// A daemon's.  Never destroyed: gRPC's threads may still post to it while main() returns.
+inline Loop& ProcessLoop() {
+  static Loop& loop = *new Loop(1);
+  return loop;
+}
+
 using asio::awaitable;
 using asio::co_spawn;
 using asio::detached;

@@ -55,9 +55,9 @@ class ServerCall : public Reactor {
       }
     });
   }
-  // gRPC calls it last; what was posted before still runs before this.
+  // gRPC calls it last; what was posted before still runs before this.  A loop that has ended lets go of it, too.
   void OnDone() override {
-    asio::post(loop_, [this] { delete this; });
+    asio::post(loop_, [self = std::unique_ptr<Reactor>(this)] {});
   }
 
  protected:

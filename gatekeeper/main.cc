@@ -87,7 +87,7 @@ absl::Status Run(const Config& config) {
   RETURN_IF_ERROR(audit.Open());
   ASSIGN_OR_RETURN(JobManagers::Options options, JobManagersOf(config, host));
 
-  Loop loop(1);
+  Loop& loop = ProcessLoop();
   Acceptor acceptor(loop, LimitsOf(config.limits()));
   const std::string address = OrDefault(config.listen(), "0.0.0.0:2119");
   RETURN_IF_ERROR(acceptor.Listen(address));

@@ -78,7 +78,7 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const proto::Handover handover, ReceiveHandover(arguments.control));
   RETURN_IF_ERROR(Lock(arguments.state));
 
-  Loop loop(1);
+  Loop& loop = ProcessLoop();
   ASSIGN_OR_RETURN(const auto store, EventStore::Open(loop, arguments.state + "/jobs.db"));
   ASSIGN_OR_RETURN(const tls::ClientTls client, QueueServerTls(config, handover));
   QueueServer queue(loop, {.site = config.site(), .address = config.qserver(), .account = arguments.account},

@@ -72,7 +72,7 @@ class ConductorTest : public ::testing::Test {
   }
   void RunUntil(const std::function<bool()>& is_so) {
     while (!is_so()) {
-      ASSERT_GT(loop_.run_for(std::chrono::seconds(20)), 0u);
+      ASSERT_GT(loop_.run_one_for(std::chrono::seconds(20)), 0u);
     }
   }
   void Decide() {

@@ -225,7 +225,7 @@ absl::Status Run(const Config& config) {
                   OrDefault(config.grid_mapfile(), "/etc/grid-security/grid-mapfile")));
 
   // What lasts.
-  Loop loop(1);
+  Loop& loop = ProcessLoop();
   umask(077);
   Spool spool(state + "/spool", uint64_t(config.spool_reserve_mb() > 0 ? config.spool_reserve_mb() : 64) << 20);
   RETURN_IF_ERROR(spool.Prepare());
