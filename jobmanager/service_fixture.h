@@ -115,11 +115,11 @@ class JobManagerTest : public testing::Test {
     FakeQueue* queue;
   };
   static std::vector<Leftover>& Kept() {
-    static std::vector<Leftover> kept;
+    static auto& kept = *new std::vector<Leftover>;  // found by LeakSanitizer at the very end
     return kept;
   }
   static std::vector<Manager*>& KeptManagers() {
-    static std::vector<Manager*> kept;
+    static auto& kept = *new std::vector<Manager*>;
     return kept;
   }
 
