@@ -362,16 +362,16 @@ TEST_F(GatekeeperService, HoldsTheInsideBackWhenTheClientDoesNotRead) {
   call.Start();
   ASSERT_TRUE(call.Read());
 
-  // The flood stops by itself: windows are full when two looks see the same count.
+  // At no moment is it further ahead than what the windows hold.  That it was given the time to be, two
+  // looks with the same count say; if it was merely slow, less is tried, and nothing fails for it.
   int before = -1;
-  for (int i = 0; i < 100 && before != inside_.flooded; ++i) {
+  for (int i = 0; i < 100 && before != inside_.flooded && inside_.flooded < 1000; ++i) {
     before = inside_.flooded;
     std::this_thread::sleep_for(milliseconds(100));
   }
 
-  EXPECT_EQ(before, inside_.flooded);
-  EXPECT_LT(inside_.flooded, 1000);
-  for (int i = 0; i < 2000; ++i) {
+  for (int taken = 1; taken <= 2000; ++taken) {
+    ASSERT_LT(inside_.flooded - taken, 1000);
     ASSERT_TRUE(call.Read());
   }
   call.context.TryCancel();
