@@ -15,6 +15,7 @@
 #include "common/refusal.h"
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
+#include "qserver/relay_tokens.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -168,6 +169,9 @@ void Conductor::Publish(Batch batch) {
       spool_.Close(event.job_id());
       journal_.Cut(job->status.account(), event.job_id());
       inputs_.erase(event.job_id());
+      if (relay_ != nullptr) {
+        relay_->Forget(event.job_id());
+      }
       spdlog::info("job ended job={} state={} code={} signal={} reason=\"{}\"", event.job_id(),
                    StateName(event.ended().state()), event.ended().exit().code(),
                    event.ended().exit().signal(), Printable(event.ended().reason()));
@@ -219,6 +223,7 @@ bool Conductor::Send(const std::string& node, proto::ServerMessage message) {
   }
   if (message.has_start()) {
     message.mutable_start()->set_launch_token(RandomToken());
+    AddRelay(*message.mutable_start());
   }
   at->second.send(std::move(message));
   return true;
@@ -240,6 +245,17 @@ std::shared_ptr<Signal> Conductor::AccountSignal(const std::string& account) {
     weak = signal = std::make_shared<Signal>(loop_);
   }
   return signal;
+}
+
+void Conductor::AddRelay(proto::ServerMessage::Start& start) {
+  const Job* job = relay_ != nullptr ? queue_.Find(start.task().job_id()) : nullptr;
+  if (job == nullptr || start.check_only()) {
+    return;
+  }
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  if (const absl::Status status = relay_->AddTo(start, job->status.subject(), now); !status.ok()) {
+    spdlog::error("no token for the relay job={}: {}", job->status.job_id(), Message(status));
+  }
 }
 
 // ---- Users

@@ -22,6 +22,7 @@
 namespace sekisho::qserver {
 
 class EngineDriver;
+class RelayTokens;
 
 // An agent whose stream stands.
 struct NodeLink {
@@ -51,6 +52,8 @@ class Conductor {
   void Run();              // starts the scheduler
   // The site has a batch system.  Before Run.
   void SetEngine(EngineDriver& engine) { engine_ = &engine; }
+  // Jobs are given tokens for the site's relay.  Before Run.
+  void SetRelay(RelayTokens& tokens) { relay_ = &tokens; }
   bool has_engine() const { return engine_ != nullptr; }
 
   const Queue& queue() const { return queue_; }
@@ -118,6 +121,7 @@ class Conductor {
   void TellEngine(const Job& job, const proto::JobEvent& event);
   void Publish(Batch batch);
   void WakeJobs();
+  void AddRelay(proto::ServerMessage::Start& start);
   void StorePriorities();
   bool OnOutput(const std::string& node, const proto::AgentMessage::Output& output);
   void OnInputTaken(uint64_t generation, const proto::AgentMessage::InputTaken& taken);
@@ -128,6 +132,7 @@ class Conductor {
   Spool& spool_;
   AllocatorLink& allocator_;
   EngineDriver* engine_ = nullptr;
+  RelayTokens* relay_ = nullptr;
   Queue queue_;
   Journal journal_;
 

@@ -23,6 +23,7 @@
 #include "qserver/nft.h"
 #include "qserver/nodes_service.h"
 #include "qserver/queue_service.h"
+#include "qserver/relay_tokens.h"
 #include "qserver/slurm.h"
 #include "qserver/trust.h"
 
@@ -153,6 +154,13 @@ absl::Status CheckConfig(const Config& config) {
     return absl::InvalidArgumentError(
         "jobmanager: expected the subjects of the jobmanagers, saw none");
   }
+  if (config.has_relay() && config.relay().address().empty()) {
+    return absl::InvalidArgumentError("relay.address: expected HOST:PORT, as the nodes reach the relay");
+  }
+  if (const int life_s = config.relay().token_life_s(); life_s != 0 && (life_s < 60 || life_s > 86400)) {
+    return absl::InvalidArgumentError(
+        fmt::format("relay.tokenLifeS: expected 60 to 86400, saw {}", life_s));
+  }
   const std::string& type = config.mpi().default_type();
   if (!type.empty() && type != "mpich" && type != "openmpi") {
     return absl::InvalidArgumentError(
@@ -240,6 +248,15 @@ absl::Status Run(const Config& config) {
   EngineDriver engine(loop, conductor, slurm, secret);
   if (config.has_slurm()) {
     conductor.SetEngine(engine);
+  }
+  RelayTokens relay({.address = config.relay().address(),
+                     .site = config.site(),
+                     .life = config.relay().token_life_s() > 0
+                                 ? std::chrono::seconds(config.relay().token_life_s())
+                                 : RelayTokens::kLife},
+                    host.Clone());
+  if (config.has_relay()) {
+    conductor.SetRelay(relay);
   }
   RETURN_IF_ERROR(conductor.Restore());
 

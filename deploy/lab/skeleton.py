@@ -107,6 +107,7 @@ def configuration(world, host, authority):
                     "jobmanager": [authority.service_subject("jobmanager", dmz)],
                     "gatekeeper": [authority.host_subject(dmz)],
                     "firewall": {"dmz_address": [world.host(dmz).address]},
+                    "relay": {"address": f"{dmz}:7514"},
                     **({"slurm": {}} if site.slurm else {}),
                 }
             ),
