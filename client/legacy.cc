@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/legacy.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
+#include <string_view>
 
 #include "client/verb_rankmap.h"
 
@@ -45,6 +47,38 @@ const Table& RunWords() {
       {"-verify", "--dry-run"},
   };
   return words;
+}
+
+// Of MPICH-G2's mpirun.  Its program's own words begin behind the first that is no option.
+const Table& MpirunWords() {
+  static const Table words = {
+      {"-np", "--np"},           {"-machinefile", "--machinefile"}, {"-dumprsl", "--dump-rsl"},
+      {"-export", "--export"},   {"-help", "--help"},               {"-tag-output", "--tag-output"},
+      {"-mpi", "--mpi"},         {"-batch", "--batch"},             {"-verbose", "--verbose"},
+      {"-hostfile", "--machinefile"}, {"--hostfile", "--machinefile"},
+  };
+  return words;
+}
+constexpr std::string_view kMpirunValues[] = {"--np",        "-n",     "--machinefile",  "-x",
+                                              "--export",    "--mpi",  "--directory",    "--max-wall-time"};
+
+// The rest of the line is the program once it begins.
+void SplitMpirun(const std::vector<std::string>& arguments, CommandLine& line) {
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const bool is_mark = arguments[i] == "--";
+    if (is_mark || !arguments[i].starts_with("-")) {
+      line.has_command = true;
+      line.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i) + (is_mark ? 1 : 0), arguments.end());
+      return;
+    }
+    const auto known = MpirunWords().find(arguments[i]);
+    line.arguments.push_back(known == MpirunWords().end() ? arguments[i] : known->second);
+    const bool has_value = std::find(std::begin(kMpirunValues), std::end(kMpirunValues), line.arguments.back()) !=
+                           std::end(kMpirunValues);
+    if (has_value && i + 1 < arguments.size()) {
+      line.arguments.push_back(arguments[++i]);
+    }
+  }
 }
 
 // Of grid-proxy-init, grid-proxy-info and grid-proxy-destroy.
@@ -106,6 +140,11 @@ CommandLine Rewrite(const std::string& program, const std::vector<std::string>& 
   const std::string name = program.substr(program.rfind('/') + 1);
   if (name == "globusrun") {
     line.arguments.push_back("globusrun");
+  }
+  if (!arguments.empty() && arguments.front() == "mpirun") {
+    line.arguments.push_back("mpirun");
+    SplitMpirun(arguments, line);
+    return line;
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];

@@ -37,5 +37,14 @@ TEST(Legacy, OtherVerbsAreNotTouched) {
   EXPECT_THAT(Rewrite("sekisho", {"status", "-np"}).arguments, ElementsAre("status", "-np"));
 }
 
+TEST(Legacy, TakesTheWordsOfMpirunUntilItsProgramBegins) {
+  const CommandLine line = Rewrite("sekisho", {"mpirun", "-np", "4", "-machinefile", "m", "-x", "A=1", "./app",
+                                               "-np", "--", "x"});
+
+  EXPECT_EQ(line.arguments,
+            (std::vector<std::string>{"mpirun", "--np", "4", "--machinefile", "m", "-x", "A=1"}));
+  EXPECT_EQ(line.command, (std::vector<std::string>{"./app", "-np", "--", "x"}));
+}
+
 }  // namespace
 }  // namespace sekisho::client

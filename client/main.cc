@@ -30,6 +30,7 @@ struct Verb {
 
 constexpr Verb kVerbs[] = {
     {"run", AddRunVerb},
+    {"mpirun", AddMpirunVerb},
     {"submit", AddSubmitVerb},
     {"status", AddStatusVerb},
     {"wait", AddWaitVerb},

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPICH-G2's machine file: which sites an MPI program runs on, and how many ranks on each.
+// docs/operations/cli.md, "MPI over several sites".  Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/status.h"
+
+namespace sekisho::client {
+
+// One line, and so one part of the job at a time.
+struct Machine {
+  std::string contact;  // a site's name, or a contact
+  int ranks_max = 1;
+
+  friend bool operator==(const Machine&, const Machine&) = default;
+};
+
+inline constexpr size_t kMachinesMax = 1024;
+inline constexpr int kRanksMax = 100'000;
+
+// InvalidArgument "SOURCE:LINE: what was expected, what was seen".
+absl::StatusOr<std::vector<Machine>> ParseMachineFile(std::string_view text,
+                                                      const std::string& source);
+
+// HOST-SERVICE, as MPICH-G's files have it (donner.mcs.anl.gov-fork), as the contact
+// HOST/jobmanager-SERVICE; any other text as it is.
+std::string ContactOfMachine(const std::string& name);
+
+// One part of the program: consecutive ranks.
+struct RankRange {
+  std::string contact;
+  int first = 0;
+  int count = 0;
+
+  friend bool operator==(const RankRange&, const RankRange&) = default;
+};
+
+// Fills the lines in order, from the top again when all are used up; each use of a line is a part.
+// InvalidArgument if that takes more than kMachinesMax parts.
+absl::StatusOr<std::vector<RankRange>> DealRanks(const std::vector<Machine>& machines, int ranks);
+
+}  // namespace sekisho::client
