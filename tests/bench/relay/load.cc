@@ -17,11 +17,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "nxproxy/wire/ticket.h"
+#include "tests/bench/relay/secure_end.h"
 
 namespace {
 
@@ -37,6 +39,8 @@ struct Door {
 };
 
 std::atomic<uint64_t> g_counter{1000};  // the session's owner has used some
+wire::Address g_socks;                   // set: connections go through that SOCKS5 server
+const bool g_is_secure = std::getenv("RELAY_LOAD_TLS") != nullptr;  // tput by TLS of our own
 
 [[noreturn]] void Die(const char* what) {
   std::perror(what);
@@ -69,7 +73,7 @@ void NoDelay(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-int Connect(const wire::Address& to) {
+int ConnectDirect(const wire::Address& to) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_storage raw;
   const socklen_t length = ToSocket(to, raw);
@@ -80,6 +84,27 @@ int Connect(const wire::Address& to) {
     return -1;
   }
   NoDelay(fd);
+  return fd;
+}
+
+// RFC 1928, without authentication.
+int Connect(const wire::Address& to) {
+  if (!g_socks.is_set()) {
+    return ConnectDirect(to);
+  }
+  const int fd = ConnectDirect(g_socks);
+  std::string request = {5, 1, 0, 5, 1, 0, 1};  // greeting and CONNECT in one write
+  request.append(reinterpret_cast<const char*>(to.ip.data()) + 12, 4);
+  request += static_cast<char>(to.port >> 8);
+  request += static_cast<char>(to.port & 255);
+  char answer[12];  // to the greeting, and to CONNECT
+  if (fd < 0 || send(fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()) ||
+      recv(fd, answer, sizeof answer, MSG_WAITALL) != sizeof answer || answer[3] != 0) {
+    if (fd >= 0) {
+      close(fd);
+    }
+    return -1;
+  }
   return fd;
 }
 
@@ -94,12 +119,10 @@ class Server {
       setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     }
   }
-  void Listen(uint16_t port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(listener_, 4096) != 0) {
+  void Listen(const wire::Address& at) {
+    sockaddr_storage address;
+    const socklen_t length = ToSocket(at, address);
+    if (bind(listener_, reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(listener_, 4096) != 0) {
       Die("listen");
     }
     Add(listener_);
@@ -138,10 +161,12 @@ class Server {
     std::thread([fd] {
       std::vector<char> buffer(256 * 1024);
       uint64_t total = 0;
-      for (ssize_t got; (got = recv(fd, buffer.data(), buffer.size(), 0)) > 0;) {
+      auto end = g_is_secure ? std::make_unique<SecureEnd>(fd, true) : nullptr;
+      for (ssize_t got; (got = end ? end->Receive(buffer.data(), buffer.size())
+                                   : recv(fd, buffer.data(), buffer.size(), 0)) > 0;) {
         total += static_cast<uint64_t>(got);
       }
-      send(fd, &total, sizeof total, MSG_NOSIGNAL);
+      send(fd, &total, sizeof total, MSG_NOSIGNAL);  // in plain text: it ends the measurement
       close(fd);
     }).detach();
   }
@@ -208,10 +233,16 @@ void Throughput(const wire::Address& to, int streams, double seconds) {
         Die("connect");
       }
       const std::vector<char> buffer(256 * 1024, 'x');
+      auto end = g_is_secure ? std::make_unique<SecureEnd>(fd, false) : nullptr;
       while (Seconds(began) < seconds) {
-        if (send(fd, buffer.data(), buffer.size(), MSG_NOSIGNAL) < 0) {
+        const ssize_t sent =
+            end ? end->Send(buffer.data(), buffer.size()) : send(fd, buffer.data(), buffer.size(), MSG_NOSIGNAL);
+        if (sent < 0) {
           Die("send");
         }
+      }
+      if (end) {
+        end->Finish();
       }
       shutdown(fd, SHUT_WR);
       uint64_t total = 0;
@@ -295,17 +326,22 @@ void Idle(const wire::Address& to, int streams) {
 
 }  // namespace
 
-// load MODE NUMBER SECONDS CONNECT LISTEN [DOOR [DOOR]]: LISTEN is a port, or "spares=N" with one door (outer
-// relay) or two (inner, outer).
+// load MODE NUMBER SECONDS CONNECT[/SOCKS] LISTEN [DOOR [DOOR]]: LISTEN is a port, or "spares=N" with one door (outer
+// relay) or two (inner, outer); "none": the other end is another process, `load serve 0 0 ADDRESS:PORT 0`.
 int main(int argc, char** argv) {
   if (argc < 6) {
-    std::fprintf(stderr, "load tput|ping|conn|idle NUMBER SECONDS HOST:PORT PORT|spares=N [DOOR [DOOR]]\n");
+    std::fprintf(stderr, "load tput|ping|conn|idle|serve NUMBER SECONDS HOST:PORT[/SOCKS] PORT|spares=N [DOOR [DOOR]]\n");
     return 64;
   }
   const std::string mode = argv[1];
   const int number = std::atoi(argv[2]);
   const double seconds = std::atof(argv[3]);
-  const auto to = wire::ParseAddress(argv[4]).value();
+  const std::string target = argv[4];
+  const size_t through = target.find('/');
+  const auto to = wire::ParseAddress(target.substr(0, through)).value();
+  if (through != std::string::npos) {
+    g_socks = wire::ParseAddress(target.substr(through + 1)).value();
+  }
   const std::string listen = argv[5];
   std::vector<Door> doors;
   for (int i = 6; i < argc; ++i) {
@@ -318,11 +354,19 @@ int main(int argc, char** argv) {
     CPU_SET(0, &one);
     sched_setaffinity(0, sizeof one, &one);
   }
-  Server server(mode == "tput", is_spares ? std::atoi(listen.c_str() + 7) : 0, doors);
-  if (!is_spares) {
-    server.Listen(static_cast<uint16_t>(std::atoi(listen.c_str())));
+  if (mode == "serve") {  // a sink at CONNECT, until it is killed
+    Server sink(true, 0, {});
+    sink.Listen(to);
+    sink.Start();
+    pause();
   }
-  server.Start();
+  Server server(mode == "tput", is_spares ? std::atoi(listen.c_str() + 7) : 0, doors);
+  if (listen != "none") {
+    if (!is_spares) {
+      server.Listen(wire::ParseAddress("127.0.0.1:" + listen).value());
+    }
+    server.Start();
+  }
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   if (mode == "tput") {
     Throughput(to, number, seconds);
