@@ -23,6 +23,17 @@ int HexDigit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+bool ParsePort(const char* begin, const char* end, uint16_t& out) {
+  unsigned port = 0;
+  for (const char* digit = begin; digit < end; ++digit) {
+    if (*digit < '0' || *digit > '9' || (port = port * 10 + (*digit - '0')) > 65535) {
+      return false;
+    }
+  }
+  out = static_cast<uint16_t>(port);
+  return true;
+}
+
 // "192.0.2.1:80" or "[v6]:80" up to `end`, without an allocation.
 bool ParseRelay(const char* text, const char* end, Address& out) {
   const bool has_brackets = text < end && *text == '[';
@@ -38,14 +49,10 @@ bool ParseRelay(const char* text, const char* end, Address& out) {
   }
   std::memcpy(ip, host, host_end - host);
   ip[host_end - host] = 0;
-  unsigned port = 0;
-  for (const char* digit = colon + 1; digit < end; ++digit) {
-    if (*digit < '0' || *digit > '9' || (port = port * 10 + (*digit - '0')) > 65535) {
-      return false;
-    }
-  }
   out = Address{};
-  out.port = static_cast<uint16_t>(port);
+  if (!ParsePort(colon + 1, end, out.port)) {
+    return false;
+  }
   out.ip[10] = out.ip[11] = 0xff;
   if (inet_pton(AF_INET, ip, out.ip.data() + 12) == 1) {
     return true;
@@ -125,10 +132,10 @@ bool ParsePlace(const char* text, LocalPlace& place) {
   if (*relay != ':') {
     return false;
   }
-  while (*relay != 0 && place.relay_count < 4) {
+  while (*relay != 0 && *relay != ';' && place.relay_count < 4) {
     ++relay;
     const char* end = relay;
-    while (*end != 0 && *end != ',') {
+    while (*end != 0 && *end != ',' && *end != ';') {
       ++end;
     }
     if (!ParseRelay(relay, end, place.relays[place.relay_count])) {
@@ -137,7 +144,7 @@ bool ParsePlace(const char* text, LocalPlace& place) {
     ++place.relay_count;
     relay = end;
   }
-  return true;
+  return *relay != ';' || ParsePort(relay + 1, relay + std::strlen(relay), place.reversed_port);
 }
 
 bool Ask(const LocalPlace& place, LocalRequest& request, LocalReply& reply, int& fd) {

@@ -33,6 +33,7 @@ enum LocalFlags : uint32_t {
   kIsV6Only = 2,    // and takes no IPv4
   kIsExplicit = 4,  // by name (the library), not by a rule
   kIsPublic = 8,    // scope, if kIsExplicit
+  kIsReplaceable = 16,  // kConnect: another socket may take its number
 };
 
 struct LocalRequest {
@@ -69,13 +70,15 @@ struct LocalReply {
   char text[kLocalTextMax] = {};  // for nxproxy_strerror
 };
 
-// Where the porter is, from $NXPROXY_PORTER: "NAME:KEY:RELAY[,RELAY]", NAME of an abstract Unix
-// socket, KEY in hexadecimal, RELAY the address that relayed connections seem to lead to.
+// Where the porter is, from $NXPROXY_PORTER: "NAME:KEY:RELAY[,RELAY][;PORT]", NAME of an abstract
+// Unix socket, KEY in hexadecimal, RELAY the address that relayed connections seem to lead to, PORT where
+// reversed ones come in.
 struct LocalPlace {
   char name[64] = {};
   uint8_t key[kLocalKeyBytes] = {};
   Address relays[4];
   uint32_t relay_count = 0;
+  uint16_t reversed_port = 0;
 };
 bool ParsePlace(const char* text, LocalPlace& place);
 

@@ -130,6 +130,14 @@ bool MayBeRelayed(const Address& destination, const LocalPlace& place, const Rul
   return IsPrivate(destination) || IsInList(destination, rules.relayed);
 }
 
+bool MayBeDialled(const Address& invited, const char* direct) {
+  if (invited.port == 0 || IsLoopback(invited) ||
+      IsInList(invited, "0.0.0.0/8,169.254.0.0/16,224.0.0.0/3,::/128,fe80::/10,ff00::/8")) {
+    return false;
+  }
+  return !IsPrivate(invited) || IsInList(invited, direct);
+}
+
 bool MayBeKnock(const Address& remote, const Address& local) {
   if (remote.is_v4()) {
     return std::memcmp(remote.ip.data() + 12, kKnockIpV4, 4) == 0;

@@ -31,6 +31,9 @@ struct Rules {
 // Whether the porter must be asked before a connection to `destination`.
 bool MayBeRelayed(const Address& destination, const LocalPlace& place, const Rules& rules);
 
+// Whether whoever invites us there is followed.  `direct`: private addresses that count as outside.
+bool MayBeDialled(const Address& invited, const char* direct);
+
 // `remote` may be a knock at a listener whose own end is `local`.
 bool MayBeKnock(const Address& remote, const Address& local);
 

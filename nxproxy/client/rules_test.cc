@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/client/rules.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace sekisho::nxproxy::client {
@@ -86,6 +88,30 @@ TEST(Rules, AKnockComesFromThePortersAddressOnly) {
   EXPECT_TRUE(MayBeKnock(At("[::1]:40000"), At("[::1]:80")));
   EXPECT_TRUE(MayBeKnock(At("[fd00::1]:40000"), At("[fd00::1]:80")));
   EXPECT_FALSE(MayBeKnock(At("[fd00::2]:40000"), At("[fd00::1]:80")));
+}
+
+TEST(Rules, AnInvitationLeadsOutsideOnly) {
+  EXPECT_TRUE(MayBeDialled(At("198.51.100.7:40100"), ""));
+  EXPECT_TRUE(MayBeDialled(At("[2001:db8::1]:40100"), ""));
+  EXPECT_TRUE(MayBeDialled(At("10.9.2.2:40100"), "10.9.2.0/24"));
+  for (const char* inside : {"10.9.2.2:80", "172.16.0.1:80", "[fd00::1]:80"}) {
+    EXPECT_FALSE(MayBeDialled(At(inside), "")) << inside;
+  }
+  for (const char* trap : {"127.0.0.1:80", "[::1]:80", "169.254.169.254:80", "0.0.0.0:80", "[::]:80",
+                           "224.0.0.1:80", "255.255.255.255:80", "[fe80::1]:80", "[ff02::1]:80"}) {
+    EXPECT_FALSE(MayBeDialled(At(trap), "0.0.0.0/0,::/0")) << trap;
+  }
+}
+
+TEST(Rules, WhereThePorterIsMayNameThePortOfReversedConnections) {
+  const std::string place = "nx:000102030405060708090a0b0c0d0e0f:203.0.113.5:7514";
+  LocalPlace parsed;
+  ASSERT_TRUE(ParsePlace(place.c_str(), parsed));
+  EXPECT_EQ(parsed.reversed_port, 0);
+  ASSERT_TRUE(ParsePlace((place + ",[2001:db8::5]:7514;40100").c_str(), parsed));
+  EXPECT_EQ(parsed.relay_count, 2u);
+  EXPECT_EQ(parsed.reversed_port, 40100);
+  EXPECT_FALSE(ParsePlace((place + ";66000").c_str(), parsed));
 }
 
 TEST(Rules, LoopbackAndWildcardsAreKnownInBothFamilies) {

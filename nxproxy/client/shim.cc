@@ -169,6 +169,13 @@ int Shim::Accept(int fd, sockaddr* address, socklen_t* length, int flags) {
   return accepted;
 }
 
+// A socket that blocks and that nobody has bound may become another: nobody waits for it by epoll,
+// nobody relies on its address.
+bool Shim::IsReplaceable(int fd, int family, const Address& local) const {
+  return place.reversed_port != 0 && family == AF_INET && local.port == 0 &&
+         (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
+}
+
 // Connects the program's own socket to the relay and puts the preface before all that the program
 // will ever write.  TCP fast open queues it in the kernel together with the SYN, so that a socket
 // that does not block needs no help later: poll, epoll and SO_ERROR tell the truth.
@@ -221,11 +228,20 @@ int Shim::Connect(int fd, const sockaddr* address, socklen_t length) {
     return calls.connect(fd, address, length);
   }
   LocalReply reply;
-  int unused;
   request.verb = LocalVerb::kConnect;
   request.remote = *remote;
   request.flags = FlagsOf(fd, family);
-  const bool is_answered = Ask(place, request, reply, unused);
+  if (IsReplaceable(fd, family, request.local)) {
+    request.flags |= kIsReplaceable;
+  }
+  int stream;
+  const bool is_answered = Ask(place, request, reply, stream);
+  if (is_answered && reply.answer == LocalAnswer::kStream && stream >= 0) {
+    const bool closes = (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
+    const int result = TakeStream(fd, stream, closes ? SOCK_CLOEXEC : 0);
+    errno = result == 0 ? saved : errno;
+    return result;
+  }
   if (is_answered && reply.answer == LocalAnswer::kRefused) {
     return Refuse(reply);
   }
@@ -243,10 +259,19 @@ int Shim::Connect(int fd, const sockaddr* address, socklen_t length) {
   request.peer = *remote;
   request.remote = reply.address;
   if (reply.preface_bytes != 0 && LocalName(fd, request.local)) {
-    Ask(place, request, reply, unused);
+    Ask(place, request, reply, stream);
   }
   errno = result == 0 ? saved : outcome;
   return result;
+}
+
+bool Shim::AskName(const Address& local, const Address& remote, LocalReply& reply) const {
+  LocalRequest request;
+  int unused;
+  request.verb = LocalVerb::kName;
+  request.local = local;
+  request.remote = remote;
+  return Ask(place, request, reply, unused) && reply.answer == LocalAnswer::kKnown;
 }
 
 int Shim::Getpeername(int fd, sockaddr* address, socklen_t* length) {
@@ -259,15 +284,12 @@ int Shim::Getpeername(int fd, sockaddr* address, socklen_t* length) {
     return -1;
   }
   const auto remote = wire::FromSocket(reinterpret_cast<sockaddr*>(&peer));
-  LocalRequest request;
-  if (remote && (IsRelay(*remote, place) || IsLoopback(*remote)) && LocalName(fd, request.local)) {
-    LocalReply reply;
-    int unused;
-    request.verb = LocalVerb::kName;
-    request.remote = *remote;
-    if (Ask(place, request, reply, unused) && reply.answer == LocalAnswer::kKnown) {
-      bytes = Fill(reply.peer, FamilyOf(reply), peer);
-    }
+  const bool may_be_relay = remote && (IsRelay(*remote, place) || IsLoopback(*remote));
+  Address local;
+  LocalReply reply;
+  if (remote && (may_be_relay || place.reversed_port != 0) && LocalName(fd, local) &&
+      (may_be_relay || local.port == place.reversed_port) && AskName(local, *remote, reply)) {
+    bytes = Fill(reply.peer, FamilyOf(reply), peer);
   }
   CopyOut(peer, bytes, address, length);
   return 0;
@@ -308,16 +330,10 @@ int Shim::Getsockname(int fd, sockaddr* address, socklen_t* length) {
   if (!local || local->port == 0) {
     // Not of the internet, or not bound: as it is.
   } else if (calls.getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_bytes) == 0) {
-    LocalRequest request;
     const auto remote = wire::FromSocket(reinterpret_cast<sockaddr*>(&peer));
-    request.verb = LocalVerb::kName;
-    request.local = *local;
-    if (remote && (IsRelay(*remote, place) || MayBeKnock(*remote, *local))) {
-      request.remote = *remote;
-      if (Ask(place, request, reply, unused) && reply.answer == LocalAnswer::kKnown &&
-          reply.self.port != 0) {
-        bytes = Fill(reply.self, FamilyOf(reply), name);
-      }
+    if (remote && (IsRelay(*remote, place) || MayBeKnock(*remote, *local)) &&
+        AskName(*local, *remote, reply) && reply.self.port != 0) {
+      bytes = Fill(reply.self, FamilyOf(reply), name);
     }
   } else if (is_advertising && !IsLoopback(*local) && TcpFamily(fd) != 0) {
     LocalRequest request;

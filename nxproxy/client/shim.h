@@ -57,6 +57,8 @@ struct Shim {
 
  private:
   bool LocalName(int fd, Address& out) const;
+  bool IsReplaceable(int fd, int family, const Address& local) const;
+  bool AskName(const Address& local, const Address& remote, LocalReply& reply) const;
   int DialRelay(int fd, int family, const LocalReply& how);
   int TakeStream(int fd, int stream, int flags);
 };

@@ -147,6 +147,18 @@ class World:
     def mend(self, host):
         t.expect_ok(self.on("relay", "nft", "delete", "table", "inet", f"cut_{host}"))
 
+    def open_way_out(self):
+        """`inside` reaches `outside` by itself now, behind its site's address, and nobody reaches it."""
+        t.expect_ok(self.on("relay", "sysctl", "-q", "net.ipv4.ip_forward=1"))
+        t.expect_ok(self.on("relay", "nft", "-f", "-", stdin="""table inet way_out {
+            chain forward { type filter hook forward priority 0; policy drop;
+                iifname nx1 accept; ct state established,related accept; }
+            chain hide { type nat hook postrouting priority srcnat; oifname nx2 masquerade; }
+        }"""))
+
+    def close_way_out(self):
+        t.expect_ok(self.on("relay", "nft", "flush", "chain", "inet", "way_out", "forward"))
+
     def kill_relay(self):
         self.relay.kill()
         self.relay.wait()

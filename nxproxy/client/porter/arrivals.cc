@@ -8,12 +8,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "nxproxy/client/porter/reversal.h"
 #include "nxproxy/client/porter/sockets.h"
 
 namespace sekisho::nxproxy::client {
 namespace {
 
 constexpr size_t kWaitingMax = 1024;
+constexpr int64_t kInvitedMs = 5000;
 
 }  // namespace
 
@@ -23,6 +25,7 @@ Arrivals::Arrivals(Loop& loop, Session& session, OnJoined on_joined)
 Arrivals::~Arrivals() {
   loop_.Cancel(retry_);
   for (const auto& [fd, waiting] : waiting_) {
+    loop_.Cancel(waiting.limit);
     loop_.Forget(fd);
     close(fd);
   }
@@ -79,8 +82,23 @@ void Arrivals::Take(const wire::Message& announce) {
   }
 }
 
+void Arrivals::Follow(const wire::Message& invited) {
+  const auto address = wire::ParseAddress(invited.address);
+  if (!address || waiting_.size() >= kWaitingMax) {
+    return;
+  }
+  const int fd = DialWith(*address, is_v6_, ShownOf(invited.cookie));
+  if (fd < 0) {
+    return;
+  }
+  waiting_[fd].invited = invited.endpoint;
+  waiting_[fd].limit = loop_.After(kInvitedMs, [this, fd] { Drop(fd); });
+  loop_.Watch(fd, EPOLLIN, [this, fd](uint32_t) { OnEvents(fd); });
+}
+
 void Arrivals::Drop(int fd) {
   const auto found = waiting_.find(fd);
+  loop_.Cancel(found->second.limit);
   spares_ -= found->second.is_spare ? 1 : 0;
   waiting_.erase(found);
   loop_.Forget(fd);
@@ -108,14 +126,19 @@ void Arrivals::OnEvents(int fd) {
   if (opening.size() < wire::kOpeningBytes) {
     return;
   }
-  const auto decoded = wire::DecodeOpening(opening);
+  auto decoded = wire::DecodeOpening(opening);
   if (!decoded || decoded->code != wire::Code::kOk) {
     failures_ += found->second.is_spare ? 1 : 0;
     Drop(fd);
     Fill();
     return;
   }
-  failures_ = 0;
+  if (found->second.invited != 0) {
+    decoded->endpoint = found->second.invited;  // whatever who invited us says
+  } else {
+    failures_ = 0;
+  }
+  loop_.Cancel(found->second.limit);
   spares_ -= found->second.is_spare ? 1 : 0;
   waiting_.erase(found);
   loop_.Forget(fd);

@@ -24,11 +24,14 @@ class Arrivals {
   void Want(size_t spares, bool is_v6);
   void Renew();  // the session is a new one: what waits is worth nothing
   void Take(const wire::Message& announce);
+  void Follow(const wire::Message& invited);  // to who invites us, past the relay
 
  private:
   struct Waiting {
     std::string opening;
     bool is_spare = false;
+    uint64_t invited = 0;      // to be a stream of this endpoint
+    Loop::TimerId limit = 0;
   };
 
   bool Dial(uint64_t stream);

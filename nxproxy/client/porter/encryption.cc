@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/client/porter/encryption.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/rand.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,28 +16,26 @@
 namespace sekisho::nxproxy::client {
 namespace {
 
-constexpr size_t kCookieBytes = 32;
-constexpr int64_t kCookieMs = 30'000;
-constexpr size_t kExpectedMax = 1024;
-constexpr size_t kCallersMax = 1024;
-
 void NoDelay(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+// The address that the porter knocks from: nobody else uses it.
+wire::Address Threshold() {
+  wire::Address here;
+  here.ip[10] = here.ip[11] = 0xff;
+  std::memcpy(here.ip.data() + 12, kKnockIpV4, sizeof kKnockIpV4);
+  return here;
+}
+
 }  // namespace
 
 Encryption::Encryption(Loop& loop, std::unique_ptr<OwnEnd> end, Say say)
-    : loop_(loop), end_(std::move(end)), say_(std::move(say)) {
-  OpenDoor();
-}
-
-Encryption::~Encryption() {
-  loop_.Forget(listener_);
-  close(listener_);
-  while (!callers_.empty()) {
-    Drop(callers_.begin());
+    : loop_(loop), end_(std::move(end)), say_(std::move(say)), door_(loop, Threshold()) {
+  if (!door_.Open()) {
+    std::perror("sekisho: the porter's door");
+    std::abort();
   }
 }
 
@@ -76,77 +71,12 @@ void Encryption::Join(std::unique_ptr<Channel> program, std::unique_ptr<Channel>
   });
 }
 
-void Encryption::OpenDoor() {
-  wire::Address here;
-  here.ip[10] = here.ip[11] = 0xff;
-  std::memcpy(here.ip.data() + 12, kKnockIpV4, sizeof kKnockIpV4);
-  sockaddr_storage address;
-  const socklen_t length = wire::ToSocket(here, address);
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (bind(listener_, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      listen(listener_, 512) != 0) {
-    std::perror("sekisho: the porter's door");
-    std::abort();
+std::string Encryption::Expect(const Destination& destination) {
+  const std::string cookie = door_.NewCookie();
+  if (!cookie.empty()) {
+    door_.Expect(cookie, [this, destination](int fd) { Lead(fd, destination); });
   }
-  door_ = LocalOf(listener_);
-  loop_.Watch(listener_, EPOLLIN, [this](uint32_t) { Came(); });
-}
-
-std::string Encryption::Expect(Destination destination) {
-  std::string cookie(kCookieBytes, 0);
-  const int64_t now_ms = loop_.now_ms();
-  std::erase_if(expected_, [&](const auto& one) { return one.second.until_ms < now_ms; });
-  if (expected_.size() >= kExpectedMax ||
-      RAND_bytes(reinterpret_cast<unsigned char*>(cookie.data()), kCookieBytes) != 1) {
-    return "";
-  }
-  expected_[cookie] = {std::move(destination), now_ms + kCookieMs};
   return cookie;
-}
-
-void Encryption::Came() {
-  const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (fd < 0) {
-    return;
-  }
-  if (callers_.size() >= kCallersMax) {
-    Drop(callers_.begin());
-  }
-  const auto caller = callers_.insert(callers_.end(), Caller{fd, ""});
-  loop_.Watch(fd, EPOLLIN, [this, caller](uint32_t) { Read(caller); });
-}
-
-void Encryption::Drop(std::list<Caller>::iterator caller) {
-  loop_.Forget(caller->fd);
-  Reset(caller->fd);
-  callers_.erase(caller);
-}
-
-void Encryption::Read(std::list<Caller>::iterator caller) {
-  char bytes[kCookieBytes];
-  const ssize_t got = recv(caller->fd, bytes, kCookieBytes - caller->cookie.size(), 0);
-  if (got < 0 && errno == EAGAIN) {
-    return;
-  }
-  if (got <= 0) {
-    Drop(caller);
-    return;
-  }
-  caller->cookie.append(bytes, static_cast<size_t>(got));
-  if (caller->cookie.size() < kCookieBytes) {
-    return;
-  }
-  const auto expected = expected_.find(caller->cookie);
-  if (expected == expected_.end()) {
-    Drop(caller);
-    return;
-  }
-  const Destination destination = std::move(expected->second.destination);
-  expected_.erase(expected);
-  const int fd = caller->fd;
-  loop_.Forget(fd);
-  callers_.erase(caller);
-  Lead(fd, destination);
 }
 
 void Encryption::Lead(int fd, const Destination& destination) {

@@ -5,11 +5,11 @@
 
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "nxproxy/client/porter/door.h"
 #include "nxproxy/client/porter/own_end.h"
 #include "nxproxy/client/porter/pump.h"
 #include "nxproxy/wire/address.h"
@@ -21,7 +21,6 @@ class Encryption {
   using Say = std::function<void(const std::string& line)>;
 
   Encryption(Loop& loop, std::unique_ptr<OwnEnd> end, Say say);
-  ~Encryption();
   Encryption(const Encryption&) = delete;
   Encryption& operator=(const Encryption&) = delete;
 
@@ -37,34 +36,18 @@ class Encryption {
     std::string name;           // what was meant
     std::function<int()> dial;  // a connection to the relay, preface and all; -1
   };
-  const wire::Address& door() const { return door_; }
-  std::string Expect(Destination destination);
+  const wire::Address& door() const { return door_.address(); }
+  std::string Expect(const Destination& destination);
 
  private:
   using Greetings = std::list<std::unique_ptr<Greeting>>;
-  struct Expected {
-    Destination destination;
-    int64_t until_ms = 0;
-  };
-  struct Caller {
-    int fd = -1;
-    std::string cookie;
-  };
-
-  void OpenDoor();
-  void Came();
-  void Read(std::list<Caller>::iterator caller);
-  void Drop(std::list<Caller>::iterator caller);
   void Lead(int fd, const Destination& destination);
   void Start(std::unique_ptr<TlsStream> stream, Greeting::OnDone on_done);
 
   Loop& loop_;
   const std::unique_ptr<OwnEnd> end_;
   const Say say_;
-  int listener_ = -1;
-  wire::Address door_;
-  std::map<std::string, Expected> expected_;  // by cookie
-  std::list<Caller> callers_;
+  Door door_;  // of programs, on loopback
   Greetings greetings_;
   std::list<std::unique_ptr<Pump>> pumps_;
 };

@@ -7,6 +7,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct BindPlan {
   std::map<uint16_t, uint16_t> ports;  // public port by local port
   std::string label;                   // shown in listings
   std::string site;                    // where we are; may be unknown
+  std::string direct;                  // $NXPROXY_DIRECT: private addresses that are outside
+  std::optional<bool> is_inviting;     // $NXPROXY_REVERSE; unset: if our own address is public
   bool is_quiet = false;               // tells no addresses: the program knows them itself
   bool is_encrypted = false;           // end to end
 };

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "nxproxy/client/rules.h"
+
 namespace sekisho::nxproxy::client {
 namespace {
 
@@ -33,6 +35,7 @@ Session::Handlers Gate::SessionHandlers() {
 void Gate::Open(const BindPlan& plan, bool is_resumed) {
   if (endpoints_ == nullptr) {
     Session& session = relays_.session();
+    direct_ = plan.direct;
     endpoints_ = std::make_unique<Endpoints>(session, plan, handlers_.on_line,
                                              [this] { AdjustSpares(); });
     ways_ = std::make_unique<Ways>(loop_, session, relays_.dial_address(), plan.site);
@@ -51,6 +54,8 @@ void Gate::Open(const BindPlan& plan, bool is_resumed) {
 void Gate::OnMessage(const wire::Message& message) {
   if (message.verb == wire::Verb::kAnnounce && arrivals_ != nullptr) {
     arrivals_->Take(message);
+  } else if (message.verb == wire::Verb::kInvited && arrivals_ != nullptr) {
+    Follow(message);
   } else if (message.verb == wire::Verb::kFailed && message.counter != 0) {
     const auto dialled = dialled_.find(message.counter);
     const std::string to =
@@ -58,6 +63,16 @@ void Gate::OnMessage(const wire::Message& message) {
     handlers_.on_trouble(to + " failed: " + ToText(RefusalOf(message)));
   } else if (message.verb == wire::Verb::kDrain) {
     handlers_.on_trouble("the relay " + server_text() + " is stopping");
+  }
+}
+
+// The relay hands invitations on, and may lie: it leads us nowhere but outside.
+void Gate::Follow(const wire::Message& invited) {
+  const Endpoint* endpoint = endpoints_->FindById(invited.endpoint);
+  const auto address = wire::ParseAddress(invited.address);
+  if (endpoint != nullptr && !endpoint->is_encrypted && address &&
+      MayBeDialled(*address, direct_.c_str()) && !Interfaces::Read().IsAttached(*address)) {
+    arrivals_->Follow(invited);
   }
 }
 

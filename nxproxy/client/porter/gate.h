@@ -38,6 +38,7 @@ class Gate {
   Ways& ways() { return *ways_; }
   // It is up: binds what there is to bind, at first as `plan` says.
   void Open(const BindPlan& plan, bool is_resumed);
+  Session& session() { return relays_.session(); }
   bool demands_encryption() { return relays_.session().welcome().encrypt != 0; }
 
   const std::string& server_text() const { return relays_.server_text(); }
@@ -51,6 +52,7 @@ class Gate {
  private:
   Session::Handlers SessionHandlers();
   void OnMessage(const wire::Message& message);
+  void Follow(const wire::Message& invited);
   void AdjustSpares();
 
   Loop& loop_;
@@ -59,6 +61,7 @@ class Gate {
   std::unique_ptr<Endpoints> endpoints_;
   std::unique_ptr<Ways> ways_;
   std::unique_ptr<Arrivals> arrivals_;
+  std::string direct_;
   std::map<uint64_t, std::string> dialled_;  // destination by ticket, for FAILED
 };
 

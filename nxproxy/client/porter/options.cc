@@ -148,6 +148,12 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
                         : "at most 4 relays, not '" + text + "'";
   }
   out.plan.site = SiteText();
+  if (const char* direct = getenv("NXPROXY_DIRECT"); direct != nullptr) {
+    out.plan.direct = direct;
+  }
+  if (const char* wish = getenv("NXPROXY_REVERSE"); wish != nullptr && *wish != 0) {
+    out.plan.is_inviting = std::string_view(wish) != "0";
+  }
   out.plan.label = LabelOf(out);
   out.plan.is_quiet = out.verb == "serve";
   return "";

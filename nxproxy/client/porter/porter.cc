@@ -29,6 +29,10 @@ Porter::Porter(Loop& loop, const std::vector<wire::HostPort>& servers, BindPlan 
   for (const wire::HostPort& server : servers) {
     gates_.push_back(std::make_unique<Gate>(loop, server, plan_.label, GateHandlers()));
   }
+  const wire::Address here = Interfaces::Read().Main();
+  if (here.is_v4() && plan_.is_inviting.value_or(!IsPrivate(here))) {
+    reversal_ = std::make_unique<Reversal>(loop, here);
+  }
 }
 
 Porter::~Porter() { loop_.Cancel(sweep_); }
@@ -48,7 +52,11 @@ void Porter::Leave() {
 std::string Porter::Place() const {
   std::string text = server_.Place();
   for (const auto& gate : gates_) {
-    text += (gate == gates_.front() ? "" : ",") + gate->AddressesText();
+    text.append(gate == gates_.front() ? "" : ",").append(gate->AddressesText());
+  }
+  if (reversal_ != nullptr) {
+    text += ';';
+    text += std::to_string(reversal_->port());
   }
   return text;
 }

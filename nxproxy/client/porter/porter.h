@@ -13,6 +13,7 @@
 #include "nxproxy/client/porter/gate.h"
 #include "nxproxy/client/porter/knocks.h"
 #include "nxproxy/client/porter/local_server.h"
+#include "nxproxy/client/porter/reversal.h"
 
 namespace sekisho::nxproxy::client {
 
@@ -54,7 +55,9 @@ class Porter {
   void Publish(const std::shared_ptr<Asker>& asker);
   // At one gate after another, from a new one each time, until one knows the destination.
   void Connect(const std::shared_ptr<Asker>& asker, size_t first, size_t tried);
-  void Dial(Asker& asker, Gate& gate, const Way& way);
+  void Dial(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& way);
+  // By the far end, if it can reach us; else, and until that is known, as plain.
+  void DialReversed(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& way);
   void DialPlain(Gate& gate, const Way& way, const LocalRequest& request, LocalReply& reply);
   void DialEncrypted(Gate& gate, const Way& way, const LocalRequest& request, LocalReply& reply);
   static wire::Address SourceOf(const Way& way, const LocalRequest& request);
@@ -74,6 +77,7 @@ class Porter {
   std::set<const Gate*> failed_;  // before any was up
   size_t next_gate_ = 0;
   std::unique_ptr<Encryption> encryption_;  // if we or the site want it
+  std::unique_ptr<Reversal> reversal_;      // if we may be reached
   Knocks knocks_;
   LocalServer server_;
   std::map<Pair, Name, PairLess> names_;

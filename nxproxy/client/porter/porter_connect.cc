@@ -23,27 +23,27 @@ void Porter::Connect(const std::shared_ptr<Asker>& asker, size_t first, size_t t
     if (way.kind == Way::Kind::kDirect) {
       Connect(asker, first, tried + 1);
     } else {
-      Dial(*asker, gate, way);
+      Dial(asker, gate, way);
     }
   });
 }
 
-void Porter::Dial(Asker& asker, Gate& gate, const Way& way) {
-  const LocalRequest& request = asker.request();
+void Porter::Dial(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& way) {
+  const LocalRequest& request = asker->request();
   const std::string destination = wire::ToText(request.remote);
   LocalReply reply;
   if (way.kind == Way::Kind::kRefused) {
     SayOnce("connection to " + destination + " refused: " + ToText(way.refusal));
-    asker.Refuse(wire::Info(way.refusal.code).error, ToText(way.refusal));
+    asker->Refuse(wire::Info(way.refusal.code).error, ToText(way.refusal));
     return;
   }
   if (encryption_ != nullptr && way.kind == Way::Kind::kRelay && !way.is_encrypted) {
     SayOnce("connection to " + destination + " refused: " + kNotEncrypted);
-    asker.Refuse(EACCES, kNotEncrypted);
+    asker->Refuse(EACCES, kNotEncrypted);
     return;
   }
   if (way.is_encrypted && encryption_ == nullptr && !StartEncryption()) {
-    asker.Refuse(EACCES, "no encryption");
+    asker->Refuse(EACCES, "no encryption");
     return;
   }
   // Where to dial in plain text, of all places, is not for the relay to say.
@@ -52,10 +52,28 @@ void Porter::Dial(Asker& asker, Gate& gate, const Way& way) {
   } else if (way.kind == Way::Kind::kInside) {
     reply.answer = LocalAnswer::kDial;
     reply.address = way.inside;
+  } else if (reversal_ != nullptr && way.is_ours && (request.flags & kIsReplaceable) != 0 &&
+             reversal_->Works(gate.session(), way)) {
+    DialReversed(asker, gate, way);
+    return;
   } else {
     DialPlain(gate, way, request, reply);
   }
-  asker.Answer(reply);
+  asker->Answer(reply);
+}
+
+void Porter::DialReversed(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& way) {
+  reversal_->Invite(gate.session(), way, [this, asker, &gate, way](int fd) {
+    LocalReply reply;
+    if (fd < 0) {
+      DialPlain(gate, way, asker->request(), reply);
+      asker->Answer(reply);
+      return;
+    }
+    Remember({LocalOf(fd), RemoteOf(fd)}, {asker->request().remote, {}, false, 0});
+    reply.answer = LocalAnswer::kStream;
+    asker->Answer(reply, fd);
+  });
 }
 
 // As whom the far end shall see the program: as it publishes itself.

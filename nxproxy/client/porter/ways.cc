@@ -41,6 +41,7 @@ Way WayOf(const Question& question, const wire::Message& answer) {
     return way;
   }
   way.target = answer.address;
+  way.endpoint = answer.endpoint;
   way.is_ours = !answer.owner.empty() || !answer.job.empty();
   way.is_encrypted = answer.encrypt != 0;
   const std::string site = SiteOf(answer.inside);

@@ -17,6 +17,7 @@ struct Way {
   enum class Kind { kDirect, kInside, kRelay, kRefused } kind = Kind::kDirect;
   wire::Address inside;  // kInside: dial this instead
   std::string target;    // kRelay, kInside: for the preface
+  uint64_t endpoint = 0;  // kRelay, kInside
   bool is_ours = false;       // kRelay, kInside: of the same job or subject
   bool is_encrypted = false;  // the endpoint speaks nothing else
   Refusal refusal;       // kRefused
