@@ -4,24 +4,18 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <memory>
 #include <numeric>
 
 #include "rankmap/anneal.h"
-#include "rankmap/box_anneal.h"
+#include "rankmap/box_layout.h"
 #include "rankmap/isomorphism.h"
 #include "rankmap/levels.h"
 
 namespace sekisho::rankmap {
 namespace {
 
-constexpr int kRoots = 64;               // correspondences tried for each part
-constexpr uint32_t kSmall = 512;         // boxes where whole boxes are moved
-constexpr int64_t kBaseMoves = 1000000;  // shorter coolings of 64 cells rarely end in the best
-constexpr int64_t kMergeMoves = 300000;
+constexpr int kRoots = 64;         // correspondences tried for each part
 constexpr size_t kThorough = 8192;  // ranks
-
-using Cells = std::vector<uint32_t>;  // by vertex of a part: where in its box
 
 class Lifter {
  public:
@@ -33,7 +27,8 @@ class Lifter {
         options_(options),
         random_(random),
         stop_(stop),
-        dims_(network.grid().dims) {}
+        dims_(network.grid().dims),
+        layout_(network, options.effort, random, stop) {}
 
   std::optional<Placement> Run() {
     std::vector<Level> levels = FindLevels(graph_, ranks_);
@@ -54,7 +49,7 @@ class Lifter {
     }
     box_ = FindBox(dims_, inner, levels[base].size);
     parts_ = std::move(levels[base].parts);
-    SolveBase();
+    cells_ = layout_.Solve(Induced(graph_, parts_[0]), box_);
     for (size_t l = base + 1; l <= levels.size(); ++l) {
       if (stop_()) {
         return std::nullopt;
@@ -81,73 +76,6 @@ class Lifter {
   }
 
  private:
-  Network BoxNetwork(const std::vector<int>& box) const {
-    GridShape shape;
-    shape.dims = box;
-    for (size_t d = 0; d < box.size(); ++d) {
-      shape.wrap.push_back(box[d] == dims_[d] && network_.grid().wrap[d]);
-    }
-    return *Network::MakeGrid(std::move(shape));
-  }
-
-  // Anneals one part in its box from `start`; empties fill the box.
-  Cells Anneal(const Graph& part, const std::vector<int>& box, Placement start, double hot,
-               double cold, int64_t moves, int64_t& cost) {
-    const Network network = BoxNetwork(box);
-    const NearNodes near(network);
-    HopAnnealer annealer(part, network, near, std::move(start));
-    constexpr int kChunk = 4096;
-    const int64_t chunks = std::max<int64_t>(moves / kChunk, 1);
-    for (int64_t i = 0; i < chunks && !stop_(); ++i) {
-      const double t =
-          hot * Exp(Ln(cold / hot) * static_cast<double>(i) / static_cast<double>(chunks));
-      annealer.Chunk(kChunk, t, t, random_);
-    }
-    cost = annealer.best_cost();
-    return annealer.best().slots();
-  }
-
-  static Graph Padded(Graph graph, int size) {
-    graph.offsets.resize(size + 1, graph.offsets.back());
-    return graph;
-  }
-
-  // The best of some coolings with moves of whole boxes, which heavy edges need.
-  Cells SolveSmall(const Graph& part, const std::vector<int>& box, const Cells* start, int runs,
-                   int64_t moves, double hot, double cold) {
-    const Network network = BoxNetwork(box);
-    const auto volume = static_cast<uint32_t>(network.nodes());
-    Cells best;
-    int64_t least = INT64_MAX;
-    for (int run = 0; run < runs && !stop_(); ++run) {
-      Cells cells(volume);
-      std::iota(cells.begin(), cells.end(), 0u);
-      random_.Shuffle(cells);
-      BoxAnnealer annealer(part, network, start != nullptr ? *start : cells);
-      annealer.Run(moves, hot, cold, random_, stop_);
-      if (annealer.best_cost() < least) {
-        least = annealer.best_cost();
-        best = annealer.best();
-      }
-    }
-    return best;
-  }
-
-  void SolveBase() {
-    const int volume = std::accumulate(box_.begin(), box_.end(), 1, std::multiplies<>());
-    const Graph part = Padded(Induced(graph_, parts_[0]), volume);
-    int64_t heaviest = 1;
-    int64_t lightest = INT64_MAX;
-    for (const Graph::Arc& arc : part.arcs) {
-      heaviest = std::max(heaviest, arc.both());
-      lightest = std::min(lightest, arc.both());
-    }
-    const int runs = std::clamp(static_cast<int>(8 * options_.effort), 4, 24);
-    cells_ = SolveSmall(part, box_, nullptr, runs, kBaseMoves * volume / 64,
-                        static_cast<double>(heaviest), 0.5 * static_cast<double>(lightest));
-    cells_.resize(parts_[0].size());
-  }
-
   // How the first part corresponds to each of those that are laid out next.
   bool Copy(const std::vector<uint32_t>& wanted) {
     const Graph first = Induced(graph_, parts_[0]);
@@ -223,9 +151,7 @@ class Lifter {
     for (uint32_t i = 0; i < inside.size(); ++i) {
       LayOut(inside[i], lays[i], box, whole, cells);
     }
-    const int volume = std::accumulate(box.begin(), box.end(), 1, std::multiplies<>());
-    cells_ = Improve(Padded(std::move(graph), volume), box, std::move(cells), volume);
-    cells_.resize(whole.size());
+    cells_ = layout_.Improve(std::move(graph), box, std::move(cells));
     parts_ = std::move(merged);
     box_ = box;
     return true;
@@ -269,13 +195,7 @@ class Lifter {
       for (const Graph::Arc& arc : parts.arcs) {
         heaviest = std::max(heaviest, arc.both());
       }
-      // The blocks' network wraps where the box does.
-      GridShape shape;
-      shape.dims = blocks;
-      for (size_t d = 0; d < box.size(); ++d) {
-        shape.wrap.push_back(box[d] == dims_[d] && network_.grid().wrap[d]);
-      }
-      const Network network = *Network::MakeGrid(std::move(shape));
+      const Network network = layout_.NetworkOf(box, blocks);
       const NearNodes near(network);
       HopAnnealer annealer(parts, network, near, Placement(count));
       const int chunks = std::max(count * 4, 8);
@@ -294,7 +214,7 @@ class Lifter {
   void ChooseLays(const Graph& graph, const Vertices& whole, const std::vector<uint32_t>& inside,
                   const std::map<uint32_t, uint32_t>& index, const std::vector<uint32_t>& part_of,
                   const std::vector<int>& box, std::vector<Lay>& lays) {
-    const Network network = BoxNetwork(box);
+    const Network network = layout_.NetworkOf(box, box);
     const SlotDistances distances(network);
     Cells cells(whole.size());
     for (uint32_t i = 0; i < inside.size(); ++i) {
@@ -343,44 +263,6 @@ class Lifter {
     }
   }
 
-  // Swaps, from as warm as the lightest weights up to somewhat warmer; the best of a few.
-  Cells Improve(const Graph& part, const std::vector<int>& box, Cells cells, int volume) {
-    std::vector<char> used(volume);
-    for (const uint32_t cell : cells) {
-      used[cell] = 1;
-    }
-    for (int cell = 0; cell < volume; ++cell) {
-      if (used[cell] == 0) {
-        cells.push_back(cell);
-      }
-    }
-    int64_t lightest = INT64_MAX;
-    for (const Graph::Arc& arc : part.arcs) {
-      lightest = std::min(lightest, arc.both());
-    }
-    const double unit = static_cast<double>(part.arcs.empty() ? 1 : lightest);
-    if (volume <= static_cast<int>(kSmall)) {
-      const int runs = std::clamp(static_cast<int>(2 * options_.effort), 1, 8);
-      return SolveSmall(part, box, &cells, runs, kMergeMoves, 1.3 * unit, 0.2 * unit);
-    }
-    const auto moves =
-        static_cast<int64_t>(std::min(options_.effort, 1.0) * (300000.0 + 60.0 * volume));
-    int64_t least = INT64_MAX;
-    Cells best = cells;
-    for (const double hot : {4.0, 16.0}) {
-      if (hot > 4 && options_.effort < 1) {
-        break;
-      }
-      int64_t cost = 0;
-      Cells found = Anneal(part, box, Placement(cells), hot * unit, 0.2 * unit, moves, cost);
-      if (cost < least) {
-        least = cost;
-        best = std::move(found);
-      }
-    }
-    return best;
-  }
-
   Placement Finish() const {
     std::vector<uint32_t> slot_of(network_.slots(), UINT32_MAX);
     std::vector<char> taken(network_.slots());
@@ -407,6 +289,7 @@ class Lifter {
   Random& random_;
   const Stop& stop_;
   const std::vector<int>& dims_;
+  BoxLayout layout_;
   std::vector<int> box_;
   std::vector<Vertices> parts_;
   Cells cells_;                                           // of the first part
