@@ -2,7 +2,6 @@
 #include "allocator/service.h"
 
 #include "allocator/plan.h"
-#include "common/rpc_server.h"
 
 namespace sekisho::allocator {
 
@@ -25,7 +24,37 @@ grpc::ServerUnaryReactor* Service::Inventory(grpc::CallbackServerContext* contex
 }
 
 awaitable<absl::Status> Service::HandleInventory(proto::InventoryReply& reply) {
+  reply = Describe();
+  co_return absl::OkStatus();
+}
+
+grpc::ServerWriteReactor<proto::InventoryReply>* Service::WatchInventory(grpc::CallbackServerContext*,
+                                                                         const proto::InventoryRequest*) {
+  return rpc::Stream<proto::InventoryReply>(loop_,
+                                            [this](auto& writer) { return HandleWatchInventory(writer); });
+}
+
+awaitable<absl::Status> Service::HandleWatchInventory(rpc::Writer<proto::InventoryReply>& writer) {
+  for (;;) {
+    const uint64_t told = generation_;
+    const bool is_there = co_await writer.Write(Describe());
+    if (!is_there) {
+      co_return absl::CancelledError("the queue server has gone");
+    }
+    while (generation_ == told) {
+      co_await changed_.Wait();
+    }
+  }
+}
+
+proto::InventoryReply Service::Describe() const {
+  proto::InventoryReply reply;
   for (const Resource& resource : inventory_.resources) {
+    proto::ResourceInfo& info = *reply.add_resource();
+    info.set_name(resource.name);
+    info.set_is_machine(resource.is_machine);
+    info.mutable_queue()->Add(resource.queues.begin(), resource.queues.end());
+    info.mutable_tag()->Add(resource.tags.begin(), resource.tags.end());
     for (const std::string& name : resource.nodes) {
       proto::NodeInfo& node = *reply.add_node();
       node.set_name(name);
@@ -41,7 +70,7 @@ awaitable<absl::Status> Service::HandleInventory(proto::InventoryReply& reply) {
   for (const std::string& queue : inventory_.queues()) {
     reply.add_queue(queue);
   }
-  co_return absl::OkStatus();
+  return reply;
 }
 
 }  // namespace sekisho::allocator

@@ -8,6 +8,7 @@
 #include "allocator/inventory.h"
 #include "allocator/policy.h"
 #include "common/loop.h"
+#include "common/rpc_server.h"
 #include "proto/allocation.grpc.pb.h"
 
 namespace sekisho::allocator {
@@ -15,10 +16,14 @@ namespace sekisho::allocator {
 class Service final : public proto::Allocator::CallbackService {
  public:
   Service(Loop& loop, allocator::Inventory inventory, Policy policy)
-      : loop_(loop), inventory_(std::move(inventory)), policy_(policy) {}
+      : loop_(loop), inventory_(std::move(inventory)), policy_(policy), changed_(loop) {}
 
   // From the next question on.
-  void SetInventory(allocator::Inventory inventory) { inventory_ = std::move(inventory); }
+  void SetInventory(allocator::Inventory inventory) {
+    inventory_ = std::move(inventory);
+    ++generation_;
+    changed_.Notify();
+  }
 
   grpc::ServerUnaryReactor* Decide(grpc::CallbackServerContext* context,
                                    const proto::DecideRequest* request,
@@ -26,15 +31,21 @@ class Service final : public proto::Allocator::CallbackService {
   grpc::ServerUnaryReactor* Inventory(grpc::CallbackServerContext* context,
                                       const proto::InventoryRequest* request,
                                       proto::InventoryReply* reply) override;
+  grpc::ServerWriteReactor<proto::InventoryReply>* WatchInventory(
+      grpc::CallbackServerContext* context, const proto::InventoryRequest* request) override;
 
  private:
   awaitable<absl::Status> HandleDecide(const proto::DecideRequest& request,
                                        proto::DecideReply& reply);
   awaitable<absl::Status> HandleInventory(proto::InventoryReply& reply);
+  awaitable<absl::Status> HandleWatchInventory(rpc::Writer<proto::InventoryReply>& writer);
+  proto::InventoryReply Describe() const;
 
   Loop& loop_;
   allocator::Inventory inventory_;
   const Policy policy_;
+  uint64_t generation_ = 1;  // of the inventory
+  Signal changed_;
 };
 
 }  // namespace sekisho::allocator

@@ -50,6 +50,7 @@ Conductor::Conductor(Loop& loop, EventStore& store, Spool& spool, AllocatorLink&
       spool_(spool),
       allocator_(allocator),
       queue_(std::move(settings), wall_time_max_s),
+      site_changed_(loop),
       pass_wanted_(loop),
       commit_wanted_(loop) {}
 
@@ -155,7 +156,15 @@ awaitable<void> Conductor::Commit() {
   }
 }
 
+void Conductor::SiteChanged() {
+  ++site_generation_;
+  site_changed_.Notify();
+}
+
 void Conductor::Publish(Batch batch) {
+  if (!batch.effects.events.empty()) {
+    SiteChanged();
+  }
   for (const proto::JobEvent& event : batch.effects.events) {
     unpublished_.erase(unpublished_.find(event.job_id()));
     const Job* job = queue_.Find(event.job_id());

@@ -76,6 +76,11 @@ class Conductor {
   // event).
   std::shared_ptr<Signal> JobSignal(const std::string& job_id);
   std::shared_ptr<Signal> AccountSignal(const std::string& account);
+  // Grows with every change of a job (once it is on disk) and of what nodes are attached; `site_changed`
+  // is woken then.
+  uint64_t site_generation() const { return site_generation_; }
+  Signal& site_changed() { return site_changed_; }
+  void SiteChanged();
   // What is known of the job is on disk (its end in particular).
   bool IsPublished(const std::string& job_id) const { return unpublished_.count(job_id) == 0; }
   InputProgress& input(const std::string& job_id) { return inputs_[job_id]; }
@@ -150,6 +155,8 @@ class Conductor {
   };
   std::map<std::string, std::shared_ptr<Check>> checks_;  // by the name of the trial task's job
 
+  uint64_t site_generation_ = 1;
+  Signal site_changed_;
   Signal pass_wanted_;
   bool is_pass_due_ = false;
   std::vector<std::shared_ptr<Proposal>> proposals_;

@@ -17,6 +17,7 @@ uint64_t Conductor::Attach(const proto::AgentMessage::Hello& hello,
   link.send = std::move(send);
   link.generation = next_generation_++;
   queue_.SetAttached(node, true);
+  SiteChanged();
 
   proto::ServerMessage welcome;
   *welcome.mutable_welcome() = queue_.Welcome(node, hello);
@@ -43,6 +44,7 @@ void Conductor::Detach(const std::string& node, uint64_t generation) {
   const bool is_pilot = at->second.hello.has_pilot();
   nodes_.erase(at);
   queue_.SetAttached(node, false);
+  SiteChanged();
   if (is_pilot && engine_ != nullptr) {
     engine_->OnDetached();
   }

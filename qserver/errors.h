@@ -24,6 +24,12 @@ inline absl::Status NotAJobmanager(const std::string& subject) {
                 "add its subject to \"jobmanager\" in the queue server's configuration");
 }
 
+inline absl::Status NotADirectory(const std::string& subject) {
+  return Refuse(StatusCode::kPermissionDenied, 7,
+                fmt::format("{} may not watch this site", subject),
+                "add its subject to \"directory\" in the queue server's configuration");
+}
+
 inline absl::Status NotANode(const std::string& subject, const std::string& node) {
   return Refuse(
       StatusCode::kPermissionDenied, 7, fmt::format("{} may not speak for node {}", subject, node),

@@ -11,6 +11,7 @@
 #include "proto/allocation.pb.h"
 #include "proto/job.pb.h"
 #include "proto/nodes.pb.h"
+#include "qserver/census.h"
 
 namespace sekisho::qserver {
 
@@ -71,6 +72,7 @@ struct Job {
   std::map<std::string, std::string> boots;  // by node: the boot under which it was told to start
   bool was_suspended = false;
   bool has_engine = false;  // a batch system says when and where it runs: engine.h
+  Census::Mark mark;        // what it is counted as
 };
 
 // What follows from something that happened: durable first, then sent.

@@ -20,10 +20,12 @@
 #include "qserver/config.pb.h"
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
+#include "qserver/inventory_watch.h"
 #include "qserver/nft.h"
 #include "qserver/nodes_service.h"
 #include "qserver/queue_service.h"
 #include "qserver/relay_tokens.h"
+#include "qserver/site_watch_service.h"
 #include "qserver/slurm.h"
 #include "qserver/trust.h"
 
@@ -100,6 +102,23 @@ TaskSettings MakeTaskSettings(const Config& config) {
                                                  : preload;
   settings.mpi.is_openmpi = config.mpi().default_type() == "openmpi";
   return settings;
+}
+
+SiteFacts MakeSiteFacts(const Config& config) {
+  SiteFacts facts;
+  facts.site = config.site();
+  facts.version = kVersion;
+  facts.wall_time_max_s = config.max_wall_time_s();
+  facts.has_engine = config.has_slurm();
+  facts.started_ms = Conductor::NowMs();
+  const MpiSettings mpi = MakeTaskSettings(config).mpi;
+  if (access(mpi.mpich.c_str(), X_OK) == 0) {
+    facts.mpi.push_back("mpich");
+  }
+  if (access(mpi.openmpi.c_str(), X_OK) == 0) {
+    facts.mpi.push_back("openmpi");
+  }
+  return facts;
 }
 
 SlurmSettings MakeSlurmSettings(const Config& config) {
@@ -204,12 +223,14 @@ awaitable<void> KeepTidy(Loop& loop, Conductor& conductor, int keep_days) {
 
 // Serves what `acceptor` lets in.
 std::unique_ptr<grpc::Server> Serve(Acceptor& acceptor, const identity::Credential& host,
-                                    grpc::Service& service) {
+                                    const std::vector<grpc::Service*>& services) {
   grpc::ServerBuilder builder;
   auto door = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       tls::ServerCredentials(host));
-  builder.RegisterService(&service);
+  for (grpc::Service* service : services) {
+    builder.RegisterService(service);
+  }
   builder.SetMaxReceiveMessageSize(kNodeMessageMost);
   rpc::SetWindow(builder);
   // Half-open connections are found in half a minute.
@@ -239,8 +260,8 @@ absl::Status Run(const Config& config) {
   RETURN_IF_ERROR(spool.Prepare());
   ASSIGN_OR_RETURN(const std::unique_ptr<EventStore> store,
                    EventStore::Open(loop, state + "/events.db"));
-  const std::unique_ptr<AllocatorLink> allocator = AllocatorLink::Dial(
-      loop, OrDefault(config.allocator(), "unix:/run/sekisho/allocator/socket"));
+  const std::string allocator_target = OrDefault(config.allocator(), "unix:/run/sekisho/allocator/socket");
+  const std::unique_ptr<AllocatorLink> allocator = AllocatorLink::Dial(loop, allocator_target);
   Conductor conductor(loop, *store, spool, *allocator, MakeTaskSettings(config),
                       config.max_wall_time_s());
   Slurm slurm(MakeSlurmSettings(config));
@@ -263,26 +284,34 @@ absl::Status Run(const Config& config) {
   // Who may call.
   const AdmissionRules rules = MakeRules(config);
   const std::set<std::string> jobmanagers = Subjects(config.jobmanager());
+  const std::set<std::string> directories = Subjects(config.directory());
   const std::set<std::string> nodes = Subjects(config.node());
   Acceptor queue_door(loop, {});
   Acceptor nodes_door(loop, {});
-  QueueService::Judges judges;
-  judges.caller = [&](const grpc::CallbackServerContext& context) -> absl::Status {
-    trust->Refresh(tls::SystemClock());
-    ASSIGN_OR_RETURN(const identity::Identity peer,
-                     trust->verifier().PeerIdentity(*context.auth_context(), tls::SystemClock()));
-    if (jobmanagers.count(identity::NormalizeDn(peer.subject)) == 0) {
-      return errors::NotAJobmanager(peer.subject);
-    }
-    queue_door.Finish(context.peer());
-    return absl::OkStatus();
+  // The peer's subject must be one of `allowed`.
+  const auto judge_caller = [&](const std::set<std::string>& allowed, auto refusal) {
+    return [&, refusal](const grpc::CallbackServerContext& context) -> absl::Status {
+      trust->Refresh(tls::SystemClock());
+      ASSIGN_OR_RETURN(const identity::Identity peer,
+                       trust->verifier().PeerIdentity(*context.auth_context(), tls::SystemClock()));
+      if (allowed.count(identity::NormalizeDn(peer.subject)) == 0) {
+        return refusal(peer.subject);
+      }
+      queue_door.Finish(context.peer());
+      return absl::OkStatus();
+    };
   };
+  QueueService::Judges judges;
+  judges.caller = judge_caller(jobmanagers, errors::NotAJobmanager);
   judges.request = [&](const proto::QueueRequest& request) {
     return Verify(request, rules, trust->signers(), trust->gridmap(), tls::SystemClock());
   };
   judges.now = tls::SystemClock;
   judges.find_account = FindSystemAccount;
   QueueService queue_service(loop, conductor, rules, std::move(judges));
+  InventoryWatch inventory(loop, allocator_target, [&] { conductor.SiteChanged(); });
+  SiteWatchService site_watch_service(loop, conductor, inventory, MakeSiteFacts(config),
+                                      judge_caller(directories, errors::NotADirectory));
   NodesService nodes_service(
       loop, conductor, [&](const auto& context, const std::string& node) -> absl::Status {
         RETURN_IF_ERROR(JudgeNode(*trust, nodes, context, node));
@@ -305,13 +334,14 @@ absl::Status Run(const Config& config) {
   if (conductor.has_engine()) {
     engine.Run();
   }
+  co_spawn(loop, inventory.Run(), detached);
   co_spawn(loop,
            KeepTidy(loop, conductor, config.keep_ended_days() > 0 ? config.keep_ended_days() : 30),
            detached);
   RETURN_IF_ERROR(queue_door.Listen(listen));
   RETURN_IF_ERROR(nodes_door.Listen(listen_nodes));
-  const auto queue_server = Serve(queue_door, host, queue_service);
-  const auto nodes_server = Serve(nodes_door, host, nodes_service);
+  const auto queue_server = Serve(queue_door, host, {&queue_service, &site_watch_service});
+  const auto nodes_server = Serve(nodes_door, host, {&nodes_service});
   spdlog::info("serving site={} listen={} listen_nodes={}", config.site(), listen, listen_nodes);
   NotifyReady();
 

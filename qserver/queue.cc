@@ -116,6 +116,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
     default:
       break;
   }
+  census_.Count(job.status, job.has_processors, event.time_ms(), job.mark);
   return absl::OkStatus();
 }
 
@@ -230,6 +231,18 @@ proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& att
     *request.add_pending() = *demand;
   }
   return request;
+}
+
+std::map<std::string, int> Queue::BusyByNode() const {
+  std::map<std::string, int> busy;
+  for (const auto& [id, job] : holding_) {
+    if (!job->has_engine) {
+      for (const proto::Placement& place : job->status.placement()) {
+        busy[place.node()] += place.processes();
+      }
+    }
+  }
+  return busy;
 }
 
 Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision, int64_t now_ms) {

@@ -54,6 +54,9 @@ class Queue {
   Usage UsageOf(const std::string& subject) const;
   size_t pending_count() const { return pending_.size(); }
   size_t running_count() const { return holding_.size(); }
+  const Census& census() const { return census_; }
+  // Processors that the allocator's leases hold.
+  std::map<std::string, int> BusyByNode() const;
 
   // ---- The allocator.  What it is to be asked now; `proposed` are not jobs yet.
   struct NodeView {
@@ -155,6 +158,7 @@ class Queue {
   std::map<std::pair<std::string, uint64_t>, std::pair<std::string, int>>
       launches_;  // asker -> helper
   std::multimap<int64_t, std::string> ended_;
+  Census census_;
   std::unordered_map<std::string, Usage> usage_;  // by subject
   std::set<std::string> attached_;
   std::map<std::string, std::string> boots_;  // of nodes, as they last said

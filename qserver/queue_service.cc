@@ -200,13 +200,7 @@ awaitable<absl::Status> QueueService::HandleSite(grpc::CallbackServerContext& co
   CO_ASSIGN_OR_RETURN(const proto::InventoryReply inventory,
                       co_await conductor_.allocator().Inventory());
 
-  std::map<std::string, int> busy;
-  const proto::DecideRequest held = conductor_.queue().Ask(0, {}, {});
-  for (const proto::Lease& lease : held.running()) {
-    for (const proto::Placement& place : lease.placement()) {
-      busy[place.node()] += place.processes();
-    }
-  }
+  std::map<std::string, int> busy = conductor_.queue().BusyByNode();
   reply.set_site(rules_.site);
   reply.set_version(kVersion);
   for (const proto::NodeInfo& known : inventory.node()) {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/census.h"
+
+#include <algorithm>
+
+#include "common/job_state.h"
+#include "qserver/engine.h"
+
+namespace sekisho::qserver {
+namespace {
+
+constexpr double kWeightOfNewest = 0.1;
+
+}  // namespace
+
+std::string Census::ServiceOf(const proto::JobStatus& job) {
+  const std::string service =
+      IsEngineService(job.service()) ? std::string(kEngineService) : "jobmanager-agent";
+  return job.queue().empty() ? service : service + "-" + job.queue();
+}
+
+void Census::Count(const proto::JobStatus& job, bool has_processors, int64_t time_ms, Mark& mark) {
+  if (mark.share == nullptr) {
+    mark.share = &shares_.try_emplace(ServiceOf(job)).first->first;
+    mark.slots = std::max(1, job.count());
+  }
+  Add(mark, -1);
+  const Mark::As before = mark.as;
+  mark.as = IsFinal(job.state())                ? Mark::As::kNothing
+            : !has_processors                   ? Mark::As::kWaiting
+            : job.state() == proto::SUSPENDED   ? Mark::As::kSuspended
+                                                : Mark::As::kRunning;
+  Add(mark, +1);
+  if (before == Mark::As::kWaiting && mark.as == Mark::As::kRunning) {
+    Share& share = shares_[*mark.share];
+    const double waited = double(std::max<int64_t>(0, time_ms - job.submitted_ms()));
+    share.average_wait_ms = share.began++ == 0 ? waited
+                                               : share.average_wait_ms +
+                                                     kWeightOfNewest * (waited - share.average_wait_ms);
+  }
+}
+
+void Census::Add(const Mark& mark, int sign) {
+  Share& share = shares_[*mark.share];
+  switch (mark.as) {
+    case Mark::As::kNothing:
+      break;
+    case Mark::As::kWaiting:
+      share.waiting += sign;
+      share.slots_requested += sign * mark.slots;
+      break;
+    case Mark::As::kSuspended:
+      share.suspended += sign;
+      [[fallthrough]];
+    case Mark::As::kRunning:
+      share.running += sign;
+      share.slots_used += sign * mark.slots;
+      break;
+  }
+}
+
+}  // namespace sekisho::qserver
