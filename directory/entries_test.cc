@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "directory/entries.h"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "directory/test_site.h"
+#include "glue/offer.h"
+
+namespace sekisho::directory {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<glue::Entry> Entries(const Profile& profile, const proto::SiteState& state) {
+  return MakeEntries(profile, state, {.is_connected = true}, kTestBase);
+}
+
+const glue::Entry& Of(const std::vector<glue::Entry>& entries, const std::string& object_class) {
+  for (const glue::Entry& entry : entries) {
+    if (entry.Is(object_class)) {
+      return entry;
+    }
+  }
+  ADD_FAILURE() << "no " << object_class;
+  return entries.front();
+}
+
+TEST(Entries, ASharesSlotsAreThoseOfTheNodesThatServeIt) {
+  const auto entries = Entries(TestProfile(), TestState());
+
+  const glue::Entry& share = Of(entries, "GLUE2ComputingShare");
+  EXPECT_EQ(share.First("GLUE2ComputingShareFreeSlots"), "12");
+  EXPECT_EQ(share.First("GLUE2ComputingShareUsedSlots"), "4");
+  EXPECT_EQ(share.First("GLUE2ComputingShareMaxSlotsPerJob"), "16");
+  EXPECT_EQ(share.First("GLUE2ComputingShareServingState"), "production");
+}
+
+TEST(Entries, AReaderGetsBackWhatTheSiteIs) {
+  const auto offers = glue::ReadOffers(Entries(TestProfile(), TestState("night")));
+
+  ASSERT_EQ(offers.size(), 1u);
+  EXPECT_EQ(offers[0].site, "siteA");
+  EXPECT_EQ(offers[0].contact, "a-dmz:2119");
+  ASSERT_EQ(offers[0].shares.size(), 2u);
+  EXPECT_EQ(offers[0].shares[1].queue, "night");
+  ASSERT_EQ(offers[0].Of(offers[0].shares[1]).size(), 1u);
+  EXPECT_EQ(offers[0].environments[0].platform, "amd64");
+  EXPECT_EQ(offers[0].environments[0].free_slots, 12);
+  EXPECT_TRUE(*offers[0].environments[0].reaches_out);
+  EXPECT_FALSE(*offers[0].environments[0].reached);
+  EXPECT_THAT(offers[0].mpi, ElementsAre("mpich"));
+  ASSERT_EQ(offers[0].links.size(), 1u);
+  EXPECT_EQ(offers[0].links[0].site, "site B");
+  EXPECT_EQ(offers[0].links[0].rtt_ms, 8.5);
+  EXPECT_FALSE(offers[0].links[0].bandwidth_mbps.has_value());
+}
+
+TEST(Entries, OfASiteWhoseInsideIsSilentOnlyTheDoorIsPublished) {
+  const auto entries = MakeEntries(TestProfile(), TestState(), {.is_connected = false, .info = "no answer"}, kTestBase);
+
+  EXPECT_EQ(Of(entries, "GLUE2ComputingEndpoint").First("GLUE2EndpointHealthState"), "critical");
+  EXPECT_EQ(Of(entries, "GLUE2ComputingEndpoint").First("GLUE2EndpointServingState"), "closed");
+  for (const glue::Entry& entry : entries) {
+    EXPECT_FALSE(entry.Is("GLUE2ComputingShare") || entry.Is("GLUE2ComputingManager")) << entry.dn;
+  }
+}
+
+TEST(Entries, ASilentAllocatorIsAWarning) {
+  proto::SiteState state = TestState();
+  state.set_has_allocator(false);
+
+  EXPECT_EQ(Of(Entries(TestProfile(), state), "GLUE2ComputingEndpoint").First("GLUE2EndpointHealthState"), "warning");
+}
+
+TEST(Entries, AParentComesBeforeItsChildren) {
+  std::set<std::string> made = {glue::CanonicalDn(kTestBase)};
+  for (const glue::Entry& entry : Entries(TestProfile(), TestState())) {
+    auto names = *glue::ParseDn(entry.dn);
+    names.erase(names.begin());
+    EXPECT_TRUE(made.count(glue::ToDn(names))) << entry.dn;
+    EXPECT_TRUE(made.insert(glue::CanonicalDn(entry.dn)).second) << "twice: " << entry.dn;
+  }
+}
+
+TEST(Entries, NoNameOfASiteAQueueOrAResourceLeavesItsPlace) {
+  for (const std::string nasty :
+       {"a,o=glue", "a)(objectClass=*", "*", "a+b=c", "\"q\"", "b\\", " blank ", "#1", "a=b;c", "new\nline", "ä", "%41"}) {
+    const auto entries = Entries(TestProfile(nasty), TestState(nasty, nasty));
+
+    std::set<std::string> names;
+    for (const glue::Entry& entry : entries) {
+      const auto parts = glue::ParseDn(entry.dn);
+      ASSERT_TRUE(parts.has_value()) << entry.dn;
+      EXPECT_EQ(glue::ToDn({parts->end() - 2, parts->end()}), glue::CanonicalDn(kTestBase)) << entry.dn;
+      EXPECT_EQ((*parts)[parts->size() - 3].first, "glue2domainid") << entry.dn;
+      EXPECT_TRUE(names.insert(glue::ToDn(*parts)).second) << entry.dn;
+    }
+    const auto offers = glue::ReadOffers(entries);
+    ASSERT_EQ(offers.size(), 1u) << nasty;
+    EXPECT_EQ(offers[0].shares.size(), 2u) << nasty;
+    EXPECT_EQ(offers[0].Of(offers[0].shares[1]).size(), 1u) << nasty;
+  }
+}
+
+}  // namespace
+}  // namespace sekisho::directory
