@@ -18,6 +18,11 @@ namespace {
 
 constexpr char kHttps[] = "https://";
 
+// May a directory know it?  Contacts with a port or in brackets, and nothing, need no question.
+bool IsName(const std::string& text) {
+  return !text.empty() && text.find_first_of(":[]@") == std::string::npos;
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
@@ -28,20 +33,29 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text.str();
 }
 
-}  // namespace
-
-absl::StatusOr<Sites> Sites::Load() {
+absl::StatusOr<Sites> LoadFile() {
   if (const char* path = std::getenv("SEKISHO_SITES"); path != nullptr && *path != '\0') {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-    return Parse(text, path);
+    return Sites::Parse(text, path);
   }
   for (const std::string& path :
        {identity::HomeDirectory() + "/.config/sekisho/sites.json", std::string("/etc/sekisho/sites.json")}) {
     if (const auto text = ReadFile(path); text.ok()) {
-      return Parse(*text, path);
+      return Sites::Parse(*text, path);
     }
   }
   return Sites();
+}
+
+}  // namespace
+
+absl::StatusOr<Sites> Sites::Load() {
+  ASSIGN_OR_RETURN(Sites sites, LoadFile());
+  sites.directory_ = FindDirectory(sites.directory_);
+  if (sites.directory_) {
+    sites.SetLookUp([address = *sites.directory_](const std::string& name) { return LookUpContact(address, name); });
+  }
+  return sites;
 }
 
 absl::StatusOr<Sites> Sites::Parse(const std::string& text, const std::string& source) {
@@ -68,13 +82,62 @@ absl::StatusOr<Sites> Sites::Parse(const std::string& text, const std::string& s
     }
     sites.contacts_[name] = contact;
   }
+  if (json.contains("directory")) {
+    const auto& directory = json["directory"];
+    if (!directory.is_object() || !directory.contains("url") || !directory["url"].is_string() ||
+        (directory.contains("base") && !directory["base"].is_string())) {
+      return wrong(R"(directory: expected {"url": "ldap://HOST:PORT", "base": "o=glue", "tls": true})");
+    }
+    DirectoryAddress address;
+    address.url = directory["url"];
+    address.base = directory.value("base", address.base);
+    address.starts_tls = directory.contains("tls") && directory["tls"] == true;
+    sites.directory_ = address;
+  }
+  if (json.contains("near")) {
+    if (!json["near"].is_string()) {
+      return wrong("near: expected a site's name");
+    }
+    sites.near_ = json["near"];
+  }
   return sites;
+}
+
+// The directory's word, else the file's.  A subject that the file names is expected of either's host.
+absl::StatusOr<std::optional<Contact>> Sites::Find(const std::string& name) const {
+  const auto known = contacts_.find(name);
+  std::optional<Contact> listed;
+  if (known != contacts_.end()) {
+    ASSIGN_OR_RETURN(listed, ParseContact(known->second));
+  }
+  if (!look_up_ || !IsName(name)) {
+    return listed;
+  }
+  const auto published = look_up_(name);
+  if (!published.ok()) {
+    if (listed || name.find('.') != std::string::npos) {
+      return listed;  // the file, or a host's name, will do
+    }
+    return published.status();
+  }
+  if (!*published) {
+    return listed;
+  }
+  auto contact = ParseContact(**published);
+  if (!contact.ok()) {
+    return listed;
+  }
+  if (listed) {
+    contact->subject = listed->subject;
+    contact->service = listed->service;
+  }
+  return std::optional<Contact>(*contact);
 }
 
 absl::StatusOr<Target> Sites::Resolve(const std::string& text) const {
   const std::string name = text.substr(0, text.find('/'));
-  const auto known = contacts_.find(name);
-  if (known == contacts_.end()) {
+  ASSIGN_OR_RETURN(const std::optional<Contact> found, Find(name));
+  if (!found) {
     const auto contact = ParseContact(text);
     if (!contact.ok()) {
       return Refuse(absl::StatusCode::kInvalidArgument, 96,
@@ -83,8 +146,7 @@ absl::StatusOr<Target> Sites::Resolve(const std::string& text) const {
     }
     return Target{"", *contact};
   }
-  ASSIGN_OR_RETURN(const Contact contact, ParseContact(known->second));
-  Target target{name, contact};
+  Target target{name, *found};
   if (name.size() < text.size()) {
     // The service, and account or subject after it, by the contact's own grammar.
     ASSIGN_OR_RETURN(const Contact asked, ParseContact("host" + text.substr(name.size())));

@@ -34,6 +34,47 @@ TEST(Sites, WhatIsNoNameIsAContact) {
   EXPECT_EQ(target->contact.host, "gate.example.org");
 }
 
+Sites TwoWithDirectory(absl::StatusOr<std::optional<std::string>> answer, std::vector<std::string>* asked = nullptr) {
+  Sites sites = Two();
+  sites.SetLookUp([=](const std::string& name) {
+    if (asked != nullptr) asked->push_back(name);
+    return answer;
+  });
+  return sites;
+}
+
+TEST(Sites, TheDirectorysContactCountsBeforeTheFiles) {
+  const Sites sites = TwoWithDirectory(std::optional<std::string>("new-dmz:2120"));
+
+  EXPECT_EQ(sites.Resolve("siteA")->contact.Address(), "new-dmz:2120");
+  EXPECT_EQ(sites.Resolve("siteC/jobmanager-agent")->contact.Address(), "new-dmz:2120");
+  EXPECT_EQ(sites.Resolve("siteC/jobmanager-agent")->contact.service, "jobmanager-agent");
+}
+
+TEST(Sites, TheFileIsEnoughWhereTheDirectoryIsSilent) {
+  const Sites sites = TwoWithDirectory(absl::UnavailableError("down"));
+
+  EXPECT_EQ(sites.Resolve("siteA")->contact.Address(), "a-dmz:2119");
+  EXPECT_EQ(sites.Resolve("gate.example.org")->contact.host, "gate.example.org");
+  EXPECT_THAT(sites.Resolve("siteC").status().ToString(), ::testing::HasSubstr("down"));
+}
+
+TEST(Sites, ContactsAreNotLookedUp) {
+  std::vector<std::string> asked;
+  const Sites sites = TwoWithDirectory(std::optional<std::string>(), &asked);
+
+  EXPECT_EQ(sites.Resolve("a-dmz:2119/jobmanager")->contact.host, "a-dmz");
+  EXPECT_EQ(sites.Resolve("[::1]:99")->contact.host, "::1");
+  EXPECT_TRUE(asked.empty());
+}
+
+TEST(Sites, TheDirectoryIsNamedInTheFile) {
+  const auto sites = Sites::Parse(R"({"sites": {}, "directory": {"url": "ldaps://d:636", "tls": false}})", "f");
+
+  EXPECT_EQ(sites->directory(), (DirectoryAddress{"ldaps://d:636"}));
+  EXPECT_FALSE(Sites::Parse(R"({"sites": {}, "directory": {"host": "d"}})", "f").ok());
+}
+
 TEST(Sites, AJobIsNamedBySiteOrByContact) {
   const std::string id = "abcdefghij234";
 

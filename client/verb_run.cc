@@ -10,9 +10,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "client/any_site.h"
 #include "client/exit_code.h"
 #include "client/follow.h"
 #include "client/job_options.h"
+#include "client/one_part.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "client/wait_notice.h"
@@ -24,12 +26,12 @@ namespace sekisho::client {
 namespace {
 
 struct RunOptions {
-  std::string resource, file, rsl, kill, status, refresh, stop_manager, request_id;
+  std::string resource, where, file, rsl, kill, status, refresh, stop_manager, request_id;
   bool is_globusrun = false;
   bool batch = false, fast_batch = false, quiet = false, parse = false, dry_run = false;
   bool authenticate_only = false, no_interrupt = false, jobmanager_version = false, dump_rsl = false;
   bool output_enable = false, server = false, write_allow = false, full_proxy = false;
-  bool no_input = false, verbose = false;
+  bool no_input = false, verbose = false, why = false;
   int reattach_within = 300;
   JobOptions job;
 };
@@ -113,12 +115,16 @@ proto::RequestBody SubmitBody(const RunOptions& options, const std::string& rsl,
 }
 
 // -F: submit and leave; also a dry run.
-awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std::string& rsl) {
+awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std::string& rsl, absl::Status& refusal) {
   const auto request = session.Sign(SubmitBody(options, rsl, false));
   if (!request.ok()) {
     co_return Report(request.status());
   }
   const auto reply = co_await session.Call<proto::SignedRequest, proto::SubmitReply>(&Session::Async::Submit, *request);
+  if (!reply.ok() && IsRefusal(reply.status())) {
+    refusal = reply.status();
+    co_return 0;
+  }
   if (!reply.ok()) {
     co_return Report(reply.status());
   }
@@ -133,7 +139,7 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
   co_return 0;
 }
 
-awaitable<int> RunJob(Session& session, const RunOptions& options, const std::string& rsl) {
+awaitable<int> RunJob(Session& session, const RunOptions& options, const std::string& rsl, absl::Status& refusal) {
   const bool is_batch = options.batch;
   const bool has_input = !options.no_input && !is_batch && HasInput();
   const auto request = session.Sign(SubmitBody(options, rsl, has_input));
@@ -151,10 +157,11 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   follow.patience = std::chrono::seconds(options.reattach_within);
   follow.feeds_input = has_input;
   follow.cancels_on_interrupt = !options.no_interrupt;
-  bool is_running = false;
+  bool is_running = false, is_accepted = false;
   const bool says_why_it_waits = !options.quiet && !options.verbose && !options.is_globusrun && !is_batch;
   WaitNotice notice(session.loop(), follow.cancels_on_interrupt);
   follow.on_submitted = [&](const proto::SubmitReply& reply) {
+    is_accepted = true;
     notice.OnSubmitted(reply);
     if (is_batch) {
       fmt::print("{}\n", JobContact(session.target(), reply.job_id()));
@@ -187,6 +194,10 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   };
   const auto followed = co_await Follow(session, updates, follow);
   if (is_batch && is_running) {
+    co_return 0;
+  }
+  if (!followed.ok() && !is_accepted && IsRefusal(followed.status())) {
+    refusal = followed.status();
     co_return 0;
   }
   if (!followed.ok()) {
@@ -254,8 +265,8 @@ int RunVerb(const RunOptions& options, const Invocation& invocation) {
   if (!options.status.empty()) {
     return WithJob(options.status, PrintStatus);
   }
-  if (options.resource.empty() && !options.parse && !options.dump_rsl) {
-    return Report(absl::InvalidArgumentError("where? give -r and a site's name or contact"));
+  if (options.resource.empty() && (options.authenticate_only || options.jobmanager_version)) {
+    return Report(NoPlace());
   }
   if (options.authenticate_only) {
     return WithSite(options.resource, Authenticate);
@@ -265,9 +276,9 @@ int RunVerb(const RunOptions& options, const Invocation& invocation) {
   }
 
   // Checked here, before anything is sent.
-  const auto rsl = RslOf(options, invocation);
+  auto rsl = RslOf(options, invocation);
   if (!rsl.ok()) {
-    return Report(rsl.status());
+    return Report(options.resource.empty() && !options.parse && !options.dump_rsl ? NoPlace() : rsl.status());
   }
   const rsl::CheckReport checked = rsl::Check(*rsl);
   if (checked.error) {
@@ -284,9 +295,18 @@ int RunVerb(const RunOptions& options, const Invocation& invocation) {
     fmt::print("{}\n", *rsl);
     return 0;
   }
-  return WithSite(options.resource, [&](Session& session) {
-    return options.fast_batch || is_dry_run ? SubmitOnly(session, options, *rsl)
-                                            : RunJob(session, options, *rsl);
+  PlaceOptions place{options.resource, options.where, options.why, options.quiet};
+  if (place.resource.empty()) {
+    const auto part = OnlyPart(*rsl);
+    if (!part) {
+      return Report(NoPlace());
+    }
+    place.resource = part->contact;
+    rsl = part->rsl;
+  }
+  return WithPlace(place, checked.jobs, [&](Session& session, absl::Status& refusal) {
+    return options.fast_batch || is_dry_run ? SubmitOnly(session, options, *rsl, refusal)
+                                            : RunJob(session, options, *rsl, refusal);
   });
 }
 
@@ -294,7 +314,10 @@ void AddVerb(CLI::App& app, Invocation& invocation, const std::string& name, con
   auto* verb = app.add_subcommand(name, help);
   auto options = std::make_shared<RunOptions>();
   options->is_globusrun = name == "globusrun";
-  verb->add_option("-r,--resource", options->resource, "Site name or contact, host[:port][/service][:subject]");
+  verb->add_option("-r,--resource", options->resource,
+                   "Site name or contact, host[:port][/service][:subject]; any: the best that the directory knows");
+  verb->add_option("--where", options->where, "With -r any: only sites that meet this, e.g. 'out && freeslots>=8'");
+  verb->add_flag("--why", options->why, "With -r any: say how the site was chosen, on stderr");
   verb->add_option("RSL", options->rsl, "What to run, in RSL; or write: -- COMMAND ARGUMENTS...");
   verb->add_option("-f,--file", options->file, "Read the RSL from this file");
   verb->add_flag("-b,--batch", options->batch, "Print the job contact, leave once the job is queued or runs");

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sekisho sites: the sites that have a name, and what each offers now.
+// sekisho sites: what sites publish in the directory; without one, and of one site besides, what they say
+// themselves.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <set>
 
@@ -8,14 +11,18 @@
 #include <fmt/ranges.h>
 
 #include "client/job_text.h"
+#include "client/published.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
+#include "common/refusal.h"
 
 namespace sekisho::client {
 namespace {
 
 struct SitesOptions {
   std::string site;
+  std::string where;
+  bool is_live = false;
   bool is_json = false;
 };
 
@@ -128,16 +135,32 @@ std::string NodesTable(const proto::SiteInfo& info) {
   return Columns(rows);
 }
 
-int SitesVerb(const SitesOptions& options) {
-  const auto sites = Sites::Load();
-  if (!sites.ok()) {
-    return Report(sites.status());
+// All sites, by one question to the directory.
+int PrintPublished(const std::vector<glue::Offer>& offers, const glue::Where& where, bool is_json) {
+  const int64_t now_s = NowMs() / 1000;
+  const auto selected = Select(offers, where, now_s);
+  if (is_json) {
+    fmt::print("{}\n", PublishedJson(selected, now_s).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", PublishedTable(selected, now_s));
   }
+  return 0;
+}
+
+// What the directory says of the one site, if it knows it.
+std::vector<glue::Offer> OfferOf(const std::vector<glue::Offer>& offers, const std::string& site) {
+  std::vector<glue::Offer> found;
+  std::copy_if(offers.begin(), offers.end(), std::back_inserter(found),
+               [&](const glue::Offer& offer) { return offer.site == site; });
+  return found;
+}
+
+int AskThemselves(const Sites& sites, const SitesOptions& options, const std::vector<glue::Offer>& offers) {
   const std::vector<std::string> names =
-      options.site.empty() ? sites->Names() : std::vector<std::string>{options.site};
+      options.site.empty() ? sites.Names() : std::vector<std::string>{options.site};
   std::vector<SiteAnswer> answers;
   for (const std::string& name : names) {
-    answers.push_back(AskSite(*sites, name));
+    answers.push_back(AskSite(sites, name));
   }
   int exit_code = 0;
   for (const auto& answer : answers) {
@@ -150,8 +173,12 @@ int SitesVerb(const SitesOptions& options) {
     auto json = nlohmann::json::array();
     for (const auto& answer : answers) {
       json.push_back(ToJson(answer));
+      if (const auto published = OfferOf(offers, answer.name); !published.empty()) {
+        const int64_t now_s = NowMs() / 1000;
+        json.back()["published"] = PublishedJson(Select(published, {}, now_s), now_s)[0];
+      }
     }
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return exit_code;
   }
   fmt::print("{}", SitesTable(answers));
@@ -160,7 +187,39 @@ int SitesVerb(const SitesOptions& options) {
     fmt::print("\n{}\nservices  {}\nqueues    {}\nversion   {}\n", NodesTable(info),
                fmt::join(info.service(), " "), fmt::join(info.queue(), " "), info.version());
   }
+  for (const glue::Offer& offer : OfferOf(offers, options.site)) {
+    fmt::print("\n{}", PublishedInFull(offer, NowMs() / 1000));
+  }
   return exit_code;
+}
+
+int SitesVerb(const SitesOptions& options) {
+  const auto where = options.where.empty() ? absl::StatusOr<glue::Where>(glue::Where()) : glue::Where::Parse(options.where);
+  if (!where.ok()) {
+    return Report(absl::InvalidArgumentError("--where: " + Message(where.status())));
+  }
+  const auto sites = Sites::Load();
+  if (!sites.ok()) {
+    return Report(sites.status());
+  }
+  std::vector<glue::Offer> offers;
+  if (sites->directory() && !options.is_live) {
+    auto published = AskDirectory(*sites->directory());
+    if (published.ok() && options.site.empty()) {
+      return PrintPublished(*published, *where, options.is_json);
+    }
+    if (published.ok()) {
+      offers = *std::move(published);
+    } else if (!options.where.empty()) {
+      return Report(published.status());
+    } else {
+      fmt::print(stderr, "sekisho: {}; asking the sites\n", Message(published.status()));
+    }
+  } else if (!options.where.empty()) {
+    return Report(Refuse(absl::StatusCode::kInvalidArgument, 0, "--where chooses among what a directory says; there is none",
+                         "name it in sites.json, \"directory\", or set GRID_INFO_HOST"));
+  }
+  return AskThemselves(*sites, options, offers);
 }
 
 }  // namespace
@@ -168,7 +227,11 @@ int SitesVerb(const SitesOptions& options) {
 void AddSitesVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<SitesOptions>();
   auto* verb = app.add_subcommand("sites", "The sites you can use, and what is free there");
-  verb->add_option("SITE", options->site, "Only this one, with its nodes");
+  verb->add_option("SITE", options->site, "Only this one, in full: what it publishes, and its nodes as it says itself");
+  verb->add_option("--where", options->where,
+                   "Only what meets a condition, e.g. 'freeslots>=8 && arch==amd64'; of " +
+                       fmt::format("{}", fmt::join(glue::FactNames(), " ")));
+  verb->add_flag("--live", options->is_live, "Ask the sites themselves, not the directory");
   verb->add_flag("--json", options->is_json, "Print JSON");
   verb->callback([options, &invocation] { invocation.exit_code = SitesVerb(*options); });
 }

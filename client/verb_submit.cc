@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "client/any_site.h"
 #include "client/job_options.h"
+#include "client/one_part.h"
 #include "client/saved_request.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
@@ -21,13 +23,16 @@ namespace {
 struct SubmitOptions {
   std::string resource, file, request_id, save_request;
   std::vector<std::string> positional;  // RSL, or a script and its arguments
-  bool is_json = false, dry_run = false;
+  std::string where;
+  bool is_json = false, dry_run = false, why = false;
   JobOptions job;
 };
 
 void AddSubmitOptions(CLI::App& verb, SubmitOptions& options) {
   verb.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  verb.add_option("-r,--resource", options.resource, "Site name or contact");
+  verb.add_option("-r,--resource", options.resource, "Site name or contact; any: the best that the directory knows");
+  verb.add_option("--where", options.where, "With -r any: only sites that meet this, e.g. 'out && freeslots>=8'");
+  verb.add_flag("--why", options.why, "With -r any: say how the site was chosen, on stderr");
   verb.add_option("-f,--file", options.file, "Read the RSL from this file");
   verb.add_option("--request-id", options.request_id, "The same id again makes no second job");
   verb.add_flag("-d,--dry-run", options.dry_run, "Do everything but submit");
@@ -92,7 +97,7 @@ absl::StatusOr<std::string> RslOf(SubmitOptions& options, const Invocation& invo
   return IsRsl(options.positional[0]) ? options.positional[0] : FromScript(options, invocation);
 }
 
-awaitable<int> Submit(Session& session, const SubmitOptions& options, const std::string& rsl) {
+awaitable<int> Submit(Session& session, const SubmitOptions& options, const std::string& rsl, absl::Status& refusal) {
   proto::RequestBody body;
   body.set_request_id(options.request_id);
   body.mutable_submit()->set_rsl(rsl);
@@ -106,6 +111,10 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
     co_return saved.ok() ? 0 : Report(saved);
   }
   const auto reply = co_await session.Call<proto::SignedRequest, proto::SubmitReply>(&Session::Async::Submit, *request);
+  if (!reply.ok() && IsRefusal(reply.status())) {
+    refusal = reply.status();
+    co_return 0;
+  }
   if (!reply.ok()) {
     co_return Report(reply.status());
   }
@@ -124,17 +133,25 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
 }
 
 int SubmitVerb(SubmitOptions options, const Invocation& invocation) {
-  const auto rsl = RslOf(options, invocation);
+  auto rsl = RslOf(options, invocation);
   if (!rsl.ok()) {
     return Report(rsl.status());
   }
-  if (options.resource.empty()) {
-    return Report(absl::InvalidArgumentError("where? give -r and a site's name or contact"));
-  }
-  if (const auto checked = rsl::Check(*rsl); checked.error) {
+  const rsl::CheckReport checked = rsl::Check(*rsl);
+  if (checked.error) {
     return Report(rsl::ToStatus(*checked.error));
   }
-  return WithSite(options.resource, [&](Session& session) { return Submit(session, options, *rsl); });
+  PlaceOptions place{options.resource, options.where, options.why};
+  if (place.resource.empty()) {
+    const auto part = OnlyPart(*rsl);
+    if (!part) {
+      return Report(NoPlace());
+    }
+    place.resource = part->contact;
+    rsl = part->rsl;
+  }
+  return WithPlace(place, checked.jobs,
+                   [&](Session& session, absl::Status& refusal) { return Submit(session, options, *rsl, refusal); });
 }
 
 }  // namespace
