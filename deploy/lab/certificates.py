@@ -39,7 +39,7 @@ class Authority:
         for user in world.users.values():
             yield f"user-{user.name}", user.subject, "", _RSA
         for host in world.hosts:
-            if host.role in ("dmz", "head", "node"):
+            if host.role in ("directory", "dmz", "head", "node"):
                 yield host.name, self.host_subject(host.name), f"DNS:{host.name},IP:{host.address}", _EC
         for site in world.sites.values():
             dmz = f"{site.prefix}-dmz"
@@ -84,7 +84,7 @@ class Authority:
             f"access_id_CA X509 '{self.subject}'\npos_rights globus CA:sign\n"
             f"cond_subjects globus '\"{_ORGANISATION}/*\"'\n",
         )
-        if host.role in ("dmz", "head", "node"):
+        if host.role in ("directory", "dmz", "head", "node"):
             self.copy(host.name, f"{grid_security}/hostcert.pem", f"{grid_security}/hostkey.pem")
         if host.role == "dmz":
             self.copy(

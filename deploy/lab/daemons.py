@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 
+import directory
 import execute
 import kernel
 import slurm
@@ -33,6 +34,7 @@ class Daemon:
     user: str = "root"
     is_up: object = None
     only_with_slurm: bool = False
+    only_with_directory: bool = False
 
 
 def _file_of(program):
@@ -42,6 +44,8 @@ def _file_of(program):
 
 # In the order in which a site starts.
 ALL = (
+    Daemon("slapd", "directory", _file_of("/usr/sbin/slapd"), (directory.PORT,), words=directory.START,
+           is_up=directory.is_up),
     Daemon("munge", "head node", "munged", user="munge", words=("/usr/sbin/munged", "--foreground", "--force"),
            is_up=slurm.is_munge_up, only_with_slurm=True),
     Daemon("slurmctld", "head", _file_of("/usr/sbin/slurmctld"), (slurm.CONTROLLER_PORT,), user="slurm",
@@ -54,6 +58,7 @@ ALL = (
     Daemon("nxproxy", "dmz", "sekisho-nxproxy", (7514,)),
     Daemon("nxproxy-inner", "head", "sekisho-nxproxy", only_without_pinhole=True),
     Daemon("gatekeeper", "dmz", "sekisho-gatekeeper", (2119,)),
+    Daemon("directory", "dmz", "sekisho-directory", only_with_directory=True),
     Daemon("jobmanager", "dmz", "sekisho-jobmanager", on_demand=True),
 )
 
@@ -72,6 +77,8 @@ def on(host, world):
 def _runs_on(daemon, host, world):
     site = world.site_of(host)
     if host.role not in daemon.role.split() or (daemon.only_with_slurm and not site.slurm):
+        return False
+    if daemon.only_with_directory and world.directory is None:
         return False
     return not (daemon.only_without_pinhole and site.pinholes)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Links, addresses, routes and firewalls.  The keeper's own network namespace is the internet: it routes between
-# the client and the sites' DMZ networks, each a bridge there.  A router bridges its inside and drops what comes in.
+# the client, the directory and the sites' DMZ networks, each a bridge there.  A router bridges its inside and drops what comes in.
 #
 #   client ── internet ──┬── bridge siteA ──┬── a-dmz
 #                        │                  └── a-router ── bridge inside ── a-head, a-n1, a-n2
@@ -40,8 +40,9 @@ def connect(world, pids):
     """In the internet's namespace: all links between hosts, which are given by their init's pid."""
     _forward()
     lines = ["link set lo up"]
-    lines += _cable("client", pids["client"], OUTSIDE)
-    lines += [f"addr add {world.client_gateway} dev client", "link set client up"]
+    for host in world.free_hosts:
+        lines += _cable(host.name, pids[host.name], OUTSIDE)
+        lines += [f"addr add {host.internet_address} dev {host.name}", f"link set {host.name} up"]
     for site in world.sites.values():
         lines += [
             f"link add {site.name} type bridge",
@@ -100,7 +101,7 @@ def configure(world, host):
         lines += _leg(host.outside, OUTSIDE, site.internet_address)
         lines += [f"route add {site.inside} via {site.outside[2]}"]
     else:
-        lines += _leg(host.outside, OUTSIDE, world.client_gateway.split("/")[0])
+        lines += _leg(host.outside, OUTSIDE, host.internet_address.split("/")[0])
     _ip(lines)
     if host.role == "router":
         _set("/proc/sys/net/ipv4/icmp_ratelimit", "0")  # every "no route" is said

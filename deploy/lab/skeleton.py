@@ -4,6 +4,7 @@
 import json
 import os
 
+import directory
 import slurm
 from state import write_file
 
@@ -67,7 +68,7 @@ def _accounts(world, host, root):
 
 def _hosts(world, host):
     """Outside one knows the client and the sites' DMZ hosts; inside, one's own site besides."""
-    known = [world.client] + [other for other in world.hosts if other.role == "dmz"]
+    known = world.free_hosts + [other for other in world.hosts if other.role == "dmz"]
     site = world.site_of(host)
     if site is not None:
         if host.role == "dmz":  # it must name whom it reaches through the pinhole
@@ -81,9 +82,11 @@ def _hosts(world, host):
 def configuration(world, host, authority):
     """{file name: text} of /etc/sekisho.  Only what differs from the defaults is said."""
     site = world.site_of(host)
+    if host.role == "directory":
+        return {"index.json": directory.index_configuration(world, authority)}
     if site is None:
         known = {name: {"contact": f"{other.prefix}-dmz:2119"} for name, other in world.sites.items()}
-        return {"sites.json": _json({"sites": known})}
+        return {"sites.json": _json({"sites": known, **directory.client_directory(world)})}
     head, dmz = f"{site.prefix}-head", f"{site.prefix}-dmz"
     if host.role == "dmz":
         # Without a pinhole the queue server is an endpoint of the relay here, which the inside has dialled.
@@ -94,6 +97,7 @@ def configuration(world, host, authority):
             "jobmanager.json": _json({"site": site.name, "contact": f"{dmz}:2119", **qserver}),
             "nxproxy.json": _json(_relay(site, authority, head)),
             "nxproxy-server": f"{dmz}:7514 {site.name}\n",
+            **({"directory.json": directory.site_configuration(world, site, qserver)} if world.directory else {}),
         }
     if host.role == "head":
         with open(site.inventory) as file:
@@ -106,6 +110,7 @@ def configuration(world, host, authority):
                     "site": site.name,
                     "jobmanager": [authority.service_subject("jobmanager", dmz)],
                     "gatekeeper": [authority.host_subject(dmz)],
+                    "directory": [authority.host_subject(dmz)],
                     "firewall": {"dmz_address": [world.host(dmz).address]},
                     "relay": {"address": f"{dmz}:7514"},
                     **({"slurm": {}} if site.slurm else {}),

@@ -17,7 +17,7 @@ UIDS_PER_LAB = 100
 @dataclasses.dataclass
 class Host:
     name: str
-    role: str  # client, router, dmz, head or node
+    role: str  # client, directory, router, dmz, head or node
     site: str  # "" for the client
     outside: str = ""  # address with prefix length, if it has a leg there
     inside: str = ""
@@ -26,6 +26,12 @@ class Host:
     def address(self):
         """The address that its neighbours use."""
         return (self.inside if self.role in ("head", "node") else self.outside).split("/")[0]
+
+    @property
+    def internet_address(self):
+        """Of a host that is at no site: the internet's end of its link."""
+        network = ipaddress.IPv4Interface(self.outside).network
+        return f"{network[1]}/{network.prefixlen}"
 
 
 @dataclasses.dataclass
@@ -73,14 +79,19 @@ class User:
 @dataclasses.dataclass
 class World:
     client: Host
-    client_gateway: str
+    directory: Host | None  # the index of all sites, if there is one
     wan: wan.Wan | None  # None: plain links
     users: dict
     sites: dict
 
     @property
     def hosts(self):
-        return [self.client] + [host for site in self.sites.values() for host in site.hosts]
+        return self.free_hosts + [host for site in self.sites.values() for host in site.hosts]
+
+    @property
+    def free_hosts(self):
+        """Those at no site."""
+        return [self.client] + ([self.directory] if self.directory else [])
 
     def host(self, name):
         return next(host for host in self.hosts if host.name == name)
@@ -114,10 +125,10 @@ def load(path, slot=0):
         users[name] = User(name, user.text("common_name"), uid + number)
         user.done()
     client = top.object("client")
-    client_net = ipaddress.IPv4Interface(client.text("address"))
+    index = top.object("directory") if top.has("directory") else None
     world = World(
-        client=Host("client", "client", "", outside=str(client_net)),
-        client_gateway=f"{client_net.network[1]}/{client_net.network.prefixlen}",
+        client=_free_host("client", client),
+        directory=_free_host("directory", index) if index else None,
         wan=None,
         users=users,
         sites={name: _site(name, reader, path) for name, reader in top.object("sites").items()},
@@ -126,12 +137,18 @@ def load(path, slot=0):
     if between != "none":
         world.wan = wan.read(_Reader(path, "wan", between), list(world.sites))
     client.done()
+    if index:
+        index.done()
     top.done()
     for site in world.sites.values():
         for user in {*site.outside_map, *site.inside_map, *site.accounts}:
             if user not in users:
                 raise LabError(f"{path}: sites.{site.name}.mapping: no user '{user}'")
     return world
+
+
+def _free_host(name, reader):
+    return Host(name, name, "", outside=str(ipaddress.IPv4Interface(reader.text("address"))))
 
 
 def _site(name, reader, path):
@@ -183,6 +200,9 @@ class _Reader:
         if not isinstance(values, dict):
             raise LabError(f"{path}: {where or 'top'}: expected an object")
         self._values = dict(values)
+
+    def has(self, key):
+        return key in self._values
 
     def value(self, key, default=None):
         if key not in self._values and default is None:
