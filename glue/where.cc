@@ -212,23 +212,32 @@ bool Meets(const Fact& fact, const std::string& op, const std::string& value) {
          : op == ">" ? order > 0 : order >= 0;
 }
 
+Fact Known(const Facts& facts, const std::string& name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? Fact() : found->second;
+}
+
+// A comparison, and what it was compared with.
+template <typename Node>
+std::string Text(const Node& node, const Facts& facts) {
+  const std::string fact = ToText(Known(facts, node.name));
+  return node.op.empty() ? fmt::format("{} (is {})", node.name, fact)
+                         : fmt::format("{} {} {} (is {})", node.name, node.op, node.value, fact);
+}
+
 // Why it does not hold; empty if it does.
 template <typename Node>
 std::string Judge(const Node& node, const Facts& facts) {
   using Kind = typename Node::Kind;
   std::string why;
   switch (node.kind) {
-    case Kind::kCompare: {
-      const auto found = facts.find(node.name);
-      const Fact fact = found == facts.end() ? Fact() : found->second;
-      if (!Meets(fact, node.op, node.value)) {
-        why = node.op.empty() ? fmt::format("{} (is {})", node.name, ToText(fact))
-                              : fmt::format("{} {} {} (is {})", node.name, node.op, node.value, ToText(fact));
+    case Kind::kCompare:
+      return Meets(Known(facts, node.name), node.op, node.value) ? "" : Text(node, facts);
+    case Kind::kNot:
+      if (const Node& inner = *node.children[0]; Judge(inner, facts).empty()) {
+        why = inner.kind == Kind::kCompare ? fmt::format("!{}", Text(inner, facts)) : "what is after ! holds";
       }
       return why;
-    }
-    case Kind::kNot:
-      return Judge(*node.children[0], facts).empty() ? "what is after ! holds" : "";
     case Kind::kAnd:
       for (const auto& child : node.children) {
         if (why = Judge(*child, facts); !why.empty()) {

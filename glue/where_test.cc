@@ -54,6 +54,8 @@ TEST(Where, SaysWhichConditionFailsAndTheValue) {
   const auto where = Where::Parse("out && freeslots >= 8");
 
   EXPECT_EQ(where->WhyNot(Known()), "freeslots >= 8 (is 4)");
+  EXPECT_EQ(Where::Parse("!out")->WhyNot(Known()), "!out (is true)");
+  EXPECT_EQ(Where::Parse("!(freeslots == 4)")->WhyNot(Known()), "!freeslots == 4 (is 4)");
 }
 
 TEST(Where, SaysWhereAndWhatWasExpected) {
