@@ -131,6 +131,22 @@ class JobManagerTest : public testing::Test {
     queue_server_ = builder.BuildAndStart();
     ASSERT_NE(queue_server_, nullptr);
   }
+  // What the inside has got so far, asked on its own thread.
+  size_t Submits() {
+    size_t count = 0;
+    inside_->Do([&] { count = queue_->submits.size(); });
+    return count;
+  }
+  std::vector<proto::RequestBody> Commands() {
+    std::vector<proto::RequestBody> seen;
+    inside_->Do([&] { seen = queue_->commands; });
+    return seen;
+  }
+  std::string Input() {
+    std::string seen;
+    inside_->Do([&] { seen = queue_->input; });
+    return seen;
+  }
   void Unmute() {
     inside_->Do([this] { queue_->Speak(); });
   }

@@ -65,7 +65,7 @@ TEST_F(JobManagerTest, RunOfAKnownRequestShowsTheSameJobFromTheStart) {
 
   EXPECT_EQ(output, "once");
   EXPECT_EQ(update.status().state(), proto::DONE);
-  EXPECT_EQ(queue_->submits.size(), 1u);
+  EXPECT_EQ(Submits(), 1u);
 }
 
 TEST_F(JobManagerTest, AttachGoesOnWhereTheClientWas) {
@@ -142,7 +142,7 @@ TEST_F(JobManagerTest, HidesAJobFromAnotherSubjectOfTheAccount) {
   EXPECT_EQ(reader->Finish().error_message(), "there is no job '" + Job("r1") + "' here");
 
   EXPECT_EQ(Cancel(Job("r1"), kMallory).error_message(), "there is no job '" + Job("r1") + "' here");
-  EXPECT_EQ(queue_->commands.size(), 0u);
+  EXPECT_EQ(Commands().size(), 0u);
 }
 
 TEST_F(JobManagerTest, ServesNobodyWithoutTheGatekeepersToken) {
@@ -156,7 +156,7 @@ TEST_F(JobManagerTest, ServesNobodyWithoutTheGatekeepersToken) {
 TEST_F(JobManagerTest, PassesCommandsAndInputInside) {
   ASSERT_TRUE(Submit(Request("r1")).ok());
   EXPECT_TRUE(Cancel(Job("r1")).ok());
-  EXPECT_EQ(queue_->commands.size(), 1u);
+  EXPECT_EQ(Commands().size(), 1u);
 
   proto::InputReply accepted;
   const auto input_context = As(kAlice);
@@ -171,7 +171,7 @@ TEST_F(JobManagerTest, PassesCommandsAndInputInside) {
 
   EXPECT_TRUE(writer->Finish().ok());
   EXPECT_EQ(accepted.accepted(), 7u);
-  EXPECT_EQ(queue_->input, "one two");
+  EXPECT_EQ(Input(), "one two");
 }
 
 TEST_F(JobManagerTest, DiagnosesUpToTheFirstHopThatFails) {

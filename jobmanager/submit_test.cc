@@ -17,7 +17,7 @@ TEST_F(JobManagerTest, TheSameRequestIsTheSameJobAndAnotherRslIsRefused) {
 
   EXPECT_TRUE(again.ok() && again->is_repeat());
   EXPECT_EQ(other.status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(queue_->submits.size(), 1u);
+  EXPECT_EQ(Submits(), 1u);
 }
 
 TEST_F(JobManagerTest, RefusesBadRslWithItsNumberAndTellsNobody) {
@@ -25,7 +25,7 @@ TEST_F(JobManagerTest, RefusesBadRslWithItsNumberAndTellsNobody) {
 
   EXPECT_EQ(GramCode(reply.status()), 14);
   EXPECT_EQ(JobCount(), 0);
-  EXPECT_EQ(queue_->submits.size(), 0u);
+  EXPECT_EQ(Submits(), 0u);
 }
 
 TEST_F(JobManagerTest, PassesARefusalOfTheQueueServerOnAndKeepsNothing) {
@@ -85,7 +85,7 @@ TEST_F(JobManagerTest, AsksAgainWhenTheAnswerToASubmitIsLost) {
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(StatusOf(Job("r1")).reason(), "the queue server does not answer; it is asked again");
   WaitFor(Job("r1"), proto::PENDING);
-  EXPECT_EQ(queue_->submits.size(), 2u);
+  EXPECT_EQ(Submits(), 2u);
   EXPECT_EQ(StatusOf(Job("r1")).reason(), "");
 }
 
@@ -124,7 +124,7 @@ TEST_F(JobManagerTest, TellsTheUserSoonThatAJobWaitsForAMuteQueueServer) {
 
   ASSERT_TRUE(Submit(Request("r1")).ok());
 
-  EXPECT_EQ(queue_->submits.size(), 1u);  // while the first question is still open
+  EXPECT_EQ(Submits(), 1u);  // while the first question is still open
   EXPECT_EQ(StatusOf(Job("r1")).state(), proto::UNSUBMITTED);
   EXPECT_EQ(StatusOf(Job("r1")).reason(), "the queue server does not answer; it is asked again");
   Unmute();
@@ -143,18 +143,17 @@ TEST_F(JobManagerTest, CancelsAtOnceWhatTheQueueServerHasNotAnsweredAndTellsItLa
   }
   EXPECT_EQ(update.status().state(), proto::CANCELLED);
   EXPECT_EQ(update.status().gram_code(), 8);
-  size_t sent = 0;  // once, or again if the cancel took its time
-  inside_->Do([&] { sent = queue_->submits.size(); });
+  const size_t sent = Submits();  // once, or again if the cancel took its time
 
   Restart();
   EXPECT_EQ(StatusOf(Job("r1")).state(), proto::CANCELLED);
   Unmute();
   inside_->Until([this] { return !queue_->commands.empty(); });
-  EXPECT_EQ(queue_->commands[0].cancel().job_id(), Job("r1"));
+  EXPECT_EQ(Commands()[0].cancel().job_id(), Job("r1"));
   ASSERT_TRUE(Submit(Request("r2")).ok());
   WaitFor(Job("r2"), proto::PENDING);  // what the queue server says of r1 came before
   EXPECT_EQ(StatusOf(Job("r1")).state(), proto::CANCELLED);
-  EXPECT_EQ(queue_->submits.size(), sent + 1);  // r2; r1 was not sent again
+  EXPECT_EQ(Submits(), sent + 1);  // r2; r1 was not sent again
   EXPECT_TRUE(Submit(Request("r1"))->is_repeat());
 }
 
@@ -168,7 +167,7 @@ TEST_F(JobManagerTest, ADryRunAsksTheQueueServerAndLeavesNothing) {
 
   ASSERT_TRUE(reply.ok());
   EXPECT_TRUE(reply->dry_run());
-  EXPECT_EQ(queue_->submits.size(), 1u);
+  EXPECT_EQ(Submits(), 1u);
   EXPECT_EQ(JobCount(), 0);
 }
 

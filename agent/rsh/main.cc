@@ -86,7 +86,8 @@ int main(int argc, char** argv) {
     begin.add_argument(word);
   }
   call->Write(first);
-  std::thread input([&call, &line] { SendInput(*call, line->no_input); });
+  // It may wait for ever: all that follows ends with _exit.
+  std::thread([&call, &line] { SendInput(*call, line->no_input); }).detach();
 
   proto::LaunchOut out;
   while (call->Read(&out)) {
@@ -94,7 +95,7 @@ int main(int argc, char** argv) {
       const bool is_error = out.output().stream() == proto::OutputChunk::STDERR;
       Print(is_error ? STDERR_FILENO : STDOUT_FILENO, out.output().data());
     } else if (out.has_ended()) {
-      _exit(Ended(out.ended(), line->node));  // the input's thread may wait for ever
+      _exit(Ended(out.ended(), line->node));
     }
   }
   const grpc::Status status = call->Finish();

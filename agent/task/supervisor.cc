@@ -39,6 +39,9 @@ int64_t CpuMs(const rusage& usage) {
 
 // Born inside its cgroup where the kernel can do that: moving it there later costs milliseconds.
 pid_t ForkInto(int cgroup_fd, bool& is_inside) {
+#ifdef __SANITIZE_THREAD__
+  cgroup_fd = -1;  // after a bare clone3 libc would wait in setgroups for the sanitizer's own thread
+#endif
   clone_args arguments{};
   arguments.exit_signal = SIGCHLD;
   arguments.flags = CLONE_INTO_CGROUP;

@@ -202,38 +202,41 @@ bool IsPlain(const Options& options) {
          options.plan.ports.empty() && !options.plan.is_encrypted;
 }
 
-volatile sig_atomic_t command_pid = 0;
-
-// Those that were sent to us alone: what the terminal sends reaches the command by itself.
-void PassOn(int number, siginfo_t* info, void*) {
-  if (info->si_code <= 0 && command_pid > 0) {
-    kill(command_pid, number);
-  }
-}
-
 int RunCommand(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
   for (const std::string& word : words) {
     arguments.push_back(const_cast<char*>(word.c_str()));
   }
   arguments.push_back(nullptr);
+  sigset_t ours;
+  sigset_t before;
+  sigemptyset(&ours);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT}) {
+    sigaddset(&ours, number);
+  }
+  std::signal(SIGCHLD, SIG_DFL);
+  sigprocmask(SIG_BLOCK, &ours, &before);  // before there is a command that could miss one
   const pid_t child = fork();
   if (child == 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
     execvp(arguments[0], arguments.data());
     Say(words[0] + ": " + std::strerror(errno));
     _exit(errno == ENOENT ? 127 : kExitFailed);
   }
-  command_pid = child;
-  struct sigaction action {};
-  action.sa_sigaction = PassOn;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  for (const int number : {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT}) {
-    sigaction(number, &action, nullptr);
+  if (child < 0) {
+    Say(words[0] + ": " + std::strerror(errno));
+    return kExitFailed;
   }
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(child, &status, WNOHANG) != child) {
+    siginfo_t info{};
+    const int number = sigwaitinfo(&ours, &info);
+    // Those that were sent to us alone: what the terminal sends reaches the command by itself.
+    if (number > 0 && number != SIGCHLD && info.si_code <= 0) {
+      kill(child, number);
+    }
   }
-  command_pid = 0;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
