@@ -3,12 +3,13 @@
 #include <cstdint>
 
 #include "common/config.h"
+#include "common/refusal.h"
 #include "qserver/config.pb.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   sekisho::qserver::Config config;
   const absl::Status parsed = sekisho::ParseConfigInto(text, "fuzz", config);
-  CHECK(parsed.ok() || parsed.message().starts_with("fuzz:"));
+  CHECK(parsed.ok() || sekisho::Message(parsed).starts_with("fuzz:"));
   return 0;
 }
