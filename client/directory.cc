@@ -23,7 +23,7 @@ std::string Variable(const char* name) {
 }
 
 absl::StatusOr<std::vector<glue::Entry>> Search(const DirectoryAddress& address, const std::string& filter,
-                                                const std::vector<std::string>& attributes = {}) {
+                                                const std::vector<std::string>& attributes) {
   glue::Ldap::Options options;
   options.url = address.url;
   options.starts_tls = address.starts_tls;
@@ -61,14 +61,14 @@ std::optional<DirectoryAddress> FindDirectory(const std::optional<DirectoryAddre
 }
 
 absl::StatusOr<std::vector<glue::Offer>> AskDirectory(const DirectoryAddress& address) {
-  ASSIGN_OR_RETURN(const auto entries, Search(address, glue::kOfferFilter));
+  ASSIGN_OR_RETURN(const auto entries, Search(address, glue::kOfferFilter, glue::OfferAttributes()));
   return glue::ReadOffers(entries);
 }
 
 absl::StatusOr<std::optional<std::string>> LookUpContact(const DirectoryAddress& address, const std::string& site) {
   const std::string filter =
       fmt::format("(&(objectClass=GLUE2ComputingEndpoint)(GLUE2EntityName={}))", glue::EscapeFilterValue(site));
-  ASSIGN_OR_RETURN(const auto entries, Search(address, filter));
+  ASSIGN_OR_RETURN(const auto entries, Search(address, filter, glue::OfferAttributes()));
   for (const glue::Offer& offer : glue::ReadOffers(entries)) {
     if (offer.site == site && offer.IsFresh(std::time(nullptr))) {
       return offer.contact;

@@ -58,6 +58,23 @@ TEST(Entries, AReaderGetsBackWhatTheSiteIs) {
   EXPECT_FALSE(offers[0].links[0].bandwidth_mbps.has_value());
 }
 
+TEST(Entries, AReaderAsksForAllThatItReads) {
+  std::vector<glue::Entry> entries = Entries(TestProfile(), TestState("night"));
+  for (glue::Entry& entry : entries) {
+    entry.attributes["GLUE2EntityCreationTime"] = {"2026-11-22T06:00:00Z"};
+    entry.attributes["GLUE2EntityValidity"] = {"120"};
+  }
+  const auto offers = glue::ReadOffers(entries);
+  const auto& asked = glue::OfferAttributes();
+  for (glue::Entry& entry : entries) {
+    std::erase_if(entry.attributes, [&](const auto& attribute) {
+      return std::find(asked.begin(), asked.end(), attribute.first) == asked.end();
+    });
+  }
+
+  EXPECT_EQ(glue::ReadOffers(entries), offers);
+}
+
 TEST(Entries, OfASiteWhoseInsideIsSilentOnlyTheDoorIsPublished) {
   const auto entries = MakeEntries(TestProfile(), TestState(), {.is_connected = false, .info = "no answer"}, kTestBase);
 

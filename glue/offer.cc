@@ -160,6 +160,38 @@ const char kOfferFilter[] =
     "(objectClass=GLUE2AccessPolicy)(objectClass=GLUE2ComputingShare)(objectClass=GLUE2ExecutionEnvironment)"
     "(objectClass=GLUE2ApplicationEnvironment))";
 
+const std::vector<std::string>& OfferAttributes() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"objectClass",
+                                    "GLUE2EntityName",
+                                    "GLUE2EntityOtherInfo",
+                                    "GLUE2EntityCreationTime",
+                                    "GLUE2EntityValidity",
+                                    "GLUE2EndpointURL",
+                                    "GLUE2EndpointInterfaceName",
+                                    "GLUE2EndpointHealthState",
+                                    "GLUE2EndpointHealthStateInfo",
+                                    "GLUE2EndpointServingState",
+                                    "GLUE2EndpointImplementationVersion",
+                                    "GLUE2ComputingEndpointJobDescription",
+                                    "GLUE2PolicyRule",
+                                    "GLUE2ResourceID",
+                                    "GLUE2ApplicationEnvironmentAppName"};
+    for (const char* name : {"MappingQueue", "ServingState", "FreeSlots", "UsedSlots", "RequestedSlots",
+                             "MaxSlotsPerJob", "RunningJobs", "WaitingJobs", "MaxWallTime",
+                             "EstimatedAverageWaitingTime", "ExecutionEnvironmentForeignKey"}) {
+      all.push_back(std::string("GLUE2ComputingShare") + name);
+    }
+    for (const char* name : {"Platform", "OSName", "OSFamily", "MainMemorySize", "CPUClockSpeed", "LogicalCPUs",
+                             "TotalInstances", "UsedInstances", "UnavailableInstances", "ConnectivityIn",
+                             "ConnectivityOut"}) {
+      all.push_back(std::string("GLUE2ExecutionEnvironment") + name);
+    }
+    return all;
+  }();
+  return names;
+}
+
 const Environment* Offer::Find(const std::string& id) const {
   const auto found = std::find_if(environments.begin(), environments.end(),
                                   [&](const Environment& environment) { return environment.id == id; });

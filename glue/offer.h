@@ -21,6 +21,8 @@ struct Environment {
   std::optional<int64_t> free_slots, total_slots;
   std::optional<bool> reached, reaches_out;  // ConnectivityIn, ConnectivityOut
   std::vector<std::string> tags;
+
+  bool operator==(const Environment&) const = default;
 };
 
 // A queue.
@@ -32,12 +34,16 @@ struct Share {
   std::optional<int64_t> running, waiting;
   std::optional<int64_t> wall_time_max_s, wait_s;
   std::vector<std::string> environments;  // ids
+
+  bool operator==(const Share&) const = default;
 };
 
 // The network to another site, as this one publishes it.
 struct Link {
   std::string site;
   std::optional<double> rtt_ms, bandwidth_mbps;
+
+  bool operator==(const Link&) const = default;
 };
 
 struct Offer {
@@ -59,14 +65,17 @@ struct Offer {
   std::vector<const Environment*> Of(const Share& share) const;
   // What is said is still true: it was said less than its validity ago.
   bool IsFresh(int64_t now_s) const { return !validity_s || created_s + *validity_s >= now_s; }
+
+  bool operator==(const Offer&) const = default;
 };
 
 // One of each site whose endpoint is among the entries and takes RSL, by name.  Entries of other kinds, or
 // without what they need, are passed over.
 std::vector<Offer> ReadOffers(const std::vector<Entry>& entries);
 
-// The filter that finds what ReadOffers looks at.
+// The filter that finds what ReadOffers looks at, and the attributes that it reads: half of what there is.
 extern const char kOfferFilter[];
+const std::vector<std::string>& OfferAttributes();
 
 // "2026-11-22T06:00:00Z"; nothing if it is no such time.
 std::optional<int64_t> ParseTime(const std::string& text);
