@@ -5,7 +5,9 @@
 #include <chrono>
 #include <optional>
 
+#include <asio/posix/stream_descriptor.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "common/refusal.h"
@@ -107,6 +109,11 @@ DiffRules Publisher::Rules(bool has_expiry) const {
 }
 
 awaitable<absl::Status> Publisher::KeepTrue(Opened opened) {
+  // While nothing is asked, there is nothing to read but that the server has gone.
+  asio::posix::stream_descriptor idle(loop_);
+  std::error_code is_closed;  // then the next call says so
+  idle.assign(dup(opened.server->descriptor()), is_closed);
+  const auto is_gone = std::make_shared<bool>(false);
   for (;;) {
     const uint64_t generation = generation_;
     const DiffRules rules = Rules(opened.has_expiry);
@@ -120,8 +127,16 @@ awaitable<absl::Status> Publisher::KeepTrue(Opened opened) {
     }
     const int64_t left_s = std::clamp<int64_t>(NextRenewal(opened.published, rules) - NowSeconds(), 1, 3600);
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(left_s);
-    while (generation_ == generation && std::chrono::steady_clock::now() < until) {
+    idle.async_wait(asio::posix::stream_descriptor::wait_read, [this, is_gone](const std::error_code& error) {
+      *is_gone = *is_gone || !error;
+      changed_.Notify();
+    });
+    while (generation_ == generation && !*is_gone && std::chrono::steady_clock::now() < until) {
       co_await changed_.WaitFor(std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now()));
+    }
+    idle.cancel();
+    if (*is_gone) {
+      co_return absl::UnavailableError(options_.server.url + ": the server has closed the connection");
     }
   }
 }

@@ -233,6 +233,12 @@ absl::StatusOr<std::vector<Entry>> Ldap::Search(const std::string& base, Scope s
   }
 }
 
+int Ldap::descriptor() const {
+  int fd = -1;
+  handle_->lib->ldap_get_option(handle_->ld, LDAP_OPT_DESC, &fd);
+  return fd;
+}
+
 absl::StatusOr<int> Ldap::Send(const Change& change) {
   const LdapLibrary& lib = *handle_->lib;
   int id = 0;

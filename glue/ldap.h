@@ -41,6 +41,9 @@ class Ldap {
   // some may have been done and others not.
   absl::Status Apply(const std::vector<Change>& changes);
 
+  // The connection's socket: readable while no call is under way, the server has closed it.
+  int descriptor() const;
+
  private:
   struct Handle;
   Ldap(Options options, std::unique_ptr<Handle> handle);
