@@ -46,7 +46,7 @@ TEST(SiteState, EveryQueueHasAShareBeforeAJobCame) {
 
 TEST(SiteState, ItsSizeIsThatOfTheSiteNotOfItsJobs) {
   Census census;
-  std::vector<Census::Mark> marks(10'000);
+  std::vector<Census::Mark> marks(100'000);
   proto::JobStatus job;
   job.set_state(proto::PENDING);
   job.set_count(1);
@@ -56,7 +56,7 @@ TEST(SiteState, ItsSizeIsThatOfTheSiteNotOfItsJobs) {
 
   const proto::SiteState state = MakeSiteState({}, Inventory(), true, {}, {}, census);
 
-  EXPECT_EQ(state.share(0).waiting(), 10'000);
+  EXPECT_EQ(state.share(0).waiting(), 100'000);
   EXPECT_LT(state.ByteSizeLong(), 200u);
 }
 
