@@ -14,6 +14,7 @@ namespace {
 using glue::Attributes;
 using glue::ChildDn;
 using glue::Entry;
+using proto::ActivityState;
 using proto::ResourceState;
 using proto::ShareState;
 using proto::SiteState;
@@ -69,6 +70,12 @@ class Site {
       }
       for (const ShareState& share : state_.share()) {
         AddShare(share);
+      }
+      if (state_.activity_size() > 0) {
+        AddGroup("ComputingActivities", endpoint_dn_);
+      }
+      for (const ActivityState& activity : state_.activity()) {
+        AddActivity(activity);
       }
     }
     return std::move(entries_);
@@ -288,6 +295,32 @@ class Site {
       SetIf(entry, prefix + "ExecutionEnvironmentForeignKey", environments);
     }
     entry[prefix + "ServingState"] = {has_nodes ? "production" : "queueing"};
+  }
+
+  void AddActivity(const ActivityState& activity) {
+    const std::string id = Id("ComputingActivity", profile_.site + "/" + activity.job_id());
+    Attributes& entry =
+        Add(ChildDn("GLUE2ActivityID", id, ChildDn("GLUE2GroupID", "ComputingActivities", endpoint_dn_)),
+            {"GLUE2Activity", "GLUE2ComputingActivity"});
+    const std::string prefix = "GLUE2ComputingActivity";
+    entry["GLUE2ActivityID"] = {id};
+    entry["GLUE2ActivityEndpointForeignKey"] = {EndpointId()};
+    entry["GLUE2ActivityShareForeignKey"] = {ShareId(activity.service())};
+    entry[prefix + "ComputingEndpointForeignKey"] = {EndpointId()};
+    entry[prefix + "ComputingShareForeignKey"] = {ShareId(activity.service())};
+    entry[prefix + "State"] = {activity.started_ms() > 0 ? "bes:running" : "bes:pending"};
+    if (activity.state() == proto::SUSPENDED) {
+      entry[prefix + "State"].push_back("org.sekisho:suspended");
+    }
+    entry[prefix + "Owner"] = {activity.subject()};
+    entry[prefix + "IDFromEndpoint"] = {activity.job_id()};
+    entry[prefix + "LocalIDFromManager"] = {activity.job_id()};
+    SetIf(entry, prefix + "Queue", activity.queue());
+    entry[prefix + "RequestedSlots"] = {Text(activity.slots())};
+    entry[prefix + "SubmissionTime"] = {IsoTime(activity.submitted_ms())};
+    if (activity.started_ms() > 0) {
+      entry[prefix + "StartTime"] = {IsoTime(activity.started_ms())};
+    }
   }
 
   const Profile& profile_;

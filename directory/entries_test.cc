@@ -75,6 +75,29 @@ TEST(Entries, AReaderAsksForAllThatItReads) {
   EXPECT_EQ(glue::ReadOffers(entries), offers);
 }
 
+TEST(Entries, AJobWhoseUserAgreedHangsBelowTheEndpoint) {
+  proto::SiteState state = TestState();
+  for (const glue::Entry& entry : Entries(TestProfile(), state)) {
+    EXPECT_EQ(entry.dn.find("Activit"), std::string::npos) << "without such a job";
+  }
+  proto::ActivityState& job = *state.add_activity();
+  job.set_job_id("abcdefghij234");
+  job.set_subject("/O=Lab/CN=Alice");
+  job.set_service("jobmanager-agent");
+  job.set_state(proto::SUSPENDED);
+  job.set_slots(4);
+  job.set_submitted_ms(1'795'000'000'000);
+  job.set_started_ms(1'795'000'001'000);
+
+  const auto entries = Entries(TestProfile(), state);
+
+  const glue::Entry& activity = Of(entries, "GLUE2ComputingActivity");
+  EXPECT_EQ(activity.First("GLUE2ActivityID"), "urn:ogf:ComputingActivity:a-dmz:siteA/abcdefghij234");
+  EXPECT_THAT(activity.All("GLUE2ComputingActivityState"), ElementsAre("bes:running", "org.sekisho:suspended"));
+  EXPECT_EQ(activity.First("GLUE2ComputingActivityOwner"), "/O=Lab/CN=Alice");
+  EXPECT_EQ(activity.First("GLUE2ActivityShareForeignKey"), Of(entries, "GLUE2ComputingShare").First("GLUE2ShareID"));
+}
+
 TEST(Entries, OfASiteWhoseInsideIsSilentOnlyTheDoorIsPublished) {
   const auto entries = MakeEntries(TestProfile(), TestState(), {.is_connected = false, .info = "no answer"}, kTestBase);
 

@@ -19,7 +19,7 @@ bool HoldsMany(std::string_view name) {
       return true;
     }
   }
-  return false;
+  return name == "State";  // of an activity
 }
 
 // "GLUE2ComputingShareFreeSlots" of a ComputingShare is "FreeSlots"; of its base class, the same.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/identity/dn.h"
 #include "common/job_state.h"
 #include "qserver/engine.h"
 
@@ -23,6 +24,7 @@ void Census::Count(const proto::JobStatus& job, bool has_processors, int64_t tim
   if (mark.share == nullptr) {
     mark.share = &shares_.try_emplace(ServiceOf(job)).first->first;
     mark.slots = std::max(1, job.count());
+    mark.is_public = !public_subjects_.empty() && public_subjects_.count(identity::NormalizeDn(job.subject())) > 0;
   }
   Add(mark, -1);
   const Mark::As before = mark.as;
@@ -38,6 +40,28 @@ void Census::Count(const proto::JobStatus& job, bool has_processors, int64_t tim
                                                : share.average_wait_ms +
                                                      kWeightOfNewest * (waited - share.average_wait_ms);
   }
+  if (mark.is_public) {
+    Show(job, mark);
+  }
+}
+
+void Census::Show(const proto::JobStatus& job, const Mark& mark) {
+  if (IsFinal(job.state())) {
+    activities_.erase(job.job_id());
+    return;
+  }
+  if (activities_.size() >= kPublicMost && activities_.count(job.job_id()) == 0) {
+    return;
+  }
+  proto::ActivityState& activity = activities_[job.job_id()];
+  activity.set_job_id(job.job_id());
+  activity.set_subject(job.subject());
+  activity.set_service(*mark.share);
+  activity.set_queue(job.queue());
+  activity.set_state(job.state());
+  activity.set_slots(mark.slots);
+  activity.set_submitted_ms(job.submitted_ms());
+  activity.set_started_ms(job.started_ms());
 }
 
 void Census::Add(const Mark& mark, int sign) {

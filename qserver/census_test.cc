@@ -16,6 +16,28 @@ proto::JobStatus Job(int count, const std::string& queue = "", const std::string
   return job;
 }
 
+TEST(Census, OnlyJobsOfThoseWhoAgreedAreShownAndOnlyWhileTheyLive) {
+  Census census({"/O=Lab/CN=Alice"});
+  Census::Mark alices, bobs;
+  proto::JobStatus job = Job(4, "night");
+  job.set_job_id("one");
+  job.set_subject("/O=Lab/CN=Alice");
+  census.Count(job, false, 1'000, alices);
+  proto::JobStatus other = Job(4);
+  other.set_job_id("two");
+  other.set_subject("/O=Lab/CN=Bob");
+  census.Count(other, false, 1'000, bobs);
+
+  ASSERT_EQ(census.activities().size(), 1u);
+  const proto::ActivityState& shown = census.activities().at("one");
+  EXPECT_EQ(shown.service(), "jobmanager-agent-night");
+  EXPECT_EQ(shown.state(), proto::PENDING);
+  EXPECT_EQ(shown.slots(), 4);
+  job.set_state(proto::DONE);
+  census.Count(job, false, 2'000, alices);
+  EXPECT_TRUE(census.activities().empty());
+}
+
 TEST(Census, AJobIsCountedOnceWhateverHappensToIt) {
   Census census;
   Census::Mark mark;

@@ -44,12 +44,12 @@ int64_t Conductor::NowMs() {
 }
 
 Conductor::Conductor(Loop& loop, EventStore& store, Spool& spool, AllocatorLink& allocator,
-                     TaskSettings settings, int64_t wall_time_max_s)
+                     TaskSettings settings, int64_t wall_time_max_s, std::set<std::string> public_subjects)
     : loop_(loop),
       store_(store),
       spool_(spool),
       allocator_(allocator),
-      queue_(std::move(settings), wall_time_max_s),
+      queue_(std::move(settings), wall_time_max_s, std::move(public_subjects)),
       site_changed_(loop),
       pass_wanted_(loop),
       commit_wanted_(loop) {}

@@ -44,7 +44,7 @@ struct InputProgress {
 class Conductor {
  public:
   Conductor(Loop& loop, EventStore& store, Spool& spool, AllocatorLink& allocator,
-            TaskSettings settings, int64_t wall_time_max_s);
+            TaskSettings settings, int64_t wall_time_max_s, std::set<std::string> public_subjects = {});
   Conductor(const Conductor&) = delete;
   Conductor& operator=(const Conductor&) = delete;
 

@@ -263,7 +263,7 @@ absl::Status Run(const Config& config) {
   const std::string allocator_target = OrDefault(config.allocator(), "unix:/run/sekisho/allocator/socket");
   const std::unique_ptr<AllocatorLink> allocator = AllocatorLink::Dial(loop, allocator_target);
   Conductor conductor(loop, *store, spool, *allocator, MakeTaskSettings(config),
-                      config.max_wall_time_s());
+                      config.max_wall_time_s(), Subjects(config.publish_jobs_of()));
   Slurm slurm(MakeSlurmSettings(config));
   ASSIGN_OR_RETURN(const std::string secret, PilotSecret(*store));
   EngineDriver engine(loop, conductor, slurm, secret);

@@ -34,8 +34,9 @@ uint64_t AskedBy(const proto::RequestBody& body);
 
 class Queue {
  public:
-  explicit Queue(TaskSettings settings, int64_t wall_time_max_s)
-      : settings_(std::move(settings)), wall_time_max_s_(wall_time_max_s) {}
+  // `public_subjects`: Census'.
+  explicit Queue(TaskSettings settings, int64_t wall_time_max_s, std::set<std::string> public_subjects = {})
+      : settings_(std::move(settings)), wall_time_max_s_(wall_time_max_s), census_(std::move(public_subjects)) {}
 
   // ---- At start: what the store remembers, in its order.  `has_ended`: its end is among it.
   absl::Status Replay(const proto::JobEvent& event, bool has_ended = false);

@@ -110,6 +110,11 @@ proto::SiteState MakeSiteState(const SiteFacts& facts, const proto::InventoryRep
     share.set_slots_requested(counted.slots_requested);
     share.set_average_wait_s(RoundedSeconds(counted.average_wait_ms));
   }
+  for (const auto& [id, activity] : census.activities()) {
+    if (shares.count(activity.service()) > 0) {
+      *state.add_activity() = activity;
+    }
+  }
   for (auto& [service, share] : shares) {
     share.set_service(service);
     *state.add_share() = std::move(share);

@@ -24,12 +24,13 @@ IDS = {
     "GLUE2Domain": "GLUE2DomainID", "GLUE2Service": "GLUE2ServiceID", "GLUE2Endpoint": "GLUE2EndpointID",
     "GLUE2Share": "GLUE2ShareID", "GLUE2Manager": "GLUE2ManagerID", "GLUE2Resource": "GLUE2ResourceID",
     "GLUE2Policy": "GLUE2PolicyID", "GLUE2ApplicationEnvironment": "GLUE2ApplicationEnvironmentID",
-    "GLUE2Group": "GLUE2GroupID",
+    "GLUE2Activity": "GLUE2ActivityID", "GLUE2Group": "GLUE2GroupID",
 }  # fmt: skip
 # Foreign key -> the class that it names, as its own name says: GLUE2<class>[<role>]<target>ForeignKey.
 TARGETS = {
     "AdminDomain": "GLUE2AdminDomain", "ComputingService": "GLUE2ComputingService", "Service": "GLUE2Service",
     "ComputingEndpoint": "GLUE2ComputingEndpoint", "Endpoint": "GLUE2Endpoint", "ComputingManager": "GLUE2ComputingManager",
+    "ComputingShare": "GLUE2ComputingShare", "Share": "GLUE2Share",
     "Manager": "GLUE2Manager", "ExecutionEnvironment": "GLUE2ExecutionEnvironment", "Resource": "GLUE2Resource",
 }  # fmt: skip
 URN = re.compile(r"urn:[a-z0-9][a-z0-9-]{0,31}:([A-Za-z0-9()+,.:=@;$_!*'/-]|%[0-9A-F]{2})+")
