@@ -167,9 +167,7 @@ absl::StatusOr<NamedTree> ParseTree(std::string_view text, std::string_view sour
   if (edges.empty()) {
     return result;
   }
-  const bool is_one = edges.size() + 1 == degree.size() &&
-                      HangUp(result.tree, result.tree.links[0].u).order.size() == degree.size();
-  if (!is_one) {
+  if (edges.size() + 1 != degree.size() || !IsForest(result.tree)) {
     return errors::BadFile(source, "the lines are not one tree");
   }
   return result;

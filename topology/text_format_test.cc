@@ -53,6 +53,7 @@ TEST(TreeText, NeverGivesASwitchTheNameOfAHost) {
 TEST(TreeText, IsRefusedIfItIsNoTree) {
   EXPECT_FALSE(ParseTree("a b 1\nb c 1\nc a 1\n", "tree").ok());
   EXPECT_FALSE(ParseTree("a b 1\nc d 1\n", "tree").ok());
+  EXPECT_FALSE(ParseTree("a b 1\na b 1\nc d 1\n", "tree").ok());  // a ring and another part
   EXPECT_THAT(ErrorOf(ParseTree("a b -1\n", "tree").status()), HasSubstr("tree:1: "));
   EXPECT_FALSE(ParseTree("a a 1\n", "tree").ok());
 }

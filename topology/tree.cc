@@ -22,6 +22,23 @@ double Rooted::Rtt(int a, int b) const {
 
 int Rooted::Hops(int a, int b) const { return level[a] + level[b] - 2 * level[Ancestor(a, b)]; }
 
+bool IsForest(const Tree& tree) {
+  std::vector<int> part_of(tree.vertex_count);
+  std::iota(part_of.begin(), part_of.end(), 0);
+  const auto part = [&](int vertex) {
+    while (part_of[vertex] != vertex) {
+      vertex = part_of[vertex] = part_of[part_of[vertex]];
+    }
+    return vertex;
+  };
+  return std::all_of(tree.links.begin(), tree.links.end(), [&](const Link& link) {
+    const int u = part(link.u);
+    const int v = part(link.v);
+    part_of[u] = v;
+    return u != v;
+  });
+}
+
 Rooted HangUp(const Tree& tree, int root) {
   std::vector<std::vector<int>> links_of(tree.vertex_count);
   for (size_t i = 0; i < tree.links.size(); ++i) {

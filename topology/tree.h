@@ -37,6 +37,9 @@ struct Rooted {
   int Hops(int a, int b) const;
 };
 
+// Whether no two vertices are joined in two ways.
+bool IsForest(const Tree& tree);
+
 // Of a forest only the part that holds `root`.
 Rooted HangUp(const Tree& tree, int root);
 

@@ -52,13 +52,14 @@ Description DescribeChain(const Chain& chain) {
   description.issuer = IssuerText(leaf);
   description.identity = description.subject;
   description.is_proxy = RoleOf(leaf) == Role::kProxy;
-  const EVP_PKEY* key = X509_get0_pubkey(&leaf);
-  description.strength_bits = EVP_PKEY_get_bits(key);
+  const EVP_PKEY* key = X509_get0_pubkey(&leaf);  // nullptr: of a kind that OpenSSL does not know
+  const bool is_curve = key != nullptr && EVP_PKEY_get_base_id(key) == EVP_PKEY_EC;
+  description.strength_bits = key != nullptr ? EVP_PKEY_get_bits(key) : 0;
   // NIST SP 800-57 part 1, table 2; between its rows, and above them, RSA is as strong as it is long.
-  description.strength_rsa_bits = EVP_PKEY_get_base_id(key) != EVP_PKEY_EC ? description.strength_bits
-                                  : description.strength_bits >= 384       ? 7680
-                                  : description.strength_bits >= 256       ? 3072
-                                                                           : 2048;
+  description.strength_rsa_bits = !is_curve                            ? description.strength_bits
+                                  : description.strength_bits >= 384 ? 7680
+                                  : description.strength_bits >= 256 ? 3072
+                                                                     : 2048;
   description.not_after = NotAfter(leaf);
 
   bool speaks_for_signer = true;
