@@ -22,8 +22,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-absl::StatusOr<std::vector<glue::Entry>> Search(const DirectoryAddress& address, const std::string& filter,
-                                                const std::vector<std::string>& attributes) {
+absl::StatusOr<std::vector<glue::Offer>> Ask(const DirectoryAddress& address, const std::string& filter) {
   glue::Ldap::Options options;
   options.url = address.url;
   options.starts_tls = address.starts_tls;
@@ -37,13 +36,17 @@ absl::StatusOr<std::vector<glue::Entry>> Search(const DirectoryAddress& address,
     options.crl_file = trusted->crl_file();
   }
   auto server = glue::Ldap::Open(options);
-  auto entries = server.ok() ? (*server)->Search(address.base, glue::Ldap::Scope::kSubtree, filter, attributes)
-                             : server.status();
-  if (!entries.ok()) {
-    return Refuse(entries.status().code(), 0, "the directory does not answer: " + Message(entries.status()),
+  absl::Status status = server.status();
+  glue::OfferReader reader;
+  if (status.ok()) {
+    status = (*server)->Search(address.base, glue::Ldap::Scope::kSubtree, filter, glue::OfferAttributes(),
+                               [&](const glue::Entry& entry) { reader.Add(entry); });
+  }
+  if (!status.ok()) {
+    return Refuse(status.code(), 0, "the directory does not answer: " + Message(status),
                   "check \"directory\" in sites.json, or GRID_INFO_HOST; sites.json can name sites without it");
   }
-  return entries;
+  return reader.Take();
 }
 
 }  // namespace
@@ -61,15 +64,14 @@ std::optional<DirectoryAddress> FindDirectory(const std::optional<DirectoryAddre
 }
 
 absl::StatusOr<std::vector<glue::Offer>> AskDirectory(const DirectoryAddress& address) {
-  ASSIGN_OR_RETURN(const auto entries, Search(address, glue::kOfferFilter, glue::OfferAttributes()));
-  return glue::ReadOffers(entries);
+  return Ask(address, glue::kOfferFilter);
 }
 
 absl::StatusOr<std::optional<std::string>> LookUpContact(const DirectoryAddress& address, const std::string& site) {
   const std::string filter =
       fmt::format("(&(objectClass=GLUE2ComputingEndpoint)(GLUE2EntityName={}))", glue::EscapeFilterValue(site));
-  ASSIGN_OR_RETURN(const auto entries, Search(address, filter, glue::OfferAttributes()));
-  for (const glue::Offer& offer : glue::ReadOffers(entries)) {
+  ASSIGN_OR_RETURN(const auto offers, Ask(address, filter));
+  for (const glue::Offer& offer : offers) {
     if (offer.site == site && offer.IsFresh(std::time(nullptr))) {
       return offer.contact;
     }

@@ -133,7 +133,7 @@ std::vector<PublishedShare> Select(const std::vector<Offer>& offers, const glue:
   std::vector<PublishedShare> selected;
   for (const Offer& offer : offers) {
     for (const Share& share : offer.shares) {
-      if (where.Holds(glue::FactsOf(offer, share, now_s))) {
+      if (where.IsEmpty() || where.Holds(glue::FactsOf(offer, share, now_s))) {
         selected.push_back({&offer, &share});
       }
     }

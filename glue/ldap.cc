@@ -176,6 +176,13 @@ absl::StatusOr<std::unique_ptr<Ldap>> Ldap::Open(const Options& options) {
 
 absl::StatusOr<std::vector<Entry>> Ldap::Search(const std::string& base, Scope scope, const std::string& filter,
                                                 const std::vector<std::string>& attributes) {
+  std::vector<Entry> entries;
+  RETURN_IF_ERROR(Search(base, scope, filter, attributes, [&](Entry entry) { entries.push_back(std::move(entry)); }));
+  return entries;
+}
+
+absl::Status Ldap::Search(const std::string& base, Scope scope, const std::string& filter,
+                          const std::vector<std::string>& attributes, const Each& each) {
   const LdapLibrary& lib = *handle_->lib;
   LDAP* ld = handle_->ld;
   std::vector<char*> wanted;
@@ -193,7 +200,6 @@ absl::StatusOr<std::vector<Entry>> Ldap::Search(const std::string& base, Scope s
       code != LDAP_SUCCESS) {
     return Fail(code, "search");
   }
-  std::vector<Entry> entries;
   for (;;) {
     timeval timeout = Timeval(options_.timeout);
     LDAPMessage* message = nullptr;
@@ -205,7 +211,7 @@ absl::StatusOr<std::vector<Entry>> Ldap::Search(const std::string& base, Scope s
     if (type == LDAP_RES_SEARCH_ENTRY) {
       BerElement* ber = nullptr;
       berval name{};
-      Entry& entry = entries.emplace_back();
+      Entry entry;
       if (lib.ldap_get_dn_ber(ld, message, &ber, &name) == LDAP_SUCCESS) {
         entry.dn.assign(name.bv_val, name.bv_len);
         berval attribute{};
@@ -221,13 +227,14 @@ absl::StatusOr<std::vector<Entry>> Ldap::Search(const std::string& base, Scope s
         }
       }
       lib.ber_free(ber, 0);
+      each(std::move(entry));
     } else if (type == LDAP_RES_SEARCH_RESULT) {
       int result = 0;
       lib.ldap_parse_result(ld, message, &result, nullptr, nullptr, nullptr, nullptr, 1);
       if (result != LDAP_SUCCESS) {
         return Fail(result, "search below " + base);
       }
-      return entries;
+      return absl::OkStatus();
     }
     lib.ldap_msgfree(message);
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,10 @@ class Ldap {
   // The entries in the server's order; `attributes` empty: all that users set.  NotFound if there is no `base`.
   absl::StatusOr<std::vector<Entry>> Search(const std::string& base, Scope scope, const std::string& filter,
                                             const std::vector<std::string>& attributes = {});
+  // The same, each as it comes.
+  using Each = std::function<void(Entry)>;
+  absl::Status Search(const std::string& base, Scope scope, const std::string& filter,
+                      const std::vector<std::string>& attributes, const Each& each);
 
   // Carries `changes` out in order as far as it matters: what may happen side by side, does.  After an error
   // some may have been done and others not.

@@ -209,34 +209,42 @@ std::vector<const Environment*> Offer::Of(const Share& share) const {
 }
 
 std::vector<Offer> ReadOffers(const std::vector<Entry>& entries) {
-  std::map<std::string, Offer> offers;  // by site
+  OfferReader reader;
   for (const Entry& entry : entries) {
-    const std::string site = SiteOf(entry.dn);
-    if (site.empty()) {
-      continue;
-    }
-    Offer& offer = offers[site];
-    if (entry.Is("GLUE2ComputingEndpoint")) {
-      ReadEndpoint(entry, offer);
-    } else if (entry.Is("GLUE2ComputingService")) {
-      offer.other = Plain(entry.All("GLUE2EntityOtherInfo"));
-      for (const std::string& link : Others(entry, "Network")) {
-        offer.links.push_back(ReadLink(link));
-      }
-    } else if (entry.Is("GLUE2AccessPolicy")) {
-      offer.has_policy = true;
-      const auto rules = Plain(entry.All("GLUE2PolicyRule"));
-      offer.access.insert(offer.access.end(), rules.begin(), rules.end());
-    } else if (entry.Is("GLUE2ComputingShare")) {
-      ReadShare(entry, offer);
-    } else if (entry.Is("GLUE2ExecutionEnvironment")) {
-      ReadEnvironment(entry, offer);
-    } else if (entry.Is("GLUE2ApplicationEnvironment")) {
-      offer.mpi.push_back(Plain(entry.First("GLUE2ApplicationEnvironmentAppName")));
-    }
+    reader.Add(entry);
   }
+  return reader.Take();
+}
+
+void OfferReader::Add(const Entry& entry) {
+  const std::string site = SiteOf(entry.dn);
+  if (site.empty()) {
+    return;
+  }
+  Offer& offer = offers_[site];
+  if (entry.Is("GLUE2ComputingEndpoint")) {
+    ReadEndpoint(entry, offer);
+  } else if (entry.Is("GLUE2ComputingService")) {
+    offer.other = Plain(entry.All("GLUE2EntityOtherInfo"));
+    for (const std::string& link : Others(entry, "Network")) {
+      offer.links.push_back(ReadLink(link));
+    }
+  } else if (entry.Is("GLUE2AccessPolicy")) {
+    offer.has_policy = true;
+    const auto rules = Plain(entry.All("GLUE2PolicyRule"));
+    offer.access.insert(offer.access.end(), rules.begin(), rules.end());
+  } else if (entry.Is("GLUE2ComputingShare")) {
+    ReadShare(entry, offer);
+  } else if (entry.Is("GLUE2ExecutionEnvironment")) {
+    ReadEnvironment(entry, offer);
+  } else if (entry.Is("GLUE2ApplicationEnvironment")) {
+    offer.mpi.push_back(Plain(entry.First("GLUE2ApplicationEnvironmentAppName")));
+  }
+}
+
+std::vector<Offer> OfferReader::Take() {
   std::vector<Offer> found;
-  for (auto& [site, offer] : offers) {
+  for (auto& [site, offer] : offers_) {
     offer.site = Plain(site);
     std::sort(offer.shares.begin(), offer.shares.end(),
               [](const Share& one, const Share& other) { return one.service < other.service; });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,16 @@ struct Offer {
 // One of each site whose endpoint is among the entries and takes RSL, by name.  Entries of other kinds, or
 // without what they need, are passed over.
 std::vector<Offer> ReadOffers(const std::vector<Entry>& entries);
+
+// The same, entry by entry.
+class OfferReader {
+ public:
+  void Add(const Entry& entry);
+  std::vector<Offer> Take();
+
+ private:
+  std::map<std::string, Offer> offers_;  // by site
+};
 
 // The filter that finds what ReadOffers looks at, and the attributes that it reads: half of what there is.
 extern const char kOfferFilter[];

@@ -24,6 +24,8 @@ class Where {
   // The innermost condition that does not hold, "freeslots >= 8 (is 4)"; empty if all do.
   std::string WhyNot(const Facts& facts) const;
 
+  bool IsEmpty() const { return root_ == nullptr; }
+
   Where();  // no condition
   ~Where();
   Where(Where&&) noexcept;
