@@ -108,7 +108,10 @@ class SqliteEventStore final : public EventStore {
   void Forget(std::string key) override { Queue({Change::kForget, std::move(key), ""}); }
 
   awaitable<absl::StatusOr<std::vector<Row>>> Read(std::string key) override {
-    co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(key)), asio::use_awaitable);
+    co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(key), -1), asio::use_awaitable);
+  }
+  awaitable<absl::StatusOr<std::vector<Row>>> ReadFirst(std::string key) override {
+    co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(key), 1), asio::use_awaitable);
   }
 
   awaitable<absl::Status> Flush() override {
@@ -134,11 +137,12 @@ class SqliteEventStore final : public EventStore {
 
  private:
   // On the writer's thread, which alone uses the database after the start.
-  awaitable<absl::StatusOr<std::vector<Row>>> ReadOnWriter(std::string key) {
+  awaitable<absl::StatusOr<std::vector<Row>>> ReadOnWriter(std::string key, int most) {
     std::vector<Row> found;
     CO_RETURN_IF_ERROR(Fenced(path_, [&]() -> absl::Status {
-      SQLite::Statement rows(database_, "SELECT sequence, event FROM events WHERE key=? ORDER BY sequence");
+      SQLite::Statement rows(database_, "SELECT sequence, event FROM events WHERE key=? ORDER BY sequence LIMIT ?");
       Bind(rows, 1, key);
+      rows.bind(2, most);
       while (rows.executeStep()) {
         found.push_back({static_cast<uint64_t>(rows.getColumn(0).getInt64()), rows.getColumn(1).getString()});
       }

@@ -43,6 +43,7 @@ class EventStore {
     std::string event;
   };
   virtual awaitable<absl::StatusOr<std::vector<Row>>> Read(std::string key) = 0;
+  virtual awaitable<absl::StatusOr<std::vector<Row>>> ReadFirst(std::string key) = 0;  // the oldest, if any
 
   // Waits until all that was queued before this call is on disk.  After an error nothing more is stored, and
   // every Flush fails: what came later may count on what was lost.

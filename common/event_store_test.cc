@@ -120,13 +120,20 @@ TEST_F(EventStoreTest, ReadsTheEventsOfOneKeyOldestFirst) {
   ASSERT_TRUE(Flush(*store).ok());
 
   std::vector<EventStore::Row> rows;
-  co_spawn(loop_, [&]() -> awaitable<void> { rows = *co_await store->Read("a"); }, detached);
+  std::vector<EventStore::Row> first;
+  const auto read = [&]() -> awaitable<void> {
+    first = *co_await store->ReadFirst("a");
+    rows = *co_await store->Read("a");
+  };
+  co_spawn(loop_, read, detached);
   loop_.restart();
   auto work = asio::make_work_guard(loop_);
   while (rows.empty()) {
     loop_.run_one();
   }
 
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].event, "1");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].sequence, 1u);
   EXPECT_EQ(rows[0].event, "1");

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <openssl/sha.h>
+
 #include "common/job_state.h"
 #include "jobmanager/errors.h"
 
@@ -13,13 +15,33 @@ using proto::JobStatus;
 
 constexpr size_t kListBytesMax = 3'500'000;  // of the 4 MiB that a message may have
 
+namespace {
+
+std::string Digest(const std::string& text) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return digest;
+}
+
+}  // namespace
+
+absl::Status Book::FoldInto(const JobEvent& event, Job& job) {
+  RETURN_IF_ERROR(Fold(event, job.status));
+  if (event.has_submitted()) {
+    job.rsl_digest = Digest(job.status.rsl());
+    job.status.clear_rsl();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Book::Replay(const JobEvent& event) {
   Job& job = jobs_[event.job_id()];
   const bool is_ours = event.sequence() == job.last_sequence;
   if (job.is_ended_here && !is_ours && event.has_ended()) {
     job.status.set_state(proto::UNSUBMITTED);
   }
-  const absl::Status status = Fold(event, job.status);
+  const absl::Status status = FoldInto(event, job);
   if (job.status.job_id().empty()) {
     jobs_.erase(event.job_id());
     return status;
@@ -45,11 +67,11 @@ const JobStatus* Book::Find(const std::string& job_id, const std::string& subjec
 
 absl::StatusOr<bool> Book::IsRepeat(const JobEvent& submitted) const {
   const auto& asked = submitted.submitted();
-  const JobStatus* known = Find(submitted.job_id(), asked.subject());
-  if (known == nullptr) {
+  if (Find(submitted.job_id(), asked.subject()) == nullptr) {
     return false;
   }
-  if (known->rsl() != asked.rsl() || known->service() != asked.service()) {
+  const Job& known = jobs_.at(submitted.job_id());
+  if (known.rsl_digest != Digest(asked.rsl()) || known.status.service() != asked.service()) {
     return errors::OtherRequest(asked.request_id(), submitted.job_id());
   }
   return true;
@@ -58,7 +80,7 @@ absl::StatusOr<bool> Book::IsRepeat(const JobEvent& submitted) const {
 absl::Status Book::Add(JobEvent& event) {
   Job& job = jobs_[event.job_id()];
   event.set_sequence(job.last_sequence);
-  const absl::Status status = Fold(event, job.status);
+  const absl::Status status = FoldInto(event, job);
   if (job.status.job_id().empty()) {
     jobs_.erase(event.job_id());
   } else if (status.ok() && event.has_ended()) {
@@ -117,10 +139,8 @@ proto::StatusReply Book::List(const std::string& subject, bool with_ended) const
   proto::StatusReply reply;
   size_t size = 0;
   for (const JobStatus* status : found) {
-    JobStatus& job = *reply.add_job();
-    job = *status;
-    job.clear_rsl();  // a megabyte, perhaps
-    size += job.ByteSizeLong();
+    *reply.add_job() = *status;
+    size += status->ByteSizeLong();
     if (size > kListBytesMax) {
       reply.mutable_job()->RemoveLast();
       reply.set_is_cut(true);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The jobs of one account, as the fold of their events: docs/protocol/3-job-states.md.  Pure: no clock,
-// no I/O.  What it accepts is the caller's to store.
+// no I/O.  What it accepts is the caller's to store, and their descriptions are only there: each may have
+// hundreds of kilobytes.
 #pragma once
 
 #include <functional>
@@ -40,7 +41,7 @@ class Book {
   void Withdraw(const std::string& job_id);
 
   proto::JobStatus Status(const std::string& job_id, const std::string& subject) const;
-  // Newest first, without their RSL; as many as fit a message.
+  // Newest first; as many as fit a message.
   proto::StatusReply List(const std::string& subject, bool with_ended) const;
 
   // Jobs that ended before `time_ms`.
@@ -56,10 +57,12 @@ class Book {
 
  private:
   struct Job {
-    proto::JobStatus status;
+    proto::JobStatus status;  // without its RSL
+    std::string rsl_digest;
     uint64_t last_sequence = 0;
     bool is_ended_here = false;
   };
+  static absl::Status FoldInto(const proto::JobEvent& event, Job& job);
   std::map<std::string, Job> jobs_;
   uint64_t position_ = 0;
 };

@@ -154,6 +154,24 @@ TEST(Book, KeepsNothingOfAWithdrawnJob) {
   EXPECT_FALSE(*book.IsRepeat(Submitted("j1")));
 }
 
+// A subject may have ten thousand jobs of a quarter megabyte each.
+TEST(Book, KeepsNoDescriptionAndKnowsARepeatAllTheSame) {
+  auto large = Submitted("j1");
+  large.mutable_submitted()->set_rsl("&(executable=/bin/true)(arguments=" + std::string(100'000, 'x') + ")");
+  auto other = large;
+  other.mutable_submitted()->mutable_rsl()->back() = ' ';
+
+  Book book, replayed;
+  ASSERT_TRUE(book.Add(large).ok());
+  ASSERT_TRUE(replayed.Replay(large).ok());
+
+  for (const Book* one : {&book, &replayed}) {
+    EXPECT_LT(one->FindAny("j1")->ByteSizeLong(), 1'000u);
+    EXPECT_TRUE(*one->IsRepeat(large));
+    EXPECT_EQ(one->IsRepeat(other).status().code(), absl::StatusCode::kAlreadyExists);
+  }
+}
+
 TEST(Book, AListFitsAMessageHoweverManyJobsThereAre) {
   Book book;
   for (int number = 0; number < 20'000; ++number) {

@@ -166,6 +166,23 @@ awaitable<absl::StatusOr<std::vector<Watcher::Item>>> Jobs::History(std::string 
   co_return items;
 }
 
+awaitable<proto::JobStatus> Jobs::Status(std::string job_id, std::string subject) {
+  proto::JobStatus status = book_.Status(job_id, subject);
+  if (status.state() == proto::UNKNOWN) {
+    co_return status;
+  }
+  auto rows = co_await store_.ReadFirst(job_id);
+  if (rows.ok() && rows->empty()) {  // of this moment
+    (co_await store_.Flush()).IgnoreError();
+    rows = co_await store_.ReadFirst(job_id);
+  }
+  JobEvent event;
+  if (rows.ok() && !rows->empty() && event.ParseFromString(rows->front().event)) {
+    status.set_rsl(event.submitted().rsl());
+  }
+  co_return status;
+}
+
 // ---- commands
 
 awaitable<absl::StatusOr<proto::CommandReply>> Jobs::Command(Caller caller,

@@ -58,6 +58,8 @@ class Jobs {
   awaitable<absl::StatusOr<std::vector<Watcher::Item>>> History(std::string job_id);
 
   const Book& book() const { return book_; }
+  // With its RSL, which only the store has.
+  awaitable<proto::JobStatus> Status(std::string job_id, std::string subject);
   QueueServer& queue() { return queue_; }
   const Here& here() const { return here_; }
 

@@ -209,7 +209,7 @@ grpc::ServerUnaryReactor* Service::Status(Context* context, const proto::StatusR
                       }
                       size_t size = 0;
                       for (const std::string& id : request->job_id()) {
-                        *reply->add_job() = jobs_.book().Status(id, caller->subject);
+                        *reply->add_job() = co_await jobs_.Status(id, caller->subject);
                         size += reply->job(reply->job_size() - 1).ByteSizeLong();
                         if (size > kStatusBytesMax && reply->job_size() > 1) {
                           co_return errors::TooMuchAtOnce(request->job_id_size());

@@ -109,6 +109,15 @@ TEST_F(JobManagerTest, KnowsItsJobsAfterBeingKilled) {
   EXPECT_TRUE(Submit(Request("r1"))->is_repeat());
 }
 
+TEST_F(JobManagerTest, ShowsTheDescriptionThatOnlyItsStoreHas) {
+  ASSERT_TRUE(Submit(Request("r1")).ok());
+
+  EXPECT_THAT(StatusOf(Job("r1")).rsl(), HasSubstr("/bin/true"));
+  EXPECT_EQ(StatusOf(Job("r1"), kMallory).rsl(), "");
+  Restart();
+  EXPECT_THAT(StatusOf(Job("r1")).rsl(), HasSubstr("/bin/true"));
+}
+
 TEST_F(JobManagerTest, TakesOverJobsFromTheQueueServerWhenItsOwnDatabaseIsLost) {
   inside_->Do([this] {
     JobEvent event;
