@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers of an mpirun, on other nodes of its job.
+#include "qserver/queue_fixture.h"
+
+namespace sekisho::qserver {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// ---- Restart of the queue server
+
+// ---- Helpers
+
+class HelperTest : public QueueTest {
+ protected:
+  HelperTest() {
+    Start("j", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
+    queue_->OnStarted("n1", Key("j", 0), kNow);
+  }
+  Effects Launch(const std::string& from, const std::string& to) {
+    proto::AgentMessage::Launch launch;
+    launch.set_id(42);
+    launch.set_job_id("j");
+    launch.set_node(to);
+    launch.add_argument("hydra_pmi_proxy");
+    return queue_->OnLaunch(from, launch);
+  }
+};
+
+TEST_F(HelperTest, StartsAHelperOnANodeOfTheJob) {
+  const Effects effects = Launch("n1", "n2");
+
+  ASSERT_THAT(Words(effects), ElementsAre("start@n2"));
+  EXPECT_TRUE(effects.messages[0].message.start().is_helper());
+  EXPECT_EQ(effects.messages[0].message.start().account(), "alice");
+}
+
+TEST_F(HelperTest, RefusesAHelperElsewhereOrFromElsewhere) {
+  EXPECT_THAT(Words(Launch("n1", "n3")), ElementsAre("launch_ended@n1"));
+  EXPECT_THAT(Words(Launch("n3", "n1")), ElementsAre("launch_ended@n3"));
+}
+
+TEST_F(HelperTest, EndsALaunchThatIsSaidAgainAfterARestart) {
+  proto::AgentMessage::Launch launch;
+  launch.set_id(7);
+  launch.set_job_id("j");
+  launch.set_node("n2");
+  launch.add_argument("hydra_pmi_proxy");
+  launch.set_again(true);
+
+  const Effects effects = queue_->OnLaunch("n1", launch);
+
+  ASSERT_THAT(Words(effects), ElementsAre("launch_ended@n1"));
+  EXPECT_EQ(effects.messages[0].message.launch_ended().exit().code(), 255);
+}
+
+TEST_F(HelperTest, PassesOutputOnceAndTheEndAfterIt) {
+  Launch("n1", "n2");
+  proto::AgentMessage::Output output;
+  *output.mutable_task() = Key("j", kFirstHelper);
+  output.set_data("hello");
+
+  EXPECT_THAT(Words(queue_->OnExited("n2", Exited("j", kFirstHelper, 3, 5), kNow)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", output)),
+              ElementsAre("launch_output@n1", "launch_ended@n1"));
+  const Effects again = queue_->OnHelperOutput("n2", output);
+  ASSERT_THAT(Words(again), ElementsAre("output_taken@n2"));
+  EXPECT_EQ(again.messages[0].message.output_taken().offset(), 0u);  // the launcher has taken nothing yet
+}
+
+TEST_F(HelperTest, AcknowledgesOutputOnlyWhenTheLauncherHasTakenIt) {
+  Launch("n1", "n2");
+  proto::AgentMessage::Output output;
+  *output.mutable_task() = Key("j", kFirstHelper);
+  output.set_data("hello");
+  queue_->OnHelperOutput("n2", output);
+
+  proto::AgentMessage::LaunchTaken taken;
+  taken.set_id(42);
+  taken.set_offset(1000);  // more than there was
+  const Effects effects = queue_->OnLaunchTaken("n1", taken);
+
+  ASSERT_THAT(Words(effects), ElementsAre("output_taken@n2"));
+  EXPECT_EQ(effects.messages[0].message.output_taken().offset(), 5u);
+}
+
+TEST_F(HelperTest, TellsTheLauncherHowMuchInputWasTaken) {
+  Launch("n1", "n2");
+  proto::AgentMessage::LaunchInput input;
+  input.set_id(42);
+  input.set_data("abc");
+  queue_->OnLaunchInput("n1", input);
+
+  proto::AgentMessage::InputTaken taken;
+  *taken.mutable_task() = Key("j", kFirstHelper);
+  taken.set_offset(2);
+  const Effects effects = queue_->OnHelperInputTaken("n2", taken);
+
+  ASSERT_THAT(Words(effects), ElementsAre("launch_input_taken@n1"));
+  EXPECT_EQ(effects.messages[0].message.launch_input_taken().id(), 42u);
+  EXPECT_EQ(effects.messages[0].message.launch_input_taken().offset(), 2u);
+}
+
+TEST_F(HelperTest, EndsALaunchWhoseOutputWasLostWithTheConnection) {
+  Launch("n1", "n2");
+  proto::AgentMessage::Output output;
+  *output.mutable_task() = Key("j", kFirstHelper);
+  output.set_data("hello");
+  queue_->OnHelperOutput("n2", output);
+
+  EXPECT_THAT(Words(Launch("n1", "n2")), ElementsAre("launch_ended@n1"));
+}
+
+TEST_F(HelperTest, ForgetsAHelperThatHasEndedAndNobodyWaitsFor) {
+  proto::AgentMessage::LaunchInput left;
+  left.set_id(42);
+  left.set_cancel(true);
+
+  const int first = Launch("n1", "n2").messages[0].message.start().task().task();
+  queue_->OnExited("n2", Exited("j", first, 0), kNow);
+  const Effects after = queue_->OnLaunchInput("n1", left);
+  ASSERT_THAT(Words(after), ElementsAre("forget@n2"));
+  EXPECT_EQ(after.messages[0].message.forget().task(), first);
+  EXPECT_TRUE(queue_->Find("j")->helpers.empty());
+
+  const int second = Launch("n1", "n2").messages[0].message.start().task().task();
+  EXPECT_THAT(Words(queue_->OnLaunchInput("n1", left)), ElementsAre("input@n2"));  // it still runs
+  EXPECT_THAT(Words(queue_->OnExited("n2", Exited("j", second, 0), kNow)), ElementsAre("forget@n2"));
+  EXPECT_TRUE(queue_->Find("j")->helpers.empty());
+}
+
+TEST_F(HelperTest, SaysTheEndOfAHelperAgainIfItIsAskedAgain) {
+  Launch("n1", "n2");
+  queue_->OnExited("n2", Exited("j", kFirstHelper, 3), kNow);
+
+  const Effects effects = Launch("n1", "n2");
+
+  ASSERT_THAT(Words(effects), ElementsAre("launch_ended@n1"));
+  EXPECT_EQ(effects.messages[0].message.launch_ended().exit().code(), 3);
+}
+
+TEST_F(HelperTest, EndsHelpersThatItDoesNotKnowAfterARestart) {
+  events_.clear();
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  const Effects effects = queue_->OnAttached("n2", Hello({Key("j", kFirstHelper + 7)}), kNow);
+
+  ASSERT_FALSE(effects.messages.empty());
+  EXPECT_EQ(effects.messages[0].message.forget().task(), kFirstHelper + 7);
+}
+
+TEST_F(HelperTest, EndsHelpersWithTheirJob) {
+  Launch("n1", "n2");
+
+  EXPECT_THAT(Words(queue_->OnExited("n1", Exited("j", 0, 0), kNow)),
+              ElementsAre("task_exited", "ended", "kill@n1", "kill@n2", "forget@n1", "forget@n2"));
+}
+
+TEST_F(QueueTest, HelpersHaveNewNumbersAfterARestart) {
+  Start("j", "&(executable=/bin/x)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  proto::AgentMessage::Launch launch;
+  launch.set_id(1);
+  launch.set_job_id("j");
+  launch.set_node("n2");
+  const int first = queue_->OnLaunch("n1", launch).messages[0].message.start().task().task();
+
+  Restart();
+  queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow);
+  queue_->OnAttached("n2", Hello({Key("j", first)}), kNow);
+  launch.set_id(2);
+  const int second = queue_->OnLaunch("n1", launch).messages[0].message.start().task().task();
+
+  EXPECT_GE(first, kFirstHelper);
+  EXPECT_GT(second, first);
+}
+
+}  // namespace
+}  // namespace sekisho::qserver
