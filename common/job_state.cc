@@ -107,6 +107,8 @@ absl::Status Fold(const JobEvent& event, JobStatus& status) {
       *task->mutable_exit() = event.task_exited().exit();
       return absl::OkStatus();
     }
+    case JobEvent::kReleased:
+      return absl::OkStatus();
     case JobEvent::kSuspended:
       if (status.state() != proto::ACTIVE) {
         return CannotFollow(event, status, "suspended");
