@@ -60,6 +60,10 @@ void FakeServer::OnMessage(const proto::AgentMessage& message) {
     seen[{key.job_id(), key.task()}].input_taken = message.input_taken().offset();
   } else if (message.has_load()) {
     load = message.load();
+  } else if (message.has_ready()) {
+    ++seen[{message.ready().task().job_id(), message.ready().task().task()}].ready;
+  } else if (message.has_fence()) {
+    fences.push_back(message.fence());
   } else if (message.has_launch()) {
     OnLaunch(message.launch());
   } else if (message.has_launch_input()) {
@@ -140,6 +144,7 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
     : launches(outbox, 1) {
   const NodeSettings node{.boot_id = boot_id,
                           .launch_socket = root + "/launch",
+                          .pmi_socket = root + "/pmi",
                           .grouping = place.grouping,
                           .cgroup_parent = place.parent,
                           .process_limit = 1000};
@@ -153,12 +158,19 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
                         if (session) {
                           session->LoadChanged();
                         }
-                      }});
+                      },
+                      .is_in_mpi =
+                          [this](const task::Spec& spec) { return pmi && pmi->IsInMpi(spec); }});
   CHECK(tasks->Recover().ok());
   launcher = std::make_unique<LauncherService>(
       loop, outbox, launches, [this](const std::string& job_id, const std::string& token) {
         return tasks->FindByToken(job_id, token);
       });
+  pmi = std::make_unique<PmiServer>(loop, outbox,
+                                    [this](const std::string& job_id, const std::string& token) {
+                                      return tasks->FindByToken(job_id, token);
+                                    });
+  CHECK(pmi->Listen(node.pmi_socket).ok());
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + node.launch_socket, grpc::InsecureServerCredentials());
   builder.RegisterService(launcher.get());
@@ -170,6 +182,10 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
       Session::Settings{.node = "n1",
                         .facts = {.boot_id = boot_id, .processors = 2},
                         .why = {},
+                        .pilot = {},
+                        .on_attached = [this] { pmi->OnWelcome(); },
+                        .on_message = [this](const proto::ServerMessage& message) { pmi->Handle(message); },
+                        .on_lost = {},
                         .first_delay = std::chrono::milliseconds(5),
                         .longest_delay = std::chrono::milliseconds(20)});
   co_spawn(loop, Keep(session), detached);

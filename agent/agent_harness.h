@@ -16,6 +16,7 @@
 #include "agent/launcher_service.h"
 #include "agent/launches.h"
 #include "agent/outbox.h"
+#include "agent/pmi_server.h"
 #include "agent/session.h"
 #include "agent/tasks.h"
 #include "common/rpc_server.h"
@@ -34,6 +35,7 @@ class FakeServer final : public proto::Nodes::CallbackService {
     std::optional<proto::AgentMessage::Exited> exited;
     std::string output[2];  // as a spool would have it
     uint64_t input_taken = 0;
+    int ready = 0;
   };
 
   explicit FakeServer(Loop& loop) : loop_(loop) {}
@@ -60,6 +62,7 @@ class FakeServer final : public proto::Nodes::CallbackService {
 
   std::map<Key, Seen> seen;
   std::vector<proto::AgentMessage::Launch> launches;
+  std::vector<proto::RankFence> fences;
   std::optional<proto::AgentMessage::Hello> hello;
   std::optional<proto::AgentMessage::Load> load;
   bool is_acknowledging = true;
@@ -92,6 +95,7 @@ class Agent {
   std::unique_ptr<Tasks> tasks;
   Launches launches;
   std::unique_ptr<LauncherService> launcher;
+  std::unique_ptr<PmiServer> pmi;
   std::unique_ptr<grpc::Server> door;
   std::shared_ptr<Session> session;
 };

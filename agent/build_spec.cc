@@ -44,6 +44,9 @@ absl::Status CheckStart(const proto::ServerMessage::Start& start) {
       return errors::BadFileName(file.first);
     }
   }
+  for (const std::string& word : start.wrapper()) {
+    RETURN_IF_ERROR(CheckText(word, "an argument"));
+  }
   RETURN_IF_ERROR(CheckText(start.directory(), "the directory"));
   RETURN_IF_ERROR(CheckText(start.stdin_path(), "stdin"));
   RETURN_IF_ERROR(CheckText(start.stdout_path(), "stdout"));
@@ -65,6 +68,13 @@ std::vector<std::string> Environment(const proto::ServerMessage::Start& start,
   if (!start.launch_token().empty()) {
     variables["SEKISHO_LAUNCH_SOCKET"] = node.launch_socket;
     variables["SEKISHO_LAUNCH_TOKEN"] = start.launch_token();
+  }
+  if (start.has_rank()) {
+    variables["PMI_FD"] = std::to_string(task::kPmiFd);
+    variables["PMI_RANK"] = std::to_string(start.rank().rank());
+    variables["PMI_SIZE"] = std::to_string(start.rank().ranks());
+    variables["SEKISHO_WORLD"] = start.rank().world();
+    variables["SEKISHO_LOCAL_RANKS"] = std::to_string(start.rank().local_ranks());
   }
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) {
@@ -103,6 +113,9 @@ absl::StatusOr<task::Spec> BuildSpec(const proto::ServerMessage::Start& start,
   spec.has_input = start.has_input();
   spec.append_output = start.append_output();
   spec.check_only = start.check_only();
+  spec.await_release = start.await_release();
+  spec.wrapper = {start.wrapper().begin(), start.wrapper().end()};
+  spec.pmi_socket = start.has_rank() ? node.pmi_socket : "";
   spec.is_helper = start.is_helper();
   spec.wall_limit_ms = start.wall_limit_s() * 1000;
   spec.grace_ms = start.grace_ms() > 0 ? start.grace_ms() : kDefaultGraceMs;

@@ -15,6 +15,7 @@ namespace sekisho::agent {
 struct NodeSettings {
   std::string boot_id;
   std::string launch_socket;
+  std::string pmi_socket;
   task::Grouping grouping = task::Grouping::kNone;
   std::string cgroup_parent;  // of the tasks' own cgroups; empty with kNone
   int64_t process_limit = 0;

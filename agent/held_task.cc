@@ -121,6 +121,9 @@ void HeldTask::OnFile(std::string_view name) {
   if (name.empty() || name == task::kPidFile) {
     ReadRunning();
   }
+  if (name.empty() || name == task::kReadyFile) {
+    AnnounceReady();
+  }
   if (name.empty() || name == task::kStdoutFile || name == task::kStderrFile) {
     PumpOutput();
   }
@@ -204,6 +207,11 @@ void HeldTask::ReadEnded() {
   if (ended_ || !(ended_ = directory_.ReadEnded())) {
     return;
   }
+  if (ended_->code == 0 && ended_->signal == 0 && ended_->gram_code == 0 && parts_.is_in_mpi &&
+      parts_.is_in_mpi(spec_)) {
+    ended_->gram_code = task::kExecutionFailed;
+    ended_->reason = "it ended inside MPI, without MPI_Finalize";
+  }
   std::error_code ignored;
   supervisor_.close(ignored);
   spdlog::info("task ended job={} task={} code={} signal={} reason={}", spec_.job_id, spec_.task,
@@ -216,6 +224,7 @@ void HeldTask::ReadEnded() {
 void HeldTask::Resume(uint64_t stdout_offset, uint64_t stderr_offset) {
   output_.Resume(stdout_offset);
   error_.Resume(stderr_offset);
+  AnnounceReady();
   AnnounceStart();
   if (spec_.has_input && !ended_) {
     SendInputTaken();
@@ -225,8 +234,17 @@ void HeldTask::Resume(uint64_t stdout_offset, uint64_t stderr_offset) {
 }
 
 void HeldTask::Announce() {
+  AnnounceReady();
   AnnounceStart();
   AnnounceEnd();
+}
+
+void HeldTask::AnnounceReady() {
+  if (spec_.await_release && directory_.Has(task::kReadyFile)) {
+    proto::AgentMessage message;
+    *message.mutable_ready()->mutable_task() = KeyOf(spec_);
+    parts_.outbox.Push(std::move(message));
+  }
 }
 
 void HeldTask::AnnounceStart() {

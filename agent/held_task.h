@@ -28,6 +28,7 @@ class HeldTask {
     Outbox& outbox;
     uint64_t output_limit = 0;                 // of one spooled stream, in bytes; 0 = none
     std::function<void(HeldTask&)> on_change;  // it runs now, or has ended
+    std::function<bool(const task::Spec&)> is_in_mpi;
   };
 
   // The directory holds a spec.
@@ -69,6 +70,7 @@ class HeldTask {
   void ReadEnded();
   void WatchSupervisor(pid_t pid);
   void OnSupervisorGone();
+  void AnnounceReady();
   void AnnounceStart();
   void AnnounceEnd();
   void EndWith(const task::Ended& ended);

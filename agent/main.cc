@@ -21,6 +21,7 @@
 #include "agent/launches.h"
 #include "agent/links.h"
 #include "agent/outbox.h"
+#include "agent/pmi_server.h"
 #include "agent/session.h"
 #include "agent/task/record.h"
 #include "agent/tasks.h"
@@ -53,6 +54,7 @@ void SetDefaults(Config& config) {
   set(config.mutable_ca_directory(), "/etc/grid-security/certificates");
   set(config.mutable_state_directory(), "/var/lib/sekisho/agent");
   set(config.mutable_launch_socket(), "/run/sekisho/agent/launch");
+  set(config.mutable_pmi_socket(), "/run/sekisho/agent/pmi");
   set(config.mutable_cgroup(), "auto");
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -131,12 +133,14 @@ absl::Status Run(const Config& config, bool is_check) {
   const HostFacts facts = ReadHostFacts();
   const NodeSettings node{.boot_id = facts.boot_id,
                           .launch_socket = config.launch_socket(),
+                          .pmi_socket = config.pmi_socket(),
                           .grouping = place.grouping,
                           .cgroup_parent = place.parent,
                           .process_limit = config.process_limit()};
   Loop& loop = ProcessLoop();
   Outbox outbox;
   Session* session_pointer = nullptr;
+  PmiServer* pmi_pointer = nullptr;
   Tasks tasks(loop, outbox,
               {.state_directory = config.state_directory(),
                .task_program = config.task_program(),
@@ -146,20 +150,34 @@ absl::Status Run(const Config& config, bool is_check) {
                  if (session_pointer != nullptr) {
                    session_pointer->LoadChanged();
                  }
-               }});
+               },
+               .is_in_mpi =
+                   [&pmi_pointer](const task::Spec& spec) {
+                     return pmi_pointer != nullptr && pmi_pointer->IsInMpi(spec);
+                   }});
   RETURN_IF_ERROR(tasks.Recover());
   Launches launches(outbox, (uint64_t{std::random_device{}()} << 20) + 1);
   LauncherService launcher(loop, outbox, launches,
                            [&tasks](const std::string& job_id, const std::string& token) {
                              return tasks.FindByToken(job_id, token);
                            });
+  PmiServer pmi(loop, outbox, [&tasks](const std::string& job_id, const std::string& token) {
+    return tasks.FindByToken(job_id, token);
+  });
+  pmi_pointer = &pmi;
+  RETURN_IF_ERROR(pmi.Listen(config.pmi_socket()));
   Acceptor door(loop, {.per_peer = kLaunchesPerAccount}, /*expect_tls=*/false);
   ASSIGN_OR_RETURN(const auto server, ServeLauncher(door, config.launch_socket(), launcher));
   Session session(loop, DialQueueServer(config.qserver(), tls), outbox, tasks, launches,
-                  {.node = config.node(), .facts = facts, .why = [&tls] {
-                     const auto found = tls.server->Get();
-                     return found.ok() ? std::string() : Message(found.status());
-                   }});
+                  {.node = config.node(),
+                   .facts = facts,
+                   .why =
+                       [&tls] {
+                         const auto found = tls.server->Get();
+                         return found.ok() ? std::string() : Message(found.status());
+                       },
+                   .on_attached = [&pmi] { pmi.OnWelcome(); },
+                   .on_message = [&pmi](const proto::ServerMessage& message) { pmi.Handle(message); }});
   session_pointer = &session;
 
   co_spawn(loop, session.Run(), detached);

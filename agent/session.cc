@@ -100,6 +100,9 @@ awaitable<absl::Status> Session::Attend() {
   outbox_.Connect([call](proto::AgentMessage sent) { call->Push(std::move(sent)); });
   tasks_.OnWelcome(message.welcome());
   launches_.OnWelcome();
+  if (settings_.on_attached) {
+    settings_.on_attached();
+  }
   load_changed_.Notify();
   while (co_await call->Read(message)) {
     if (!launches_.Handle(message)) {

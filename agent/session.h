@@ -26,6 +26,7 @@ class Session {
     HostFacts facts;
     std::function<std::string()> why;  // what the last handshake says of a failed connection
     std::optional<proto::AgentMessage::Pilot> pilot;
+    std::function<void()> on_attached;  // after Welcome
     std::function<void(const proto::ServerMessage&)> on_message;  // after it was handled
     std::function<void(const absl::Status&)> on_lost;             // the stream has ended
     std::chrono::milliseconds first_delay{100};

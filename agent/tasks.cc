@@ -21,7 +21,7 @@ Tasks::Tasks(Loop& loop, Outbox& outbox, Settings settings)
       settings_(std::move(settings)),
       watcher_(loop),
       parts_{loop, watcher_, outbox, settings_.output_limit,
-             [this](HeldTask& task) { OnChange(task); }} {}
+             [this](HeldTask& task) { OnChange(task); }, settings_.is_in_mpi} {}
 
 absl::Status Tasks::Recover() {
   std::error_code error;
@@ -71,6 +71,8 @@ void Tasks::Handle(const ServerMessage& message) {
     case ServerMessage::kKill:
       return TellJob(message.kill().job_id(),
                      {task::Command::kKill, message.kill().signal(), message.kill().grace_ms()});
+    case ServerMessage::kRelease:
+      return TellJob(message.release().job_id(), {task::Command::kRelease});
     case ServerMessage::kStop:
       return TellJob(message.stop().job_id(),
                      {message.stop().resume() ? task::Command::kResume : task::Command::kStop});

@@ -24,6 +24,7 @@ class Tasks {
     NodeSettings node;
     uint64_t output_limit = 0;
     std::function<void()> on_change;  // another task runs, or one less
+    std::function<bool(const task::Spec&)> is_in_mpi;  // the others would wait for it for ever
   };
 
   Tasks(Loop& loop, Outbox& outbox, Settings settings);

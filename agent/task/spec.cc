@@ -24,6 +24,8 @@ bool VisitSpec(Spec& spec, Visit visit) {
          visit.Text("stdout", spec.stdout_path) && visit.Text("stderr", spec.stderr_path) &&
          visit.Number("has_input", spec.has_input) && visit.Number("append", spec.append_output) &&
          visit.Number("check_only", spec.check_only) && visit.Number("helper", spec.is_helper) &&
+         visit.Flag("await_release", spec.await_release) && visit.List("wrapper", spec.wrapper) &&
+         visit.Text("pmi_socket", spec.pmi_socket) &&
          visit.Number("wall_limit_ms", spec.wall_limit_ms) &&
          visit.Number("grace_ms", spec.grace_ms) && visit.Number("cpu_limit_s", spec.cpu_limit_s) &&
          visit.Number("memory_limit_mb", spec.memory_limit_mb) &&
@@ -42,6 +44,7 @@ struct Writer {
   bool Number(const char* key, Integer value) {
     return Text(key, std::to_string(static_cast<long long>(value)));
   }
+  bool Flag(const char* key, bool value) { return !value || Text(key, "1"); }
   bool List(const char* key, const std::vector<std::string>& values) {
     std::for_each(values.begin(), values.end(), [&](const auto& value) { Text(key, value); });
     return true;
@@ -66,6 +69,11 @@ struct Reader {
       return false;
     }
     value = static_cast<Integer>(*number);
+    return true;
+  }
+  // Absent, as in records of earlier versions: false.
+  bool Flag(const char* key, bool& value) {
+    value = Get(fields, key) == "1";
     return true;
   }
   bool List(const char* key, std::vector<std::string>& values) {

@@ -24,6 +24,7 @@ inline constexpr char kStderrFile[] = "stderr";
 inline constexpr char kInputFile[] = "input";         // appended to by the agent
 inline constexpr char kInputTaken[] = "input_taken";  // bytes of it that went into the task's pipe
 inline constexpr char kSmallFiles[] = "files";        // the account's
+inline constexpr char kReadyFile[] = "ready";          // the task stands before its exec
 
 // What the agent tells a supervisor: one queued signal, so that commands arrive in order, whose
 // value says what to do.
@@ -34,6 +35,7 @@ enum class Command {
   kResume,
   kInput,     // `input` has grown
   kInputEnd,  // ... and is complete
+  kRelease,   // a waiting task may run its program
 };
 struct Order {
   Command command = Command::kKill;
@@ -86,6 +88,9 @@ struct Spec {
   bool has_input = false;
   bool append_output = false;
   bool check_only = false;
+  bool await_release = false;        // wait for kRelease before the exec
+  std::vector<std::string> wrapper;  // words before the program, once that was found
+  std::string pmi_socket;            // of the agent; the program gets a connection to it as kPmiFd
   bool is_helper = false;
   int64_t wall_limit_ms = 0;
   int64_t grace_ms = 5000;
@@ -98,6 +103,9 @@ struct Spec {
 
   bool operator==(const Spec&) const = default;
 };
+
+// Where an MPI program finds its process manager (PMI_FD).
+inline constexpr int kPmiFd = 100;
 
 struct Running {
   pid_t supervisor = 0;

@@ -6,8 +6,10 @@
 #include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -165,7 +167,41 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-Failure Execute(const Spec& spec) {
+// Nothing but the exec is left: says so, and waits to be released.
+Failure AwaitRelease(const Streams& streams, int failure_fd) {
+  char byte = kReadyMark;
+  if (write(failure_fd, &byte, 1) != 1) {
+    return Fail(kNoResources, "cannot tell the supervisor");
+  }
+  ssize_t n = 0;
+  while ((n = read(streams.release, &byte, 1)) < 0 && errno == EINTR) {
+  }
+  if (n != 1) {
+    _exit(127);  // the supervisor is ending
+  }
+  return {};
+}
+
+// The agent learns by the token which task it is that calls.
+Failure ConnectPmi(const Spec& spec) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string hello = "sekisho " + spec.job_id + " " + std::to_string(spec.task) + " " + spec.launch_token + "\n";
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (spec.pmi_socket.size() >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return Fail(kNoMpirun, "cannot reach the agent at " + spec.pmi_socket);
+  }
+  spec.pmi_socket.copy(address.sun_path, sizeof address.sun_path - 1);
+  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      write(fd, hello.data(), hello.size()) != static_cast<ssize_t>(hello.size()) ||
+      dup2(fd, kPmiFd) != kPmiFd) {
+    return Fail(kNoMpirun, "cannot reach the agent at " + spec.pmi_socket);
+  }
+  return {};
+}
+
+Failure Execute(const Spec& spec, const Streams& streams, int failure_fd) {
   if (spec.argument.empty() || spec.argument[0].empty()) {
     return {kUndefinedExecutable, "no executable given"};
   }
@@ -176,17 +212,33 @@ Failure Execute(const Spec& spec) {
   if (spec.check_only) {
     _exit(0);
   }
+  if (spec.await_release) {
+    if (Failure failure = AwaitRelease(streams, failure_fd); failure.has()) {
+      return failure;
+    }
+  }
+  if (!spec.pmi_socket.empty()) {
+    if (Failure failure = ConnectPmi(spec); failure.has()) {
+      return failure;
+    }
+  }
   for (int signal = 1; signal < NSIG; ++signal) {
     std::signal(signal, SIG_DFL);
   }
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  execve(program.c_str(), Pointers(spec.argument).data(), Pointers(spec.environment).data());
-  return AfterExec(program);
+  std::vector<std::string> words = spec.argument;
+  if (!spec.wrapper.empty()) {
+    words[0] = program;
+    words.insert(words.begin(), spec.wrapper.begin(), spec.wrapper.end());
+  }
+  const std::string file = spec.wrapper.empty() ? program : spec.wrapper[0];
+  execve(file.c_str(), Pointers(words).data(), Pointers(spec.environment).data());
+  return AfterExec(file);
 }
 
-Failure TryStart(const Spec& spec, Streams streams) {
+Failure TryStart(const Spec& spec, Streams streams, int failure_fd) {
   if (Failure failure = SetLimits(spec); failure.has()) {
     return failure;
   }
@@ -207,7 +259,7 @@ Failure TryStart(const Spec& spec, Streams streams) {
   if (Failure failure = OpenOutput(spec, streams.error, spec.stderr_path, 2); failure.has()) {
     return failure;
   }
-  return Execute(spec);
+  return Execute(spec, streams, failure_fd);
 }
 
 void MakeKillableByMemoryPressure() {
@@ -239,7 +291,7 @@ void BecomeTask(const Spec& spec, Streams streams, int failure_fd) {
   setsid();
   syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);  // not root's
   MakeKillableByMemoryPressure();
-  const Failure failure = TryStart(spec, streams);
+  const Failure failure = TryStart(spec, streams, failure_fd);
 
   // One atomic write.
   const std::string bytes = std::to_string(failure.gram_code) + "\n" + ToUtf8(failure.reason, 3900);

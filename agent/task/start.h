@@ -22,7 +22,11 @@ struct Streams {
   int input = -1;
   int output = -1;
   int error = -1;
+  int release = -1;  // a waiting task: becomes readable when it may run
 };
+
+// What a waiting task writes to `failure_fd` once nothing but its exec is left.
+inline constexpr char kReadyMark = 'r';
 
 // Does not return: execs, or writes a failure to `failure_fd` and exits.
 [[noreturn]] void BecomeTask(const Spec& spec, Streams streams, int failure_fd);

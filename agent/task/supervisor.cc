@@ -111,10 +111,13 @@ Failure Supervisor::Start() {
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   int pipe_ends[2];
-  if (signal_fd_ < 0 || pipe2(pipe_ends, O_CLOEXEC) != 0) {
+  int release_ends[2] = {-1, -1};
+  if (signal_fd_ < 0 || pipe2(pipe_ends, O_CLOEXEC) != 0 ||
+      (spec_.await_release && pipe2(release_ends, O_CLOEXEC) != 0)) {
     return fail(kNoResources, "cannot make a pipe");
   }
   Streams streams;
+  streams.release = release_ends[0];
   if (spec_.has_input && (streams.input = input_.Open(spec_.uid, spec_.gid)) < 0) {
     return fail(kStdinNotFound, "cannot make the standard input's pipe");
   }
@@ -132,19 +135,21 @@ Failure Supervisor::Start() {
     if (!is_inside && !group_.Join()) {
       errno = 0;  // its descent from us still keeps it in reach
     }
+    close(release_ends[1]);  // else it would wait for itself
     BecomeTask(spec_, streams, pipe_ends[1]);
   }
   if (main_ < 0) {
     return fail(kForking, "cannot fork");
   }
   close(pipe_ends[1]);
-  for (const int fd : {streams.input, streams.output, streams.error}) {
+  release_pipe_ = release_ends[1];
+  for (const int fd : {streams.input, streams.output, streams.error, streams.release}) {
     if (fd >= 0) {
       close(fd);
     }
   }
   start_pipe_ = pipe_ends[0];
-  if (spec_.wall_limit_ms > 0) {
+  if (spec_.wall_limit_ms > 0 && !spec_.await_release) {
     deadline_ms_ = NowMs() + spec_.wall_limit_ms;
   }
   return {};
@@ -178,11 +183,15 @@ void Supervisor::OnStartPipe() {
   const ssize_t n = read(start_pipe_, buffer, sizeof buffer);
   if (n > 0) {
     start_failure_.append(buffer, static_cast<size_t>(n));
+    if (spec_.await_release && start_failure_.front() == kReadyMark) {
+      start_failure_.erase(0, 1);
+      WriteFile(dir_fd_, kReadyFile, "", Durability::kProcess);
+    }
     return;
   }
   close(start_pipe_);
   start_pipe_ = -1;
-  if (start_failure_.empty()) {
+  if (start_failure_.empty() && (!spec_.await_release || is_released_)) {
     const Running running{getpid(), main_, Milliseconds(CLOCK_REALTIME)};
     WriteFile(dir_fd_, kPidFile, EncodeRunning(running), Durability::kProcess);
   }
@@ -220,6 +229,22 @@ void Supervisor::Obey(const Order& order) {
       return input_.Grown(false);
     case Command::kInputEnd:
       return input_.Grown(true);
+    case Command::kRelease:
+      return Release();
+  }
+}
+
+// Its wall time begins now.
+void Supervisor::Release() {
+  if (release_pipe_ < 0) {
+    return;
+  }
+  is_released_ = true;
+  [[maybe_unused]] const ssize_t n = write(release_pipe_, "r", 1);
+  close(release_pipe_);
+  release_pipe_ = -1;
+  if (spec_.wall_limit_ms > 0) {
+    deadline_ms_ = NowMs() + spec_.wall_limit_ms;
   }
 }
 
@@ -247,6 +272,10 @@ void Supervisor::Terminate(int signal, int64_t grace_ms, Cause cause) {
   const int64_t kill_at = NowMs() + std::max<int64_t>(grace_ms, 0);
   kill_at_ms_ = kill_at_ms_ == 0 ? kill_at : std::min(kill_at, kill_at_ms_);
   Stop(false);
+  if (release_pipe_ >= 0) {  // it will not be released any more
+    close(release_pipe_);
+    release_pipe_ = -1;
+  }
   if (signal == SIGKILL) {
     kill_at_ms_ = NowMs();
   } else if (signal != 0) {

@@ -34,6 +34,7 @@ class Supervisor {
   void OnSignal(const signalfd_siginfo& info);
   void Obey(const Order& order);
   void OnStartPipe();
+  void Release();
   void OnDeadline();
   int PollTimeout() const;
   void Terminate(int signal, int64_t grace_ms, Cause cause);
@@ -48,6 +49,8 @@ class Supervisor {
   Group group_;
   InputPump input_;
   int signal_fd_ = -1;
+  bool is_released_ = false;
+  int release_pipe_ = -1;  // to a waiting task
   int start_pipe_ = -1;  // says why the task could not start; closed by a successful exec
   std::string start_failure_;
   pid_t main_ = 0;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of one job on this node, as their process manager: the key-value space, and the barrier
+// that joins with the other nodes'.  docs/protocol/15-mpirun.md, "Start-up".  Pure.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/pmi_wire.h"
+#include "proto/nodes.pb.h"
+
+namespace sekisho::agent {
+
+class PmiRanks {
+ public:
+  struct Effects {
+    std::vector<std::pair<int, std::string>> lines;  // to ranks, with their ends
+    std::optional<proto::Fence> fence;               // what this node gives
+    std::string complaint;  // it aborts, or broke the protocol: its connection goes
+  };
+
+  PmiRanks(int ranks, int local_ranks, std::string world)
+      : ranks_(ranks), local_ranks_(local_ranks), world_(std::move(world)) {}
+
+  void SetProcessMapping(const std::string& mapping) { pairs_["PMI_process_mapping"] = mapping; }
+
+  Effects OnLine(int rank, std::string_view line);
+  Effects OnFenceDone(const proto::Fence& result);
+  // It has said that it begins, and not that it ends.
+  bool IsInside(int rank) const { return inside_.count(rank) > 0; }
+  // What this node has given and has no answer to: said again after a connection was lost.
+  const std::optional<proto::Fence>& pending() const { return pending_; }
+
+ private:
+  Effects EnterBarrier(int rank);
+  std::string Put(const PmiCommand& command);
+
+  const int ranks_;
+  const int local_ranks_;
+  const std::string world_;
+  PmiPairs pairs_;
+  PmiPairs fresh_;  // put since the last barrier
+  std::set<int> inside_;
+  std::set<int> waiting_;
+  uint64_t barriers_ = 0;
+  std::optional<proto::Fence> pending_;
+};
+
+}  // namespace sekisho::agent

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pmi_ranks.h"
+
+#include <gtest/gtest.h>
+
+namespace sekisho::agent {
+namespace {
+
+// A world of four ranks; 2 and 3 are here.
+class PmiRanksTest : public testing::Test {
+ protected:
+  std::string Ask(int rank, const std::string& line) {
+    const auto effects = ranks_.OnLine(rank, line);
+    return effects.lines.size() == 1 && effects.lines[0].first == rank ? effects.lines[0].second
+                                                                       : effects.complaint;
+  }
+  PmiRanks ranks_{4, 2, "world-7"};
+};
+
+TEST_F(PmiRanksTest, AnswersTheQuestionsOfInit) {
+  EXPECT_EQ(Ask(2, "cmd=init pmi_version=1 pmi_subversion=1"),
+            "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
+  EXPECT_EQ(Ask(2, "cmd=get_maxes"), "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n");
+  EXPECT_EQ(Ask(2, "cmd=get_my_kvsname"), "cmd=my_kvsname rc=0 kvsname=world-7\n");
+  EXPECT_EQ(Ask(2, "cmd=get_universe_size"), "cmd=universe_size rc=0 size=4\n");
+  EXPECT_EQ(Ask(2, "cmd=finalize"), "cmd=finalize_ack rc=0\n");
+}
+
+TEST_F(PmiRanksTest, GivesToTheFenceOnceAllItsRanksHaveCome) {
+  Ask(2, "cmd=put kvsname=world-7 key=P2 value=here");
+
+  EXPECT_FALSE(ranks_.OnLine(2, "cmd=barrier_in").fence);
+  const auto fence = ranks_.OnLine(3, "cmd=barrier_in").fence;
+
+  ASSERT_TRUE(fence);
+  EXPECT_EQ(fence->id(), "pmi 0");
+  EXPECT_EQ(fence->data(), "P2=here\n");
+  EXPECT_EQ(ranks_.pending()->id(), "pmi 0");
+}
+
+TEST_F(PmiRanksTest, LetsThemGoAndKnowsWhatTheOthersPutOnceTheFenceIsDone) {
+  ranks_.OnLine(2, "cmd=barrier_in");
+  ranks_.OnLine(3, "cmd=barrier_in");
+  EXPECT_EQ(Ask(3, "cmd=get kvsname=world-7 key=P0"),
+            "cmd=get_result rc=-1 msg=no_such_key value=unknown\n");
+
+  proto::Fence result;
+  result.set_id("pmi 0");
+  result.set_data("P0=there and back\n");
+  const auto effects = ranks_.OnFenceDone(result);
+
+  EXPECT_EQ(effects.lines.size(), 2u);
+  EXPECT_EQ(effects.lines[0].second, "cmd=barrier_out rc=0\n");
+  EXPECT_EQ(Ask(3, "cmd=get kvsname=world-7 key=P0"), "cmd=get_result rc=0 value=there and back\n");
+  EXPECT_FALSE(ranks_.pending());
+  EXPECT_TRUE(ranks_.OnFenceDone(result).lines.empty()) << "said twice";
+}
+
+TEST_F(PmiRanksTest, ServesTheProcessMapping) {
+  ranks_.SetProcessMapping("(vector,(0,2,2))");
+
+  EXPECT_EQ(Ask(2, "cmd=get kvsname=world-7 key=PMI_process_mapping"),
+            "cmd=get_result rc=0 value=(vector,(0,2,2))\n");
+}
+
+TEST_F(PmiRanksTest, ARankIsInsideFromInitToFinalizeAndLetGoWhenItAborts) {
+  EXPECT_FALSE(ranks_.IsInside(2));
+  Ask(2, "cmd=init pmi_version=1 pmi_subversion=1");
+  EXPECT_TRUE(ranks_.IsInside(2));
+  EXPECT_EQ(Ask(2, "cmd=abort exitcode=7"), "it aborts with code 7");
+  EXPECT_TRUE(ranks_.IsInside(2));
+  Ask(2, "cmd=finalize");
+  EXPECT_FALSE(ranks_.IsInside(2));
+}
+
+TEST_F(PmiRanksTest, ClosesOnWhatIsNoPmiAndRefusesKeysThatAreTooLong) {
+  EXPECT_EQ(Ask(2, "GET / HTTP/1.0"), "what it says is no PMI-1");
+  EXPECT_EQ(Ask(2, "cmd=put kvsname=w key=" + std::string(65, 'k') + " value=1"),
+            "cmd=put_result rc=-1 msg=bad_key_or_value\n");
+}
+
+}  // namespace
+}  // namespace sekisho::agent

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pmi_server.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+
+#include <asio/experimental/awaitable_operators.hpp>
+#include <asio/read_until.hpp>
+#include <asio/write.hpp>
+
+#include "agent/errors.h"
+#include "common/log.h"
+
+namespace sekisho::agent {
+
+using asio::experimental::awaitable_operators::operator||;
+using asio::local::stream_protocol;
+
+namespace {
+
+constexpr std::chrono::seconds kHelloWithin{10};
+constexpr int kStrangersMost = 1024;
+
+std::string ValueIn(const task::Spec& spec, const std::string& name) {
+  for (const std::string& variable : spec.environment) {
+    if (variable.starts_with(name + "=")) {
+      return variable.substr(name.size() + 1);
+    }
+  }
+  return "";
+}
+
+int NumberIn(const task::Spec& spec, const std::string& name) {
+  return std::atoi(ValueIn(spec, name).c_str());
+}
+
+}  // namespace
+
+// A rank's line out; what it has not read yet waits here, an answer a question.
+struct PmiServer::Connection {
+  Connection(Loop& loop, stream_protocol::socket accepted)
+      : loop(loop), socket(std::move(accepted)) {}
+
+  Loop& loop;
+  stream_protocol::socket socket;
+  std::string input;
+  std::deque<std::string> output;
+
+  static void Push(const std::shared_ptr<Connection>& self, std::string text) {
+    self->output.push_back(std::move(text));
+    if (self->output.size() == 1) {
+      Write(self);
+    }
+  }
+  static void Write(const std::shared_ptr<Connection>& self) {
+    asio::async_write(self->socket, asio::buffer(self->output.front()),
+                      [self](const std::error_code& error, size_t) {
+                        self->output.pop_front();
+                        if (!error && !self->output.empty()) {
+                          Write(self);
+                        }
+                      });
+  }
+  // Nothing at its end.
+  static awaitable<std::optional<std::string>> ReadLine(std::shared_ptr<Connection> self) {
+    const auto [error, size] = co_await asio::async_read_until(
+        self->socket, asio::dynamic_buffer(self->input, kPmiLineMax), '\n', kAsTuple);
+    if (error) {
+      co_return std::nullopt;
+    }
+    std::string line = self->input.substr(0, size - 1);
+    self->input.erase(0, size);
+    co_return line;
+  }
+};
+
+PmiServer::PmiServer(Loop& loop, Outbox& outbox, FindTask find_task)
+    : loop_(loop), outbox_(outbox), find_task_(std::move(find_task)), acceptor_(loop) {}
+
+PmiServer::~PmiServer() = default;
+
+absl::Status PmiServer::Listen(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  unlink(path.c_str());
+  acceptor_.open(stream_protocol(), error);
+  if (!error) {
+    acceptor_.bind(stream_protocol::endpoint(path), error);
+  }
+  if (!error) {
+    acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  }
+  if (!error && chmod(path.c_str(), 0666) != 0) {  // the token decides, not the account
+    error = std::error_code(errno, std::generic_category());
+  }
+  if (error) {
+    return errors::BadDirectory(path, error.message());
+  }
+  co_spawn(loop_, Accept(), detached);
+  return absl::OkStatus();
+}
+
+awaitable<void> PmiServer::Accept() {
+  for (;;) {
+    stream_protocol::socket socket(loop_);
+    const auto [error] = co_await acceptor_.async_accept(socket, kAsTuple);
+    if (error == asio::error::operation_aborted) {
+      co_return;
+    }
+    if (error) {  // out of descriptors: some will be free again
+      co_await Sleep(loop_, std::chrono::milliseconds(100));
+      continue;
+    }
+    if (strangers_ >= kStrangersMost) {
+      continue;
+    }
+    co_spawn(loop_, Serve(std::make_shared<Connection>(loop_, std::move(socket))), detached);
+  }
+}
+
+awaitable<const task::Spec*> PmiServer::Greet(std::shared_ptr<Connection> connection) {
+  ++strangers_;
+  const auto came = co_await (Connection::ReadLine(connection) || Sleep(loop_, kHelloWithin));
+  --strangers_;
+  const std::optional<std::string>* hello = std::get_if<0>(&came);
+  std::istringstream words(hello != nullptr ? hello->value_or("") : "");
+  std::string mark;
+  std::string job_id;
+  std::string token;
+  int task = -1;
+  words >> mark >> job_id >> task >> token;
+  const task::Spec* spec = mark == "sekisho" ? find_task_(job_id, token) : nullptr;
+  co_return spec != nullptr && spec->task == task ? spec : nullptr;
+}
+
+// What its ranks are told of each other is in their specs, so that an agent that was restarted
+// knows it too.
+PmiServer::Job& PmiServer::JobOf(const task::Spec& spec) {
+  Job& job = jobs_[spec.job_id];
+  if (!job.ranks) {
+    job.ranks = std::make_unique<PmiRanks>(NumberIn(spec, "PMI_SIZE"),
+                                           NumberIn(spec, "SEKISHO_LOCAL_RANKS"),
+                                           ValueIn(spec, "SEKISHO_WORLD"));
+    job.ranks->SetProcessMapping(job.process_mapping);
+  }
+  return job;
+}
+
+awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
+  const task::Spec* spec = co_await Greet(connection);
+  if (spec == nullptr) {
+    co_return;
+  }
+  const std::string job_id = spec->job_id;
+  const int rank = NumberIn(*spec, "PMI_RANK");
+  JobOf(*spec).by_rank[rank] = connection;
+  for (;;) {
+    const std::optional<std::string> line = co_await Connection::ReadLine(connection);
+    const auto job = jobs_.find(job_id);
+    if (!line || job == jobs_.end() || !job->second.ranks) {
+      co_return;
+    }
+    PmiRanks::Effects effects = job->second.ranks->OnLine(rank, *line);
+    if (!effects.complaint.empty()) {
+      spdlog::warn("a rank gets no more answers job={} rank={}: {}", job_id, rank,
+                   Printable(effects.complaint));
+      co_return co_await LetGo(connection);
+    }
+    Apply(job_id, job->second, std::move(effects));
+  }
+}
+
+// It reads the end of our answers.  What it says still must not kill it: its exit code is to come.
+awaitable<void> PmiServer::LetGo(std::shared_ptr<Connection> connection) {
+  std::error_code ignored;
+  connection->socket.shutdown(asio::socket_base::shutdown_send, ignored);
+  for (bool is_open = true; is_open;) {
+    const std::optional<std::string> line = co_await Connection::ReadLine(connection);
+    is_open = line.has_value();
+  }
+}
+
+void PmiServer::Apply(const std::string& job_id, Job& job, PmiRanks::Effects effects) {
+  for (auto& [rank, text] : effects.lines) {
+    if (const auto connection = job.by_rank[rank].lock()) {
+      Connection::Push(connection, std::move(text));
+    }
+  }
+  if (effects.fence) {
+    proto::AgentMessage message;
+    message.mutable_fence()->set_job_id(job_id);
+    *message.mutable_fence()->mutable_fence() = *std::move(effects.fence);
+    outbox_.Push(std::move(message));
+  }
+}
+
+bool PmiServer::IsInMpi(const task::Spec& spec) const {
+  const auto job = spec.pmi_socket.empty() ? jobs_.end() : jobs_.find(spec.job_id);
+  return job != jobs_.end() && job->second.ranks &&
+         job->second.ranks->IsInside(NumberIn(spec, "PMI_RANK"));
+}
+
+void PmiServer::OnWelcome() {
+  for (auto& [job_id, job] : jobs_) {
+    if (job.ranks) {
+      PmiRanks::Effects again;
+      again.fence = job.ranks->pending();
+      Apply(job_id, job, std::move(again));
+    }
+  }
+}
+
+void PmiServer::Handle(const proto::ServerMessage& message) {
+  if (message.has_release()) {
+    jobs_[message.release().job_id()].process_mapping = message.release().process_mapping();
+  } else if (message.has_fence()) {
+    if (const auto job = jobs_.find(message.fence().job_id());
+        job != jobs_.end() && job->second.ranks) {
+      PmiRanks::Effects effects = job->second.ranks->OnFenceDone(message.fence().fence());
+      if (!effects.complaint.empty()) {
+        spdlog::error("{} job={}", effects.complaint, job->first);
+      }
+      Apply(job->first, job->second, std::move(effects));
+    }
+  } else if (message.has_forget() && message.forget().task() == 0) {
+    jobs_.erase(message.forget().job_id());
+  }
+}
+
+}  // namespace sekisho::agent

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's door for MPI ranks: a Unix socket on which a task, known by its token, speaks PMI-1.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <asio/local/stream_protocol.hpp>
+
+#include "agent/outbox.h"
+#include "agent/pmi_ranks.h"
+#include "agent/task/spec.h"
+#include "common/loop.h"
+#include "common/status.h"
+
+namespace sekisho::agent {
+
+class PmiServer {
+ public:
+  // Tasks::FindByToken.
+  using FindTask =
+      std::function<const task::Spec*(const std::string& job_id, const std::string& token)>;
+
+  PmiServer(Loop& loop, Outbox& outbox, FindTask find_task);
+  ~PmiServer();
+  PmiServer(const PmiServer&) = delete;
+  PmiServer& operator=(const PmiServer&) = delete;
+
+  absl::Status Listen(const std::string& path);
+
+  // After a Welcome: what the server may have missed.
+  void OnWelcome();
+  // Release, RankFence, Forget; others are nothing to us.
+  void Handle(const proto::ServerMessage& message);
+  // It has begun MPI, and not ended it.
+  bool IsInMpi(const task::Spec& spec) const;
+
+ private:
+  struct Connection;
+  struct Job {
+    std::string process_mapping;
+    std::unique_ptr<PmiRanks> ranks;  // once the first of them has come
+    std::map<int, std::weak_ptr<Connection>> by_rank;
+  };
+
+  awaitable<void> Accept();
+  // The task that calls; null if it is none of ours.
+  awaitable<const task::Spec*> Greet(std::shared_ptr<Connection> connection);
+  Job& JobOf(const task::Spec& spec);
+  awaitable<void> Serve(std::shared_ptr<Connection> connection);
+  static awaitable<void> LetGo(std::shared_ptr<Connection> connection);
+  void Apply(const std::string& job_id, Job& job, PmiRanks::Effects effects);
+
+  Loop& loop_;
+  Outbox& outbox_;
+  FindTask find_task_;
+  asio::local::stream_protocol::acceptor acceptor_;
+  std::map<std::string, Job> jobs_;
+  int strangers_ = 0;  // connections that have not said whose they are
+};
+
+}  // namespace sekisho::agent
