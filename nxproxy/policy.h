@@ -19,10 +19,14 @@ struct Caller {
   std::string site;   // of the token
   bool is_limited = false;
 
+  // A program over several sites, each of which makes tokens for it; no site's job has such a name.
+  bool IsOfAWorld() const { return job.starts_with("world-"); }
+
   // May it use what `other` bound?  The same job; or the same subject, if that was not bound to a
   // job.
   bool SharesWith(const Caller& other) const {
-    return owner == other.owner && (job.empty() || (job == other.job && site == other.site));
+    return owner == other.owner &&
+           (job.empty() || (job == other.job && (site == other.site || IsOfAWorld())));
   }
   friend bool operator==(const Caller&, const Caller&) = default;
 };

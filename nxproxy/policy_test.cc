@@ -84,6 +84,17 @@ TEST(NxproxyPolicy, ATokenIssuerSpeaksForItsOwnSiteOnly) {
   EXPECT_EQ(RuleOf(policy.AcceptIssuer("/O=Grid/CN=Alice", "siteA")), "token-site");
 }
 
+TEST(NxproxyPolicy, AWorldSharesAcrossSitesWithinItsOwner) {
+  const Caller at_a{.owner = "/CN=Alice", .job = "world-1", .site = "siteA"};
+  const Caller at_b{.owner = "/CN=Alice", .job = "world-1", .site = "siteB"};
+  const Caller of_bob{.owner = "/CN=Bob", .job = "world-1", .site = "siteB"};
+  const Caller another{.owner = "/CN=Alice", .job = "world-2", .site = "siteA"};
+
+  EXPECT_TRUE(at_a.SharesWith(at_b));
+  EXPECT_FALSE(at_a.SharesWith(of_bob));
+  EXPECT_FALSE(at_a.SharesWith(another));
+}
+
 TEST(NxproxyPolicy, AJobSharesWithItselfAndItsOwnersCertificateWithAllOfHis) {
   const Caller job1{.owner = "/CN=a", .job = "1", .site = "A"};
   const Caller job2{.owner = "/CN=a", .job = "2", .site = "A"};

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,6 +22,7 @@ namespace sekisho::nxproxy::client {
 namespace {
 
 constexpr int64_t kLookMs = 1000;
+constexpr int kFarewellMs = 2000;
 
 void Say(const std::string& line) { std::fprintf(stderr, "sekisho: %s\n", line.c_str()); }
 
@@ -62,9 +64,9 @@ std::string ReadAll(int fd) {
   return text;
 }
 
-// The porter's life: until process `pid` and all endpoints have gone.  Writes to `report` "ready
-// PLACE\n" or "exit CODE\n", later a line for each refused endpoint.
-int ServeUntilGone(const Options& options, int pid, int report) {
+// The porter's life: until `ended` can be read or is closed, and all endpoints have gone.  Writes to `report`
+// "ready PLACE\n" or "exit CODE\n", a line for each refused endpoint, and "staying\n" if somebody needs it still.
+int ServeUntilGone(const Options& options, int ended, int report) {
   std::signal(SIGPIPE, SIG_IGN);
   Loop loop;
   bool is_reported = false;
@@ -100,15 +102,19 @@ int ServeUntilGone(const Options& options, int pid, int report) {
     WriteAll(report, "ready " + porter->Place() + "\n");
   };
   porter = std::make_unique<Porter>(loop, options.servers, options.plan, handlers);
-  const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  bool is_staying = false;
   // Again and again, once the command has ended: a daemon that it left behind may listen later.
   std::function<void()> look = [&] {
     porter->SweepNow();
     if (!porter->has_endpoints() && !HasKin("NXPROXY_PORTER=" + porter->Place())) {
       leave();
-    } else {
-      loop.After(kLookMs, look);
+      return;
     }
+    if (!is_staying) {
+      is_staying = true;
+      WriteAll(report, "staying\n");
+    }
+    loop.After(kLookMs, look);
   };
   if (ended >= 0) {
     loop.Watch(ended, EPOLLIN, [&](uint32_t) {
@@ -123,35 +129,38 @@ int ServeUntilGone(const Options& options, int pid, int report) {
   return exit_code;
 }
 
-// What the caller had open is not the porter's to hold.  Gives the new number of `fd`.
-int CloseAllBut(int fd) {
-  dup2(fd, 3);
+// What else the caller had open is not the porter's to hold.
+void CloseAllBut(int& report, int& ended) {
+  const int high[] = {fcntl(report, F_DUPFD, 64), fcntl(ended, F_DUPFD, 64)};
+  report = dup2(high[0], 3);
+  ended = dup2(high[1], 4);
   fcntl(3, F_SETFD, FD_CLOEXEC);
-  syscall(SYS_close_range, 4, ~0u, 0);
-  return 3;
+  fcntl(4, F_SETFD, FD_CLOEXEC);
+  syscall(SYS_close_range, 5, ~0u, 0);
 }
 
 // A child of init, in a session of its own: the command's wait() never sees it, the terminal's
-// signals do not reach it.
-void StartPorter(const Options& options, int report[2]) {
-  const pid_t pid = getpid();
+// signals do not reach it.  SIGTERM is for the command: whose end is its end.
+void StartPorter(const Options& options, int report[2], int life[2]) {
   const pid_t child = fork();
   if (child == 0) {
     setsid();
     if (fork() != 0) {
       _exit(0);
     }
-    report[1] = CloseAllBut(report[1]);
+    CloseAllBut(report[1], life[0]);
     prctl(PR_SET_NAME, "nxporter");
+    std::signal(SIGTERM, SIG_IGN);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 0);
     dup2(null, 1);
     if (chdir("/") != 0) {
       _exit(kExitFailed);
     }
-    _exit(ServeUntilGone(options, pid, report[1]));
+    _exit(ServeUntilGone(options, life[0], report[1]));
   }
   close(report[1]);
+  close(life[0]);
   waitpid(child, nullptr, 0);
 }
 
@@ -240,11 +249,28 @@ int RunCommand(const std::vector<std::string>& words) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+// Until the porter has taken leave of the relay, or says that it stays: an agent that kills what a task leaves
+// behind would have the relay wait for it to come back.  All that it has said.
+std::string AwaitFarewell(int report) {
+  std::string said;
+  pollfd readable{report, POLLIN, 0};
+  while (said.find("staying\n") == std::string::npos && poll(&readable, 1, kFarewellMs) > 0) {
+    char buffer[1024];
+    const ssize_t got = read(report, buffer, sizeof buffer);
+    if (got <= 0) {
+      break;
+    }
+    said.append(buffer, static_cast<size_t>(got));
+  }
+  return said;
+}
+
 }  // namespace
 
 int Exec(const Options& options) {
   int report[2];
-  if (options.command.empty() || pipe2(report, O_CLOEXEC) != 0) {
+  int life[2];  // open at our end while the command runs
+  if (options.command.empty() || pipe2(report, O_CLOEXEC) != 0 || pipe2(life, O_CLOEXEC) != 0) {
     Say("relay exec: expected a command behind --");
     return kExitUsage;
   }
@@ -252,15 +278,16 @@ int Exec(const Options& options) {
     SetEnvironment(options, getenv("NXPROXY_PORTER"));
     return RunCommand(options.command);
   }
-  StartPorter(options, report);
+  StartPorter(options, report, life);
   const std::string answer = ReadAll(report[0]);
   if (!answer.starts_with("ready ")) {
     return answer.starts_with("exit ") ? std::atoi(answer.c_str() + 5) : kExitFailed;
   }
   SetEnvironment(options, answer.substr(6, answer.find('\n') - 6));
   const int code = RunCommand(options.command);
-  fcntl(report[0], F_SETFL, O_NONBLOCK);
-  return code != 0 && ReadAll(report[0]).starts_with("refused") ? kExitRefused : code;
+  close(life[1]);
+  const std::string said = AwaitFarewell(report[0]);
+  return code != 0 && said.starts_with("refused") ? kExitRefused : code;
 }
 
 int Serve(const Options& options, int pid) {
@@ -271,12 +298,13 @@ int Serve(const Options& options, int pid) {
   const pid_t child = fork();
   if (child == 0) {
     setsid();
-    report[1] = CloseAllBut(report[1]);
+    int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    CloseAllBut(report[1], ended);
     prctl(PR_SET_NAME, "nxporter");
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 0);
     dup2(null, 1);
-    _exit(ServeUntilGone(options, pid, report[1]));
+    _exit(ServeUntilGone(options, ended, report[1]));
   }
   close(report[1]);
   const std::string answer = ReadAll(report[0]);

@@ -155,7 +155,7 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
     out.plan.is_inviting = std::string_view(wish) != "0";
   }
   out.plan.label = LabelOf(out);
-  out.plan.is_quiet = out.verb == "serve";
+  out.plan.is_quiet = out.verb == "serve" || getenv("NXPROXY_QUIET") != nullptr;
   return "";
 }
 
