@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gatekeeper/callers.h"
 
-#include <sys/stat.h>
-
 #include "common/identity/trust_store.h"
 #include "common/log.h"
 #include "common/refusal.h"
@@ -12,13 +10,12 @@ namespace {
 
 constexpr std::chrono::seconds kLookEvery{1};
 
-// Of a file: changes whenever it is written or replaced.
-int64_t Version(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) {
-    return -1;
+void Report(const std::string& path, const absl::Status& status) {
+  if (status.ok()) {
+    spdlog::info("read again {}", path);
+  } else {
+    spdlog::error("the last good version stays in force: {}", Printable(Message(status)));
   }
-  return status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec + static_cast<int64_t>(status.st_ino);
 }
 
 }  // namespace
@@ -26,19 +23,12 @@ int64_t Version(const std::string& path) {
 absl::Status Callers::Reload() {
   // Each by itself: an error in the map keeps no revocation list from being read.
   const absl::Status trust = ReloadTrust();
-  const absl::Status map = ReloadMap();
+  const absl::Status map = map_.Read(Clock::now());
   return trust.ok() ? map : trust;
 }
 
-absl::Status Callers::ReloadMap() {
-  map_version_ = Version(map_path_);  // an error is said once, until it changes again
-  ASSIGN_OR_RETURN(identity::Gridmap map, identity::Gridmap::Load(map_path_));
-  map_.emplace(std::move(map));
-  return absl::OkStatus();
-}
-
 absl::Status Callers::ReloadTrust() {
-  trust_version_ = static_cast<int64_t>(identity::TrustVersion(trust_path_));
+  trust_version_ = identity::TrustVersion(trust_path_);
   ASSIGN_OR_RETURN(auto trust, identity::TrustStore::Load(trust_path_));
   for (const std::string& warning : trust->warnings()) {
     spdlog::warn("trust directory: {}", Printable(warning));
@@ -56,18 +46,11 @@ void Callers::ReloadIfChanged() {
     return;
   }
   looked_ = Clock::now();
-  const auto report = [](const std::string& path, const absl::Status& status) {
-    if (status.ok()) {
-      spdlog::info("read again {}", path);
-    } else {
-      spdlog::error("the last good version stays in force: {}", Printable(Message(status)));
-    }
-  };
-  if (Version(map_path_) != map_version_) {
-    report(map_path_, ReloadMap());
+  if (const auto said = map_.Refresh(looked_)) {
+    Report(map_.path(), *said);
   }
-  if (static_cast<int64_t>(identity::TrustVersion(trust_path_)) != trust_version_) {
-    report(trust_path_, ReloadTrust());
+  if (identity::TrustVersion(trust_path_) != trust_version_) {
+    Report(trust_path_, ReloadTrust());
   }
 }
 
@@ -75,7 +58,7 @@ absl::StatusOr<Caller> Callers::Identify(const grpc::ServerContextBase& context)
   ReloadIfChanged();
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   ASSIGN_OR_RETURN(const identity::Identity identity, verifier_->PeerIdentity(*context.auth_context(), now));
-  return Caller{identity.subject, identity.is_limited, map_->Accounts(identity.subject)};
+  return Caller{identity.subject, identity.is_limited, map_.gridmap().Accounts(identity.subject)};
 }
 
 }  // namespace sekisho::gatekeeper

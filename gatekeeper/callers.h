@@ -9,7 +9,7 @@
 
 #include <grpcpp/server_context.h>
 
-#include "common/identity/gridmap.h"
+#include "common/identity/watched_gridmap.h"
 #include "common/status.h"
 #include "common/tls/peer_verifier.h"
 #include "gatekeeper/policy.h"
@@ -19,7 +19,7 @@ namespace sekisho::gatekeeper {
 class Callers {
  public:
   Callers(std::string map_path, std::string trust_path)
-      : map_path_(std::move(map_path)), trust_path_(std::move(trust_path)) {}
+      : map_(std::move(map_path)), trust_path_(std::move(trust_path)) {}
 
   // What cannot be read is an error only the first time; later the last good version stays in force.
   absl::Status Reload();
@@ -28,16 +28,13 @@ class Callers {
 
  private:
   using Clock = std::chrono::steady_clock;
-  absl::Status ReloadMap();
   absl::Status ReloadTrust();
   void ReloadIfChanged();
 
-  const std::string map_path_;
+  identity::WatchedGridmap map_;
   const std::string trust_path_;
-  std::optional<identity::Gridmap> map_;
   std::optional<tls::PeerVerifier> verifier_;
-  int64_t map_version_ = 0;
-  int64_t trust_version_ = 0;
+  uint64_t trust_version_ = 0;
   Clock::time_point looked_{};
 };
 

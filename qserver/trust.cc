@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<Trust>> Trust::Load(const std::string& ca_directo
                                                    const std::string& grid_mapfile) {
   std::unique_ptr<Trust> trust(new Trust(ca_directory, grid_mapfile));
   RETURN_IF_ERROR(trust->ReadAuthorities());
-  RETURN_IF_ERROR(trust->ReadGridmap());
+  RETURN_IF_ERROR(trust->gridmap_.Read(std::chrono::steady_clock::now()));
   return trust;
 }
 
@@ -44,14 +44,6 @@ absl::Status Trust::ReadAuthorities() {
   return absl::OkStatus();
 }
 
-absl::Status Trust::ReadGridmap() {
-  std::error_code error;
-  gridmap_changed_ = std::filesystem::last_write_time(grid_mapfile_, error);
-  ASSIGN_OR_RETURN(identity::Gridmap gridmap, identity::Gridmap::Load(grid_mapfile_));
-  gridmap_ = std::make_unique<identity::Gridmap>(std::move(gridmap));
-  return absl::OkStatus();
-}
-
 void Trust::Refresh(identity::Time now) {
   if (now >= authorities_checked_ + kLookAgain || now < authorities_checked_) {
     authorities_checked_ = now;
@@ -61,16 +53,13 @@ void Trust::Refresh(identity::Time now) {
       }
     }
   }
-  std::error_code error;
-  if (std::filesystem::last_write_time(grid_mapfile_, error) != gridmap_changed_ && !error) {
-    if (const absl::Status status = ReadGridmap(); !status.ok()) {
-      spdlog::error("cannot read the grid-mapfile again: {}", Message(status));
-    }
+  if (const auto said = gridmap_.Refresh(std::chrono::steady_clock::now()); said && !said->ok()) {
+    spdlog::error("the last good version stays in force: {}", Printable(Message(*said)));
   }
 }
 
 void Trust::ReadAgain() {
-  for (const absl::Status& status : {ReadAuthorities(), ReadGridmap()}) {
+  for (const absl::Status& status : {ReadAuthorities(), gridmap_.Read(std::chrono::steady_clock::now())}) {
     if (!status.ok()) {
       spdlog::error("cannot read again, the old stays in force: {}", Message(status));
     }

@@ -3,12 +3,11 @@
 // anew when their files change.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 
-#include "common/identity/gridmap.h"
 #include "common/identity/judged_chains.h"
+#include "common/identity/watched_gridmap.h"
 #include "common/tls/peer_verifier.h"
 
 namespace sekisho::qserver {
@@ -23,21 +22,18 @@ class Trust {
   void ReadAgain();  // on SIGHUP
 
   identity::JudgedChains& signers() { return *signers_; }
-  const identity::Gridmap& gridmap() const { return *gridmap_; }
+  const identity::Gridmap& gridmap() const { return gridmap_.gridmap(); }
   tls::PeerVerifier& verifier() { return *verifier_; }
 
  private:
   Trust(std::string ca_directory, std::string grid_mapfile)
-      : ca_directory_(std::move(ca_directory)), grid_mapfile_(std::move(grid_mapfile)) {}
+      : ca_directory_(std::move(ca_directory)), gridmap_(std::move(grid_mapfile)) {}
   absl::Status ReadAuthorities();
-  absl::Status ReadGridmap();
 
   const std::string ca_directory_;
-  const std::string grid_mapfile_;
-  std::unique_ptr<identity::Gridmap> gridmap_;
+  identity::WatchedGridmap gridmap_;
   std::unique_ptr<tls::PeerVerifier> verifier_;       // of hosts that connect
   std::unique_ptr<identity::JudgedChains> signers_;  // of requests
-  std::filesystem::file_time_type gridmap_changed_{};
   identity::Time authorities_checked_{};
   uint64_t authorities_version_ = 0;
 };

@@ -104,6 +104,16 @@ absl::StatusOr<std::string> ReadIdentityFile(const std::string& path, Secrecy se
   }
 }
 
+uint64_t FileVersion(const std::string& path) {
+  struct stat stat = {};
+  if (::stat(path.c_str(), &stat) != 0) {
+    return 0;
+  }
+  return std::hash<std::string>()(fmt::format("{} {} {} {}.{} {}.{}", stat.st_dev, stat.st_ino, stat.st_size,
+                                              stat.st_mtim.tv_sec, stat.st_mtim.tv_nsec, stat.st_ctim.tv_sec,
+                                              stat.st_ctim.tv_nsec));
+}
+
 absl::Status WritePrivateFile(const std::string& path, const std::string& text) {
   std::string temporary = path + ".XXXXXX";
   Descriptor file(mkostemp(temporary.data(), O_CLOEXEC));  // O_EXCL and mode 0600

@@ -20,6 +20,10 @@ enum class Secrecy {
 // NotFound, PermissionDenied or InvalidArgument, naming the file.
 absl::StatusOr<std::string> ReadIdentityFile(const std::string& path, Secrecy secrecy);
 
+// What tells a file from what it was: another inode, size, or time of its content or of its entry, in
+// nanoseconds.  0: it is not there.
+uint64_t FileVersion(const std::string& path);
+
 // Writes `text` under mode 0600 beside `path` and renames it there: readers see the old or the new
 // file, whole, and a symbolic link at `path` is replaced, not followed.
 absl::Status WritePrivateFile(const std::string& path, const std::string& text);
