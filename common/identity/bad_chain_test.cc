@@ -23,6 +23,7 @@ using test::ProxyShape;
 using test::TemporaryDirectory;
 using test::TestCa;
 using test::TestNow;
+using test::WriteFile;
 
 constexpr char kUser[] = "/C=JP/O=Test/CN=Taro";
 
@@ -235,6 +236,40 @@ std::vector<Row> TimeRows() {
   };
 }
 
+// Refused for reasons that the other tables have, of authorities that are not in the directory.
+std::vector<Row> RowsOfAuthoritiesBetween() {
+  return {
+      {Reason::kSigningPolicy,  // of an authority between, which sends its certificate along
+       [](World& w) {
+         const TestCa sub(w.ca, "/C=JP/O=Test/CN=Sub");
+         w.Present(MakeProxy(sub.IssueUser(kUser)));
+         WriteFile(w.trust.File(sub.Hash() + ".signing_policy"), sub.SigningPolicyText({"/C=KR/*"}));
+         w.Trust();
+       }},
+      {Reason::kSigningPolicy,  // of the authority above one that has none of its own
+       [](World& w) {
+         const TestCa sub(w.ca, "/C=JP/O=Test/CN=Sub");
+         w.Present(MakeProxy(sub.IssueUser("/C=KR/O=Test/CN=Taro")));
+         w.Trust("", w.ca.SigningPolicyText({"/C=JP/*"}));
+       }},
+      {Reason::kRevoked,  // by an authority between, which sends its certificate along
+       [](World& w) {
+         const TestCa sub(w.ca, "/C=JP/O=Test/CN=Sub");
+         const Credential user = sub.IssueUser(kUser);
+         w.Present(MakeProxy(user));
+         WriteFile(w.trust.File(sub.Hash() + ".r0"), sub.Crl({user.chain[0].get()}));
+         w.Trust();
+       }},
+      {Reason::kCrlUnusable,
+       [](World& w) {
+         const TestCa sub(w.ca, "/C=JP/O=Test/CN=Sub");
+         w.Present(MakeProxy(sub.IssueUser(kUser)));
+         WriteFile(w.trust.File(sub.Hash() + ".r0"), "no list");
+         w.Trust();
+       }},
+  };
+}
+
 std::vector<Row> AuthorityRows() {
   return {
       {Reason::kNotAnAuthority,
@@ -364,6 +399,17 @@ std::vector<Row> AllRows() {
   return rows;
 }
 
+// What a command reads of the directory leads to the same judgement as all of it.
+void ExpectTheSameOfWhatACommandReads(const World& world, Reason reason) {
+  if (!world.chain.empty()) {
+    const auto some = TrustStore::LoadFor(world.trust.path(), world.chain);
+    ASSERT_TRUE(some.ok());
+    const Verdict again = JudgeChain(world.chain, **some, TestNow(), world.purpose);
+    ASSERT_TRUE(std::holds_alternative<Refusal>(again));
+    EXPECT_EQ(Name(std::get<Refusal>(again).reason), Name(reason));
+  }
+}
+
 TEST(BadChain, EachIsRefusedForItsOwnReason) {
   std::set<Reason> seen;
   std::set<std::string> texts;
@@ -384,17 +430,24 @@ TEST(BadChain, EachIsRefusedForItsOwnReason) {
     EXPECT_TRUE(absl::IsUnauthenticated(ToStatus(refusal)));
     EXPECT_TRUE(seen.insert(row.reason).second) << "two rows of one reason";
     EXPECT_TRUE(texts.insert(ToStatus(refusal).ToString()).second);
-
-    // What a command reads of the directory leads to the same judgement as all of it.
-    if (!world.chain.empty()) {
-      const auto some = TrustStore::LoadFor(world.trust.path(), world.chain);
-      ASSERT_TRUE(some.ok());
-      const Verdict again = JudgeChain(world.chain, **some, TestNow(), world.purpose);
-      ASSERT_TRUE(std::holds_alternative<Refusal>(again));
-      EXPECT_EQ(Name(std::get<Refusal>(again).reason), Name(row.reason));
-    }
+    ExpectTheSameOfWhatACommandReads(world, row.reason);
   }
   EXPECT_GE(seen.size(), 40u);
+}
+
+TEST(BadChain, AnAuthorityBetweenIsBoundByFilesOfItsNameAndByThoseAboveIt) {
+  for (const Row& row : RowsOfAuthoritiesBetween()) {
+    SCOPED_TRACE(std::string(Name(row.reason)));
+    World world;
+    row.build(world);
+
+    const Verdict verdict =
+        JudgeChain(world.chain, **TrustStore::Load(world.trust.path()), TestNow(), world.purpose);
+
+    ASSERT_TRUE(std::holds_alternative<Refusal>(verdict));
+    EXPECT_EQ(Name(std::get<Refusal>(verdict).reason), Name(row.reason));
+    ExpectTheSameOfWhatACommandReads(world, row.reason);
+  }
 }
 
 TEST(BadChain, TheSameChainWithoutItsFaultIsTaken) {

@@ -107,23 +107,36 @@ std::optional<Refusal> JudgeProxies(const Path& path, const Layout& layout, Iden
   return std::nullopt;
 }
 
+// An authority without a policy of its own is bound by that of the one above it: it could else certify
+// whatever that may not.
+std::optional<Refusal> CheckPolicy(const Path& path, size_t number, const TrustStore& trust) {
+  for (size_t above = number + 1; above < path.certificates.size(); ++above) {
+    const X509& authority = *path.certificates[above];
+    const PolicyFile* file = trust.PolicyOf(*X509_get_subject_name(&authority));
+    if (file == nullptr) {
+      continue;
+    }
+    if (!file->policy) {
+      return Refusal{Reason::kSigningPolicyUnreadable, file->error};
+    }
+    const std::string subject = SubjectText(*path.certificates[number]);
+    if (!file->policy->Allows(SubjectText(authority), subject)) {
+      return Refusal{Reason::kSigningPolicy, fmt::format("the signing policy of {} does not cover {}",
+                                                         SubjectText(authority), subject)};
+    }
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 // Signing policy and revocation of everything that an authority issued on this path.
 std::optional<Refusal> JudgeIssuing(const Path& path, const Layout& layout, const TrustStore& trust,
                                     Time now) {
   for (size_t i = path.certificates.size() - 1; i-- > layout.eec;) {
     const X509& certificate = *path.certificates[i];
     const X509& issuer = *path.certificates[i + 1];
-    const std::string authority = SubjectText(issuer);
-    if (const Authorities* known = trust.Find(*X509_get_subject_name(&issuer)); known != nullptr) {
-      if (!known->policy_error.empty()) {
-        return Refusal{Reason::kSigningPolicyUnreadable, known->policy_error};
-      }
-      const std::string subject = SubjectText(certificate);
-      if (known->policy.has_value() && !known->policy->Allows(authority, subject)) {
-        return Refusal{
-            Reason::kSigningPolicy,
-            fmt::format("the signing policy of {} does not cover {}", authority, subject)};
-      }
+    if (std::optional<Refusal> refusal = CheckPolicy(path, i, trust)) {
+      return refusal;
     }
     if (std::optional<Refusal> refusal = CheckRevocation(certificate, issuer, trust, now)) {
       return refusal;

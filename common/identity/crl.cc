@@ -70,14 +70,11 @@ std::optional<Refusal> CheckList(const X509_CRL& crl, const X509& issuer, Time n
 
 std::optional<Refusal> CheckRevocation(const X509& certificate, const X509& issuer,
                                        const TrustStore& trust, Time now) {
+  if (const std::string* error = trust.CrlErrorOf(*X509_get_subject_name(&issuer)); error != nullptr) {
+    return Refusal{Reason::kCrlUnusable, *error};
+  }
   const Authorities* authorities = trust.Find(*X509_get_subject_name(&issuer));
-  if (authorities == nullptr) {
-    return std::nullopt;
-  }
-  if (!authorities->crl_error.empty()) {
-    return Refusal{Reason::kCrlUnusable, authorities->crl_error};
-  }
-  if (authorities->crls.empty()) {
+  if (authorities == nullptr || authorities->crls.empty()) {
     return std::nullopt;
   }
   X509_CRL* crl = Newest(*authorities, issuer);

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <openssl/pem.h>
-#include <sys/stat.h>
 
 #include "common/identity/credential.h"
 #include "common/identity/files.h"
@@ -104,18 +103,8 @@ void TrustStore::LoadCrls(const std::string& hash) {
       continue;
     }
     // A list that nobody can read must not silently become no list.
-    const std::string error = fmt::format("{}: {}", path, crl.status().ToString());
-    warnings_.push_back(error);
-    for (auto& [name, authorities] : by_name_) {
-      for (const Authority& authority : authorities.certificates) {
-        for (const std::string& other :
-             Hashes(*X509_get_subject_name(authority.certificate.get()))) {
-          if (other == hash) {
-            authorities.crl_error = error;
-          }
-        }
-      }
-    }
+    crl_errors_[hash] = fmt::format("{}: {}", path, crl.status().ToString());
+    warnings_.push_back(crl_errors_[hash]);
   }
 }
 
@@ -126,23 +115,12 @@ void TrustStore::LoadPolicy(const std::string& hash) {
     return;
   }
   absl::StatusOr<SigningPolicy> policy = text.ok() ? SigningPolicy::Parse(*text) : text.status();
-  if (!policy.ok()) {
-    warnings_.push_back(fmt::format("{}: {}", path, policy.status().ToString()));
+  if (policy.ok()) {
+    policies_[hash].policy = *std::move(policy);
+    return;
   }
-  for (auto& [name, authorities] : by_name_) {
-    for (const Authority& authority : authorities.certificates) {
-      for (const std::string& other : Hashes(*X509_get_subject_name(authority.certificate.get()))) {
-        if (other != hash) {
-          continue;
-        }
-        if (policy.ok()) {
-          authorities.policy = *policy;
-        } else {
-          authorities.policy_error = fmt::format("{}: {}", path, policy.status().ToString());
-        }
-      }
-    }
-  }
+  policies_[hash].error = fmt::format("{}: {}", path, policy.status().ToString());
+  warnings_.push_back(policies_[hash].error);
 }
 
 void TrustStore::LoadHash(const std::string& hash) {
@@ -161,7 +139,8 @@ absl::StatusOr<std::shared_ptr<const TrustStore>> TrustStore::Load(const std::st
   std::set<std::string> hashes;
   for (const std::filesystem::directory_entry& file : files) {
     const std::string stem = file.path().stem().string();
-    if (IsHashName(stem) && file.path().extension() == ".0") {
+    const std::string kind = file.path().extension();
+    if (IsHashName(stem) && (kind == ".0" || kind == ".r0" || kind == ".signing_policy")) {
       hashes.insert(stem);
     }
   }
@@ -169,7 +148,8 @@ absl::StatusOr<std::shared_ptr<const TrustStore>> TrustStore::Load(const std::st
   for (const std::string& hash : hashes) {
     store->LoadHash(hash);
   }
-  if (store->by_name_.empty()) {
+  if (std::none_of(store->by_name_.begin(), store->by_name_.end(),
+                   [](const auto& entry) { return !entry.second.certificates.empty(); })) {
     return absl::NotFoundError(fmt::format(
         "the trust directory {} holds no authority: expected files like 1a2b3c4d.0", directory));
   }
@@ -210,6 +190,24 @@ const Authorities* TrustStore::Find(const X509_NAME& name) const {
   return found == by_name_.end() ? nullptr : &found->second;
 }
 
+const PolicyFile* TrustStore::PolicyOf(const X509_NAME& name) const {
+  for (const std::string& hash : Hashes(name)) {
+    if (const auto found = policies_.find(hash); found != policies_.end()) {
+      return &found->second;
+    }
+  }
+  return nullptr;
+}
+
+const std::string* TrustStore::CrlErrorOf(const X509_NAME& name) const {
+  for (const std::string& hash : Hashes(name)) {
+    if (const auto found = crl_errors_.find(hash); found != crl_errors_.end()) {
+      return &found->second;
+    }
+  }
+  return nullptr;
+}
+
 Time TrustStore::NextCrlEnd(Time now) const {
   Time next = Time::max();
   for (const auto& [name, authorities] : by_name_) {
@@ -228,15 +226,9 @@ uint64_t TrustVersion(const std::string& directory) {
   std::error_code error;
   std::filesystem::directory_iterator files(directory, error);
   for (const std::filesystem::directory_entry& file : files) {
-    struct stat stat = {};
-    if (::stat(file.path().c_str(), &stat) != 0) {
-      continue;
-    }
     // Summed, since the order of a directory means nothing.
-    const std::string seen =
-        fmt::format("{} {} {} {}.{}", file.path().filename().string(), stat.st_ino, stat.st_size,
-                    stat.st_mtim.tv_sec, stat.st_mtim.tv_nsec);
-    version += std::hash<std::string>()(seen);
+    version += std::hash<std::string>()(
+        fmt::format("{} {}", file.path().filename().string(), FileVersion(file.path())));
   }
   return version;
 }

@@ -27,9 +27,12 @@ struct Authority {
 struct Authorities {
   std::vector<Authority> certificates;  // several while an authority rolls its key over
   std::vector<CrlPtr> crls;
-  std::string crl_error;                // a list that could not be read, or empty
-  std::optional<SigningPolicy> policy;  // no file: no restriction
-  std::string policy_error;             // a file that could not be read, or empty
+};
+
+// One file HASH.signing_policy.
+struct PolicyFile {
+  std::optional<SigningPolicy> policy;
+  std::string error;  // why there is none
 };
 
 // Order of names as OpenSSL compares them: case and blanks folded, string types unified.
@@ -55,6 +58,10 @@ class TrustStore {
 
   // Null if nothing is known under that name.
   const Authorities* Find(const X509_NAME& name) const;
+  // Null if there is no file.  Also of an authority whose certificate only the peer has.
+  const PolicyFile* PolicyOf(const X509_NAME& name) const;
+  // Why a revocation list under that name cannot be read; null if none is broken.
+  const std::string* CrlErrorOf(const X509_NAME& name) const;
 
   const std::string& directory() const { return directory_; }
   // When the next of all revocation lists must have been renewed, after `now`; far away if none.
@@ -73,6 +80,8 @@ class TrustStore {
 
   std::string directory_;
   std::map<NamePtr, Authorities, NameLess> by_name_;
+  std::map<std::string, PolicyFile> policies_;      // by hash of the name, as are the next
+  std::map<std::string, std::string> crl_errors_;
   std::vector<std::string> warnings_;
 };
 
