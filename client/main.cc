@@ -40,6 +40,7 @@ constexpr Verb kVerbs[] = {
     {"list", AddListVerb},
     {"sites", AddSitesVerb},
     {"doctor", AddDoctorVerb},
+    {"usage", AddUsageVerb},
     {"proxy", [](CLI::App& app, Invocation& invocation) { AddProxyVerb(app, invocation.exit_code); }},
     {"rsl", [](CLI::App& app, Invocation& invocation) { AddRslVerb(app, invocation.exit_code); }},
     {"relay", AddRelayVerb},

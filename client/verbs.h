@@ -30,5 +30,6 @@ void AddSignalVerb(CLI::App& app, Invocation& invocation);
 void AddListVerb(CLI::App& app, Invocation& invocation);
 void AddSitesVerb(CLI::App& app, Invocation& invocation);
 void AddDoctorVerb(CLI::App& app, Invocation& invocation);
+void AddUsageVerb(CLI::App& app, Invocation& invocation);
 
 }  // namespace sekisho::client

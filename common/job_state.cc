@@ -44,6 +44,7 @@ void FoldSubmitted(const JobEvent& event, JobStatus& status) {
   status.set_count(submitted.count());
   status.set_executable(submitted.executable());
   status.set_queue(submitted.queue());
+  status.set_project(submitted.project());
   status.set_submitted_ms(event.time_ms());
 }
 

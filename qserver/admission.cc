@@ -225,6 +225,7 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   submitted.set_count(int(job->count));
   submitted.set_executable(job->executable);
   submitted.set_queue(job->queue);
+  submitted.set_project(job->project);
   *submitted.mutable_request() = request;
   return admitted;
 }

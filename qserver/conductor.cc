@@ -13,6 +13,7 @@
 #include "common/job_state.h"
 #include "common/log.h"
 #include "common/refusal.h"
+#include "qserver/accounting.h"
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
 #include "qserver/relay_tokens.h"
@@ -33,6 +34,7 @@ std::string RandomToken() {
 
 constexpr size_t kEndedEventMost = 64 << 10;  // no end is larger
 
+constexpr char kAccounted[] = "accounted";  // the number of the last end in the accounting file
 constexpr char kPriorities[] = "priorities";  // "JOB NUMBER\n"...
 
 }  // namespace
@@ -55,6 +57,10 @@ Conductor::Conductor(Loop& loop, EventStore& store, Spool& spool, AllocatorLink&
       commit_wanted_(loop) {}
 
 absl::Status Conductor::Restore() {
+  if (accounting_ != nullptr) {
+    ASSIGN_OR_RETURN(const std::string accounted, store_.Value(kAccounted));
+    accounting_->SkipTo(std::strtoull(accounted.c_str(), nullptr, 10));
+  }
   std::unordered_set<std::string> ended;  // what they were asked to do is of no use any more
   RETURN_IF_ERROR(store_.Replay(
       [&](uint64_t, const std::string& job_id, const std::string& bytes) -> absl::Status {
@@ -75,6 +81,7 @@ absl::Status Conductor::Restore() {
         const std::string& account = queue_.Find(event.job_id())->status.account();
         journal_.Add(account, event);
         if (event.has_ended()) {
+          Account(*queue_.Find(event.job_id()), event);
           journal_.Cut(account, event.job_id());
         }
         return absl::OkStatus();
@@ -176,6 +183,7 @@ void Conductor::Publish(Batch batch) {
     JobSignal(event.job_id())->Notify();
     if (event.has_ended()) {
       spool_.Close(event.job_id());
+      Account(*job, event);
       journal_.Cut(job->status.account(), event.job_id());
       inputs_.erase(event.job_id());
       if (relay_ != nullptr) {
@@ -204,6 +212,15 @@ void Conductor::Publish(Batch batch) {
   for (const auto& proposal : batch.proposals) {
     proposal->is_done = true;
     proposal->done.Notify();
+  }
+}
+
+// Once each, also over a crash: what the file has is known by the number of its last line, and by ours, should
+// somebody have moved the file away.
+void Conductor::Account(const Job& job, const proto::JobEvent& ended) {
+  if (accounting_ != nullptr && accounting_->Wants(ended.sequence()) &&
+      accounting_->Write(ended.sequence(), AccountingLine(job.status, ended))) {
+    store_.Put(kAccounted, std::to_string(ended.sequence()));
   }
 }
 

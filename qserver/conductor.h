@@ -21,6 +21,7 @@
 
 namespace sekisho::qserver {
 
+class AccountingFile;
 class EngineDriver;
 class RelayTokens;
 
@@ -54,6 +55,8 @@ class Conductor {
   void SetEngine(EngineDriver& engine) { engine_ = &engine; }
   // Jobs are given tokens for the site's relay.  Before Run.
   void SetRelay(RelayTokens& tokens) { relay_ = &tokens; }
+  // Each job's end is a line there.  Before Restore.
+  void SetAccounting(AccountingFile& file) { accounting_ = &file; }
   bool has_engine() const { return engine_ != nullptr; }
 
   const Queue& queue() const { return queue_; }
@@ -123,6 +126,7 @@ class Conductor {
   void Perform(Effects effects) { Perform(Batch{std::move(effects), {}}); }
   void Perform(Batch batch);
   awaitable<void> Commit();
+  void Account(const Job& job, const proto::JobEvent& ended);
   void TellEngine(const Job& job, const proto::JobEvent& event);
   void Publish(Batch batch);
   void WakeJobs();
@@ -138,6 +142,7 @@ class Conductor {
   AllocatorLink& allocator_;
   EngineDriver* engine_ = nullptr;
   RelayTokens* relay_ = nullptr;
+  AccountingFile* accounting_ = nullptr;
   Queue queue_;
   Journal journal_;
 

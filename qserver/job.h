@@ -26,6 +26,8 @@ struct Task {
   proto::Exit exit;
   int gram_code = 0;
   std::string reason;
+  int64_t cpu_ms = 0;
+  int64_t max_rss_kb = 0;
   std::array<uint64_t, 2> spooled = {0, 0};   // bytes of stdout, stderr in the spool
   std::array<uint64_t, 2> expected = {0, 0};  // once it has ended
   int64_t moved_ms = 0;                       // when it ended, or output of it came later

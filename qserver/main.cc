@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/rpc_window.h"
 #include "common/tls/client_tls.h"
+#include "qserver/accounting.h"
 #include "qserver/config.pb.h"
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
@@ -278,6 +279,11 @@ absl::Status Run(const Config& config) {
                     host.Clone());
   if (config.has_relay()) {
     conductor.SetRelay(relay);
+  }
+  AccountingFile accounting(config.accounting().empty() ? state + "/accounting.jsonl" : config.accounting());
+  if (config.accounting() != "none") {
+    RETURN_IF_ERROR(accounting.Prepare());
+    conductor.SetAccounting(accounting);
   }
   RETURN_IF_ERROR(conductor.Restore());
 

@@ -96,6 +96,8 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
         task.exit = event.task_exited().exit();
         task.reason = event.task_exited().reason();
         task.gram_code = GramCodeOf(event.task_exited());
+        task.cpu_ms = event.task_exited().cpu_ms();
+        task.max_rss_kb = event.task_exited().max_rss_kb();
       }
       break;
     case proto::JobEvent::kEnded:

@@ -245,6 +245,8 @@ Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exit
     *ended.mutable_task_exited()->mutable_exit() = exited.exit();
     ended.mutable_task_exited()->set_reason(exited.reason());
     ended.mutable_task_exited()->set_gram_code(exited.gram_code());
+    ended.mutable_task_exited()->set_cpu_ms(exited.cpu_ms());
+    ended.mutable_task_exited()->set_max_rss_kb(exited.max_rss_kb());
     Emit(*job, std::move(ended), now_ms, effects);
   } else if (exited.gram_code() != 0) {
     task.gram_code = exited.gram_code();
@@ -359,6 +361,10 @@ void Queue::EndIfComplete(Job& job, int64_t now_ms, Effects& effects) {
 void Queue::End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects) {
   const bool had_helpers = !job.helpers.empty();
   const bool had_processors = job.has_processors;
+  for (const Task& task : job.tasks) {
+    ended.set_cpu_ms(ended.cpu_ms() + task.cpu_ms);
+    ended.set_max_rss_kb(std::max(ended.max_rss_kb(), task.max_rss_kb));
+  }
   proto::JobEvent event;
   *event.mutable_ended() = std::move(ended);
   Emit(job, std::move(event), now_ms, effects);
