@@ -10,6 +10,7 @@
 #include "qserver/demand.h"
 #include "qserver/engine.h"
 #include "qserver/errors.h"
+#include "qserver/ranks.h"
 #include "qserver/tasks.h"
 #include "rsl/parser.h"
 #include "rsl/printer.h"
@@ -201,6 +202,13 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
     return errors::BadRsl(job.error());
   }
   RETURN_IF_ERROR(CheckDescription(*job, verified, rules));
+  const proto::RequestBody::Submit& submit = verified.body.submit();
+  if (submit.has_charter()) {
+    if (IsEngineService(verified.body.service())) {
+      return errors::NoEngineParts(verified.body.service());
+    }
+    RETURN_IF_ERROR(CheckCharter(submit.charter(), *job, rules.relay));
+  }
   if (TaskBytes(*job) > kTaskBytesMost / size_t(TaskCount(*job))) {
     return errors::TooMuchToSend(TaskCount(*job), TaskBytes(*job), kTaskBytesMost);
   }
@@ -215,6 +223,9 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   admitted.asked = AskedBy(verified.body);
   admitted.is_dry_run = verified.body.submit().dry_run() || job->is_dry_run;
   admitted.demand = MakeDemand(verified.job_id, *job, rules.wall_time_max_s);
+  if (submit.has_charter()) {
+    admitted.charter = submit.charter();
+  }
   proto::JobEvent::Submitted& submitted = admitted.submitted;
   submitted.set_site(rules.site);
   submitted.set_subject(verified.identity.subject);

@@ -30,6 +30,7 @@ struct AdmissionRules {
   bool accept_limited = false;
   std::chrono::seconds freshness{300};
   bool has_engine = false;         // a batch system: engine.h
+  RelaySettings relay;
   std::set<std::string> projects;  // empty: any
   int64_t wall_time_max_s = 0;
   size_t rsl_bytes_max = 256 << 10;  // of one request

@@ -32,6 +32,11 @@ std::string RandomToken() {
   return token;
 }
 
+// To relays a program over several sites is one job, whichever of them signs its tokens.
+const std::string& RelayName(const Job& job) {
+  return job.charter && !job.charter->relay().empty() ? job.charter->world() : job.status.job_id();
+}
+
 constexpr size_t kEndedEventMost = 64 << 10;  // no end is larger
 
 constexpr char kAccounted[] = "accounted";  // the number of the last end in the accounting file
@@ -114,9 +119,10 @@ void Conductor::Run() {
 awaitable<void> Conductor::EndStalled() {
   for (;;) {
     co_await Sleep(loop_, std::chrono::seconds(10));
-    Effects effects = queue_.EndStalled(NowMs());
-    if (!effects.events.empty()) {
-      Perform(std::move(effects));
+    for (Effects effects : {queue_.EndStalled(NowMs()), queue_.EndUnreleased(NowMs())}) {
+      if (!effects.events.empty()) {
+        Perform(std::move(effects));
+      }
     }
   }
 }
@@ -187,7 +193,7 @@ void Conductor::Publish(Batch batch) {
       journal_.Cut(job->status.account(), event.job_id());
       inputs_.erase(event.job_id());
       if (relay_ != nullptr) {
-        relay_->Forget(event.job_id());
+        relay_->Forget(RelayName(*job));
       }
       spdlog::info("job ended job={} state={} code={} signal={} reason=\"{}\"", event.job_id(),
                    StateName(event.ended().state()), event.ended().exit().code(),
@@ -279,7 +285,8 @@ void Conductor::AddRelay(proto::ServerMessage::Start& start) {
     return;
   }
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  if (const absl::Status status = relay_->AddTo(start, job->status.subject(), now); !status.ok()) {
+  if (const absl::Status status = relay_->AddTo(start, RelayName(*job), job->status.subject(), now);
+      !status.ok()) {
     spdlog::error("no token for the relay job={}: {}", job->status.job_id(), Message(status));
   }
 }

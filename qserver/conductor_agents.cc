@@ -90,6 +90,14 @@ bool Conductor::OnMessage(const std::string& node, uint64_t generation,
         OnInputTaken(generation, message.input_taken());
       }
       return true;
+    case proto::AgentMessage::kReady:
+      Perform(queue_.OnReady(node, message.ready().task()));
+      JobSignal(message.ready().task().job_id())->Notify();
+      return true;
+    case proto::AgentMessage::kFence:
+      Perform(queue_.OnFence(node, message.fence(), NowMs()));
+      JobSignal(message.fence().job_id())->Notify();
+      return true;
     case proto::AgentMessage::kLaunchTaken:
       Perform(queue_.OnLaunchTaken(node, message.launch_taken()));
       return true;

@@ -50,6 +50,43 @@ inline absl::Status BadRequest(const std::string& why) {
                 fmt::format("the request cannot be read: {}", why), "use a client of this version");
 }
 
+inline absl::Status BadCharter(const std::string& why) {
+  return Refuse(StatusCode::kInvalidArgument, 10,
+                fmt::format("the charter cannot be served: {}", why), "use a client of this version");
+}
+
+inline absl::Status NoEngineParts(const std::string& service) {
+  return Refuse(StatusCode::kUnimplemented, 93,
+                fmt::format("service {} runs no parts of multi-site programs yet", service),
+                "name the site without a service, or jobmanager-agent");
+}
+
+inline absl::Status NoRelayHere() {
+  return Refuse(StatusCode::kFailedPrecondition, 3, "this site has no relay for MPI ranks",
+                "ask its administrator to set \"relay\" in the queue server's configuration");
+}
+
+inline absl::Status OtherRelay(const std::string& asked, const std::string& own) {
+  return Refuse(StatusCode::kFailedPrecondition, 3,
+                fmt::format("this site's nodes reach only its own relay {}, not {}", own, asked),
+                "let the program meet there, or run it at sites of which one at most is so closed");
+}
+
+inline absl::Status NotAPart(const std::string& job_id) {
+  return Refuse(StatusCode::kFailedPrecondition, 0,
+                fmt::format("job {} is no part of a multi-site program", job_id), "");
+}
+
+inline absl::Status NotTheLeader(const std::string& job_id) {
+  return Refuse(StatusCode::kPermissionDenied, 7,
+                fmt::format("the order for job {} is not its leader's", job_id), "");
+}
+
+inline absl::Status NotReady(const std::string& job_id) {
+  return Refuse(StatusCode::kFailedPrecondition, 0,
+                fmt::format("job {} cannot be released: not all of its ranks stand ready", job_id), "");
+}
+
 inline absl::Status WrongSite(const std::string& wanted, const std::string& here) {
   return Refuse(StatusCode::kPermissionDenied, 7,
                 fmt::format("the request was signed for site {}, this is {}", wanted, here),

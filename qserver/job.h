@@ -5,12 +5,15 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "proto/allocation.pb.h"
 #include "proto/job.pb.h"
 #include "proto/nodes.pb.h"
+#include "proto/world.pb.h"
 #include "qserver/census.h"
 
 namespace sekisho::qserver {
@@ -54,6 +57,13 @@ struct Helper {
   std::string reason;
 };
 
+// What the ranks of a part give to a collective, until its leader has the whole.
+struct PartFence {
+  std::map<std::string, std::string> given;  // by node
+  bool is_done = false;
+  std::string result;
+};
+
 struct Job {
   proto::JobStatus status;         // fold of its events
   std::string gatekeeper_subject;  // as its user's request names it
@@ -73,6 +83,12 @@ struct Job {
   int next_helper = kFirstHelper;            // above all that its nodes have ever said they hold
   std::map<std::string, std::string> boots;  // by node: the boot under which it was told to start
   bool was_suspended = false;
+  std::optional<proto::Charter> charter;     // a part of a world: queue_parts.cc
+  bool is_released = false;                  // its ranks may run
+  proto::Order::Release release;
+  std::set<int> ready;                       // tasks that stand before their exec
+  std::map<std::string, PartFence> fences;   // by id
+  std::vector<proto::Report> reports;        // to its leader, from the first on
   bool has_engine = false;  // a batch system says when and where it runs: engine.h
   Census::Mark mark;        // what it is counted as
 };

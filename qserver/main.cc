@@ -44,6 +44,23 @@ std::set<std::string> Subjects(const google::protobuf::RepeatedPtrField<std::str
   return normalized;
 }
 
+// ../libexec/sekisho/NAME of where this program is, or beside it.
+std::string DefaultHelper(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path bin =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::filesystem::path installed = bin.parent_path() / "libexec/sekisho" / name;
+  return std::filesystem::exists(installed, error) ? installed.string()
+                                                   : (bin / name).string();
+}
+
+RelaySettings MakeRelaySettings(const Config& config) {
+  const Config::Relay& relay = config.relay();
+  return {.address = relay.address(),
+          .inner = relay.inner(),
+          .porter = relay.porter().empty() ? DefaultHelper("sekisho-nxporter") : relay.porter()};
+}
+
 AdmissionRules MakeRules(const Config& config) {
   AdmissionRules rules;
   rules.site = config.site();
@@ -51,6 +68,7 @@ AdmissionRules MakeRules(const Config& config) {
   rules.accept_limited = config.accept_limited();
   rules.freshness = std::chrono::seconds(config.freshness_s() > 0 ? config.freshness_s() : 300);
   rules.has_engine = config.has_slurm();
+  rules.relay = MakeRelaySettings(config);
   rules.projects = {config.project().begin(), config.project().end()};
   rules.wall_time_max_s = config.max_wall_time_s();
   if (config.rsl_limit_kb() > 0) {
@@ -69,16 +87,6 @@ AdmissionRules MakeRules(const Config& config) {
                 {"GLOBUS_HOST_OSNAME", host.sysname},
                 {"GLOBUS_HOST_OSVERSION", host.release}};
   return rules;
-}
-
-// ../libexec/sekisho/NAME of where this program is, or beside it.
-std::string DefaultHelper(const std::string& name) {
-  std::error_code error;
-  const std::filesystem::path bin =
-      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::filesystem::path installed = bin.parent_path() / "libexec/sekisho" / name;
-  return std::filesystem::exists(installed, error) ? installed.string()
-                                                   : (bin / name).string();
 }
 
 // Beside sekisho-rsh, if it is there.
@@ -102,6 +110,7 @@ TaskSettings MakeTaskSettings(const Config& config) {
                                : preload.empty() ? DefaultPreload(settings.mpi.remote_shell)
                                                  : preload;
   settings.mpi.is_openmpi = config.mpi().default_type() == "openmpi";
+  settings.relay = MakeRelaySettings(config);
   return settings;
 }
 
@@ -271,7 +280,7 @@ absl::Status Run(const Config& config) {
   if (config.has_slurm()) {
     conductor.SetEngine(engine);
   }
-  RelayTokens relay({.address = config.relay().address(),
+  RelayTokens relay({.address = MakeRelaySettings(config).OfNodes(),
                      .site = config.site(),
                      .life = config.relay().token_life_s() > 0
                                  ? std::chrono::seconds(config.relay().token_life_s())

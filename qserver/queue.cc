@@ -8,6 +8,7 @@
 #include "common/job_state.h"
 #include "qserver/demand.h"
 #include "qserver/engine.h"
+#include "qserver/ranks.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -84,6 +85,16 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
     case proto::JobEvent::kSuspended:
       job.was_suspended = true;
       break;
+    case proto::JobEvent::kReleased:
+      job.is_released = true;
+      job.release = event.released().order();
+      ReportReady(job);  // after a restart no task says it again
+      break;
+    case proto::JobEvent::kWaiting:
+      if (job.charter) {
+        job.reports.emplace_back().mutable_waiting()->set_reason(event.waiting().reason());
+      }
+      break;
     case proto::JobEvent::kTaskStarted:
       if (event.task_started().task() < int(job.tasks.size())) {
         job.tasks[event.task_started().task()].is_started = true;
@@ -114,6 +125,9 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
         launches_.erase({helper.asking_node, helper.id});
       }
       job.helpers.clear();
+      if (job.charter) {
+        ReportEnd(job, event.ended());
+      }
       break;
     default:
       break;
@@ -135,6 +149,9 @@ absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
     admitted.gatekeeper_subject = body.gatekeeper_subject();
     admitted.has_input = body.submit().has_input();
     admitted.asked = AskedBy(body);
+    if (body.submit().has_charter()) {
+      admitted.charter = body.submit().charter();
+    }
     auto job = std::make_unique<Job>();
     job->is_archived = has_ended;
     if (!has_ended) {
@@ -189,6 +206,7 @@ void Queue::Adopt(Job& job, Admitted admitted) {
   job.has_input = admitted.has_input;
   job.asked = admitted.asked;
   job.demand = std::move(admitted.demand);
+  job.charter = std::move(admitted.charter);
   job.order = next_order_++;
   job.has_engine = IsEngineService(job.status.service());
   Usage& usage = usage_[job.status.subject()];
@@ -368,10 +386,13 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
                        Effects& effects) const {
   const auto described = rsl::ParseAndDescribe(job.status.rsl(), {});
   CHECK(described.ok());
-  for (proto::ServerMessage::Start& start :
-       MakeStarts(job.status, *described, job.has_input,
-                  JobContact(job.gatekeeper_subject, job.status.job_id()), job.demand.wall_time_s(),
-                  settings_)) {
+  std::vector<proto::ServerMessage::Start> starts =
+      MakeStarts(job.status, *described, job.has_input,
+                 JobContact(job.gatekeeper_subject, job.status.job_id()), job.demand.wall_time_s(), settings_);
+  if (job.charter) {
+    MakeRanks(*job.charter, *described, job.status, job.is_released, settings_, starts);
+  }
+  for (proto::ServerMessage::Start& start : starts) {
     const Task& task = job.tasks[start.task().task()];
     if ((node.empty() || task.node == node) && !IsHeldBack(job, start.task().task()) &&
         !(only_unstarted && (task.is_started || task.is_ended))) {

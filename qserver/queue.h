@@ -27,6 +27,7 @@ struct Admitted {
   bool is_dry_run = false;
   uint64_t asked = 0;  // AskedBy its request
   proto::Demand demand;
+  std::optional<proto::Charter> charter;
 };
 
 // Tells what a request asks for from another under the same id.
@@ -115,6 +116,14 @@ class Queue {
   Effects OnHelperInputTaken(const std::string& node, const proto::AgentMessage::InputTaken& taken);
   Effects OnHelperExited(const std::string& node, const proto::AgentMessage::Exited& exited);
 
+  // ---- Parts of worlds: queue_parts.cc.
+  Effects OnReady(const std::string& node, const proto::TaskKey& key);
+  Effects OnFence(const std::string& node, const proto::RankFence& fence, int64_t now_ms);
+  // A leader's order, whose signature was verified.
+  absl::StatusOr<Effects> OnOrder(const std::string& job_id, const proto::Order& order, int64_t now_ms);
+  // Parts that no leader has released in time.
+  Effects EndUnreleased(int64_t now_ms);
+
   // ---- The users.  Their right to it was verified.
   absl::StatusOr<Effects> Cancel(const std::string& job_id, const std::string& reason,
                                  int64_t now_ms);
@@ -146,6 +155,11 @@ class Queue {
   void End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects);
   void Reconcile(Job& job, const std::string& node, const std::string& boot_id,
                  const std::vector<int>& held, int64_t now_ms, Effects& effects);
+  void SendToRanks(const Job& job, const std::string& node, const proto::ServerMessage& message,
+                   Effects& effects) const;
+  static void ReportReady(Job& job);
+  static void ReportFailure(Job& job, int task, const proto::AgentMessage::Exited& exited);
+  static void ReportEnd(Job& job, const proto::JobEvent::Ended& ended);
   static bool IsHeldBack(const Job& job, int task);
   void ForgetLeft(const std::string& job_id, int number, Effects& effects);
   Helper* FindHelper(const std::string& node, const proto::TaskKey& key);

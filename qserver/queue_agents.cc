@@ -251,7 +251,10 @@ Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exit
   } else if (exited.gram_code() != 0) {
     task.gram_code = exited.gram_code();
   }
-  if (exited.gram_code() != 0 && !job->status.cancelling()) {
+  const bool has_failed = exited.gram_code() != 0 ||
+                          (job->charter && (exited.exit().code() != 0 || exited.exit().signal() != 0));
+  if (has_failed && !job->status.cancelling()) {
+    ReportFailure(*job, number, exited);
     EndTheRest(*job, now_ms, effects);
   } else if (number == 0 && job->are_starts_held && !task.is_started) {
     for (size_t other = 1; other < job->tasks.size(); ++other) {

@@ -223,6 +223,8 @@ awaitable<absl::Status> QueueService::HandleSite(grpc::CallbackServerContext& co
     reply.add_service(std::string(kEngineService));
   }
   *reply.mutable_queue() = inventory.queue();
+  reply.mutable_relay()->set_address(rules_.relay.address);
+  reply.mutable_relay()->set_is_only_way(!rules_.relay.inner.empty());
   co_return absl::OkStatus();
 }
 

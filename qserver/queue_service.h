@@ -51,6 +51,8 @@ class QueueService final : public proto::Queue::CallbackService {
   grpc::ServerUnaryReactor* Site(grpc::CallbackServerContext* context,
                                  const proto::SiteRequest* request,
                                  proto::SiteInfo* reply) override;
+  grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* Part(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerWriteReactor<proto::Hop>* Diagnose(grpc::CallbackServerContext* context,
                                                  const proto::DiagnoseRequest* request) override;
 
@@ -58,6 +60,10 @@ class QueueService final : public proto::Queue::CallbackService {
   awaitable<absl::Status> HandleSubmit(grpc::CallbackServerContext& context,
                                        const proto::QueueRequest& request,
                                        proto::SubmitReply& reply);
+  using PartCall = rpc::Duplex<proto::PartDown, proto::PartUp>;
+  awaitable<absl::Status> HandlePart(grpc::CallbackServerContext& context, PartCall& call);
+  awaitable<absl::Status> TakeOrders(PartCall& call, std::string job_id);
+  awaitable<absl::Status> SendReports(PartCall& call, std::string job_id);
   awaitable<absl::Status> HandleCommand(grpc::CallbackServerContext& context,
                                         const proto::QueueRequest& request,
                                         proto::CommandReply& reply);

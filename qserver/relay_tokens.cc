@@ -60,41 +60,40 @@ absl::StatusOr<Seed> SeedOf(EVP_PKEY* key, const std::string& info) {
 
 }  // namespace
 
-absl::StatusOr<std::string> RelayTokens::KeyFile(const std::string& job_id,
+absl::StatusOr<std::string> RelayTokens::KeyFile(const std::string& name,
                                                  const std::string& owner) const {
   ASSIGN_OR_RETURN(const auto seed,
                    SeedOf(signer_.key.get(),
-                          fmt::format("sekisho-job-key 1\n{}\n{}\n", settings_.site, job_id)));
-  return fmt::format("sekisho-relay-key 1\njob={}\nowner={}\nseed={}\n", job_id, owner, Hex(seed));
+                          fmt::format("sekisho-job-key 1\n{}\n{}\n", settings_.site, name)));
+  return fmt::format("sekisho-relay-key 1\njob={}\nowner={}\nseed={}\n", name, owner, Hex(seed));
 }
 
 // The tasks of a job share one while it is young: a signature costs a millisecond.
-absl::StatusOr<std::string> RelayTokens::TokenOf(const std::string& job_id,
+absl::StatusOr<std::string> RelayTokens::TokenOf(const std::string& name,
                                                  const std::string& owner, identity::Time now) {
-  const auto found = minted_.find(job_id);
+  const auto found = minted_.find(name);
   if (found != minted_.end() && found->second.at <= now &&
       now - found->second.at < settings_.life / 8) {
     return found->second.token;
   }
   ASSIGN_OR_RETURN(std::string id, RandomId());
   ASSIGN_OR_RETURN(std::string token, identity::MintJobToken({.site = settings_.site,
-                                                              .job = job_id,
+                                                              .job = name,
                                                               .owner = owner,
                                                               .not_before = now,
                                                               .not_after = now + settings_.life,
                                                               .id = std::move(id)},
                                                              signer_));
-  minted_[job_id] = {token, now};
+  minted_[name] = {token, now};
   return token;
 }
 
-absl::Status RelayTokens::AddTo(proto::ServerMessage::Start& start, const std::string& owner,
-                                identity::Time now) {
+absl::Status RelayTokens::AddTo(proto::ServerMessage::Start& start, const std::string& name,
+                                const std::string& owner, identity::Time now) {
   constexpr char kToken[] = "relay-token";
   constexpr char kKey[] = "relay-key";
-  const std::string& job_id = start.task().job_id();
-  ASSIGN_OR_RETURN(const std::string token, TokenOf(job_id, owner, now));
-  ASSIGN_OR_RETURN(std::string key, KeyFile(job_id, owner));
+  ASSIGN_OR_RETURN(const std::string token, TokenOf(name, owner, now));
+  ASSIGN_OR_RETURN(std::string key, KeyFile(name, owner));
   auto& files = *start.mutable_file();
   files[kToken] = token + "\n";
   files[kKey] = std::move(key);

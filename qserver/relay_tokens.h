@@ -28,16 +28,16 @@ class RelayTokens {
   RelayTokens(Settings settings, identity::Credential signer)
       : settings_(std::move(settings)), signer_(std::move(signer)) {}
 
-  // Lets a task of `owner`'s job use the relay: the job's token and key, in small files, and where they
-  // are, and the relay.
-  absl::Status AddTo(proto::ServerMessage::Start& start, const std::string& owner,
-                     identity::Time now);
-  void Forget(const std::string& job_id) { minted_.erase(job_id); }
+  // Lets a task of `owner`'s use the relay as job `name`: the job's token and key, in small files, and
+  // where they are, and the relay.
+  absl::Status AddTo(proto::ServerMessage::Start& start, const std::string& name,
+                     const std::string& owner, identity::Time now);
+  void Forget(const std::string& name) { minted_.erase(name); }
 
  private:
-  absl::StatusOr<std::string> TokenOf(const std::string& job_id, const std::string& owner,
+  absl::StatusOr<std::string> TokenOf(const std::string& name, const std::string& owner,
                                       identity::Time now);
-  absl::StatusOr<std::string> KeyFile(const std::string& job_id, const std::string& owner) const;
+  absl::StatusOr<std::string> KeyFile(const std::string& name, const std::string& owner) const;
 
   struct Minted {
     std::string token;

@@ -20,10 +20,20 @@ struct MpiSettings {
   bool is_openmpi = false;
 };
 
+// The site's relay, where ranks of several sites meet: docs/protocol/15-mpirun.md.
+struct RelaySettings {
+  std::string address;  // as others reach it; empty: there is none
+  std::string inner;    // what the nodes reach in its place, and nothing else outside; empty: they dial out
+  std::string porter;   // sekisho-nxporter, as the nodes have it
+
+  const std::string& OfNodes() const { return inner.empty() ? address : inner; }
+};
+
 struct TaskSettings {
   std::string site;
   std::string ca_directory;
   MpiSettings mpi;
+  RelaySettings relay;
 };
 
 // How many processes the queue server starts itself: `count` for multiple, else one.

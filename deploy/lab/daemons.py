@@ -28,7 +28,7 @@ class Daemon:
     program: str
     ports: tuple = ()
     on_demand: bool = False  # started by another daemon
-    only_without_pinhole: bool = False
+    only_with_inner_relay: bool = False
     # Of a Debian package: how it is started, as whom, and a question whose answer is "up".
     words: tuple = ()
     user: str = "root"
@@ -56,7 +56,7 @@ ALL = (
     Daemon("qserver", "head", "sekisho-qserver", (7512, 7513)),
     Daemon("agent", "node", "sekisho-agent"),
     Daemon("nxproxy", "dmz", "sekisho-nxproxy", (7514,)),
-    Daemon("nxproxy-inner", "head", "sekisho-nxproxy", only_without_pinhole=True),
+    Daemon("nxproxy-inner", "head", "sekisho-nxproxy", only_with_inner_relay=True),
     Daemon("gatekeeper", "dmz", "sekisho-gatekeeper", (2119,)),
     Daemon("directory", "dmz", "sekisho-directory", only_with_directory=True),
     Daemon("jobmanager", "dmz", "sekisho-jobmanager", on_demand=True),
@@ -80,7 +80,7 @@ def _runs_on(daemon, host, world):
         return False
     if daemon.only_with_directory and world.directory is None:
         return False
-    return not (daemon.only_without_pinhole and site.pinholes)
+    return not daemon.only_with_inner_relay or not site.pinholes or site.has_closed_nodes
 
 
 def log_path(lab, host, daemon_name):

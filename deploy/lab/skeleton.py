@@ -95,14 +95,15 @@ def configuration(world, host, authority):
         return {
             "gatekeeper.json": _json({"site": site.name, **_services(site)}),
             "jobmanager.json": _json({"site": site.name, "contact": f"{dmz}:2119", **qserver}),
-            "nxproxy.json": _json(_relay(site, authority, head)),
+            "nxproxy.json": _json(_relay(world, site, authority, head)),
             "nxproxy-server": f"{dmz}:7514 {site.name}\n",
             **({"directory.json": directory.site_configuration(world, site, qserver)} if world.directory else {}),
         }
     if host.role == "head":
         with open(site.inventory) as file:
             inventory = file.read()
-        inner = {} if site.pinholes else {"nxproxy-inner.json": _json(_inner_relay(world, site, dmz))}
+        has_inner = site.has_closed_nodes or not site.pinholes
+        inner = {"nxproxy-inner.json": _json(_inner_relay(world, site, authority, dmz, head))} if has_inner else {}
         return inner | {
             "nxproxy-server": f"{dmz}:7514 {site.name}\n",
             "qserver.json": _json(
@@ -112,7 +113,7 @@ def configuration(world, host, authority):
                     "gatekeeper": [authority.host_subject(dmz)],
                     "directory": [authority.host_subject(dmz)],
                     "firewall": {"dmz_address": [world.host(dmz).address]},
-                    "relay": {"address": f"{dmz}:7514"},
+                    "relay": {"address": f"{dmz}:7514"} | ({"inner": f"{head}:7514"} if site.has_closed_nodes else {}),
                     **({"slurm": {}} if site.slurm else {}),
                 }
             ),
@@ -133,7 +134,7 @@ def _services(site):
     return {"service": [{"name": name} for name in names]} if site.slurm else {}
 
 
-def _relay(site, authority, head):
+def _relay(world, site, authority, head):
     """The outer relay: the lab's users bind public ports, and the head node the queue server's."""
     binds = [{"subject": ["/O=Sekisho Lab/OU=People/*"], "ports": "1024-19999"}]
     if not site.pinholes:
@@ -141,21 +142,27 @@ def _relay(site, authority, head):
     return {
         "site": site.name,
         "policy": {
-            "token_issuer": [{"subject": authority.host_subject(head), "site": site.name}],
+            # Ranks of every site may meet here.
+            "token_issuer": [_issuer(other, authority) for other in world.sites.values()],
             "public_bind": binds,
         },
     }
 
 
-def _inner_relay(world, site, dmz):
-    """The head node's: opens the queue server's port at the outer relay, for the DMZ host alone."""
+def _issuer(site, authority):
+    return {"subject": authority.host_subject(f"{site.prefix}-head"), "site": site.name}
+
+
+def _inner_relay(world, site, authority, dmz, head):
+    """The head node's: the way out for nodes that have none; and where there is no pinhole it opens the queue
+    server's port at the outer relay, for the DMZ host alone."""
+    expose = [{"target": f"127.0.0.1:{_QSERVER_PORT}", "port": _QSERVER_PORT, "allow": world.host(dmz).address}]
     return {
         "site": site.name,
-        "listen": "none",
         "upstream": {"address": f"{dmz}:7514"},
-        "expose": [{"target": f"127.0.0.1:{_QSERVER_PORT}", "port": _QSERVER_PORT,
-                    "allow": world.host(dmz).address}],
-    }  # fmt: skip
+        **({"policy": {"token_issuer": [_issuer(site, authority)]}} if site.has_closed_nodes else {"listen": "none"}),
+        **({} if site.pinholes else {"expose": expose}),
+    }
 
 
 def _json(values):

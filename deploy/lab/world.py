@@ -57,6 +57,11 @@ class Site:
     slurm: bool = False  # a batch system beside the agents
 
     @property
+    def has_closed_nodes(self):
+        """Whether some of its nodes reach nothing outside: a relay inside is their way."""
+        return any(host.role == "node" and host.name not in self.dial_out for host in self.hosts)
+
+    @property
     def internet_address(self):
         return str(self.outside[1])
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service's part about leaders of worlds: docs/protocol/15-mpirun.md, "Orders and reports".
+#include <asio/experimental/awaitable_operators.hpp>
+
+#include "common/identity/leader_key.h"
+#include "common/log.h"
+#include "qserver/errors.h"
+#include "qserver/queue_service.h"
+
+namespace sekisho::qserver {
+
+using asio::experimental::awaitable_operators::operator||;
+
+grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* QueueService::Part(
+    grpc::CallbackServerContext* context) {
+  return rpc::Converse<proto::PartDown, proto::PartUp>(
+      loop_, [this, context](PartCall& call) { return HandlePart(*context, call); });
+}
+
+awaitable<absl::Status> QueueService::HandlePart(grpc::CallbackServerContext& context,
+                                                 PartCall& call) {
+  // Validate.
+  CO_RETURN_IF_ERROR(judges_.caller(context));
+  proto::PartDown first;
+  const bool has_first = co_await call.Read(first);
+  if (!has_first || !first.has_job_id()) {
+    co_return errors::BadRequest("expected a job's id");
+  }
+
+  // Look up.
+  const std::string job_id = first.job_id();
+  const Job* job = conductor_.queue().Find(job_id);
+  if (job == nullptr) {
+    co_return errors::NoSuchJob(Printable(job_id));
+  }
+  if (!job->charter) {
+    co_return errors::NotAPart(job_id);
+  }
+
+  // Act, until the job has ended or the leader has gone.
+  const auto ended = co_await (TakeOrders(call, job_id) || SendReports(call, job_id));
+  co_return std::visit([](const absl::Status& status) { return status; }, ended);
+}
+
+// Whoever carries them: what counts is the signature by the key that the user's charter names.
+awaitable<absl::Status> QueueService::TakeOrders(PartCall& call, std::string job_id) {
+  proto::PartDown down;
+  for (;;) {
+    const bool is_read = co_await call.Read(down);
+    if (!is_read) {
+      co_return absl::OkStatus();
+    }
+    const Job* job = conductor_.queue().Find(job_id);
+    if (job == nullptr) {
+      co_return errors::NoSuchJob(job_id);
+    }
+    const proto::SignedOrder& sent = down.order();
+    proto::Order order;
+    if (!identity::IsOrderSigned(sent.body(), sent.signature(), job->charter->leader_key()) ||
+        !order.ParseFromString(sent.body()) || order.job_id() != job_id ||
+        order.world() != job->charter->world()) {
+      co_return errors::NotTheLeader(job_id);
+    }
+    absl::Status status;
+    conductor_.Change([&](Queue& queue) {
+      auto effects = queue.OnOrder(job_id, order, Conductor::NowMs());
+      status = effects.status();
+      return effects.ok() ? *std::move(effects) : Effects();
+    });
+    CO_RETURN_IF_ERROR(status);
+  }
+}
+
+awaitable<absl::Status> QueueService::SendReports(PartCall& call, std::string job_id) {
+  const auto changed = conductor_.JobSignal(job_id);
+  for (size_t next = 0;;) {
+    const Job* job = conductor_.queue().Find(job_id);
+    if (job == nullptr) {
+      co_return errors::NoSuchJob(job_id);
+    }
+    if (next == job->reports.size() || !conductor_.IsPublished(job_id)) {
+      co_await changed->Wait();
+      continue;
+    }
+    proto::PartUp up;
+    *up.mutable_report() = job->reports[next++];
+    const bool is_last = up.report().has_ended();
+    call.Push(std::move(up));
+    if (is_last) {
+      co_await call.Drain();
+      co_return absl::OkStatus();
+    }
+  }
+}
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the leader of a world may do at a site, and what whoever has stolen its key may not.
+#include <gmock/gmock.h>
+
+#include "common/identity/leader_key.h"
+#include "qserver/server_fixture.h"
+
+namespace sekisho::qserver {
+namespace {
+
+using identity::LeaderKey;
+using ::testing::HasSubstr;
+
+constexpr char kWorld[] = "world-00112233445566778899aabbccddeeff";
+constexpr char kOtherWorld[] = "world-ffeeddccbbaa99887766554433221100";
+
+class PartServiceTest : public ServerTest {
+ protected:
+  std::string SubmitPart(const std::string& world, const LeaderKey& key) {
+    proto::QueueRequest request = Request(world + ".0", "/CN=Alice");
+    proto::RequestBody body;
+    body.ParseFromString(request.request().body());
+    body.mutable_submit()->set_rsl("&(executable=/bin/x)(jobtype=multiple)");
+    proto::Charter& charter = *body.mutable_submit()->mutable_charter();
+    charter.set_world(world);
+    charter.set_parts(1);
+    charter.set_ranks(1);
+    charter.set_leader_key(key.open);
+    charter.set_ready_by_ms(int64_t{1} << 60);
+    request.mutable_request()->set_body(body.SerializeAsString());
+    grpc::ClientContext context;
+    proto::SubmitReply reply;
+    const grpc::Status status = queue_->Submit(&context, request, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply.job_id();
+  }
+  // Its one task stands ready.
+  std::string ReadyPart(Agent& agent, const std::string& world, const LeaderKey& key) {
+    const std::string job = SubmitPart(world, key);
+    proto::AgentMessage ready;
+    *ready.mutable_ready()->mutable_task() = agent.NextStart().task();
+    agent.Say(ready);
+    return job;
+  }
+
+  static proto::Order OrderFor(const std::string& world, const std::string& job) {
+    proto::Order order;
+    order.set_world(world);
+    order.set_job_id(job);
+    return order;
+  }
+  static proto::Order ReleaseOf(const std::string& world, const std::string& job) {
+    proto::Order order = OrderFor(world, job);
+    order.mutable_release()->set_process_mapping("(vector,(0,1,1))");
+    return order;
+  }
+  static proto::SignedOrder Signed(const proto::Order& order, const LeaderKey& key) {
+    proto::SignedOrder text;
+    text.set_body(order.SerializeAsString());
+    text.set_signature(identity::SignOrder(text.body(), key));
+    return text;
+  }
+  // What becomes of an order that is brought to `job` once it has said that it is ready; empty: it
+  // was taken.
+  std::string Refusal(const std::string& job, const proto::SignedOrder& order) {
+    grpc::ClientContext context;
+    auto call = queue_->Part(&context);
+    proto::PartDown down;
+    down.set_job_id(job);
+    call->Write(down);
+    proto::PartUp up;
+    if (!call->Read(&up) || !up.report().has_ready()) {
+      return call->Finish().error_message();
+    }
+    *down.mutable_order() = order;
+    call->Write(down);
+    call->WritesDone();
+    while (call->Read(&up)) {
+    }
+    return call->Finish().error_message();
+  }
+
+  const LeaderKey key_ = identity::MakeLeaderKey();
+  const LeaderKey other_key_ = identity::MakeLeaderKey();
+};
+
+TEST_F(PartServiceTest, TheLeaderOfItsCharterReleasesIt) {
+  const auto agent = Attach("n1");
+  const std::string job = ReadyPart(*agent, kWorld, key_);
+
+  EXPECT_EQ(Refusal(job, Signed(ReleaseOf(kWorld, job), key_)), "");
+
+  const proto::ServerMessage message = agent->Next();
+  ASSERT_TRUE(message.has_release()) << message.DebugString();
+  EXPECT_EQ(message.release().process_mapping(), "(vector,(0,1,1))");
+}
+
+TEST_F(PartServiceTest, NobodyElsesOrderIsTaken) {
+  const auto agent = Attach("n1");
+  const std::string job = ReadyPart(*agent, kWorld, key_);
+  proto::SignedOrder changed = Signed(ReleaseOf(kWorld, job), key_);
+  proto::Order cancel = OrderFor(kWorld, job);
+  cancel.mutable_cancel()->set_reason("mine");
+  changed.set_body(cancel.SerializeAsString());
+
+  for (const proto::SignedOrder& order :
+       {Signed(ReleaseOf(kWorld, job), other_key_), changed, proto::SignedOrder()}) {
+    EXPECT_THAT(Refusal(job, order), HasSubstr("is not its leader's"));
+  }
+}
+
+TEST_F(PartServiceTest, AStolenKeyIsGoodForThePartsOfItsOwnWorldOnly) {
+  const auto agent = Attach("n1");
+  const std::string job = ReadyPart(*agent, kWorld, key_);
+  const std::string other = ReadyPart(*agent, kOtherWorld, other_key_);
+
+  EXPECT_THAT(Refusal(other, Signed(ReleaseOf(kOtherWorld, other), key_)),
+              HasSubstr("is not its leader's"));
+  EXPECT_THAT(Refusal(other, Signed(ReleaseOf(kWorld, job), key_)),
+              HasSubstr("is not its leader's"));
+  EXPECT_THAT(Refusal(job, Signed(ReleaseOf(kOtherWorld, job), key_)),
+              HasSubstr("is not its leader's"));
+}
+
+TEST_F(PartServiceTest, AnOrdinaryJobTakesNoOrders) {
+  const std::string job = SubmitOk("r1", "&(executable=/bin/x)");
+
+  EXPECT_THAT(Refusal(job, Signed(ReleaseOf(kWorld, job), key_)), HasSubstr("is no part of"));
+}
+
+TEST_F(PartServiceTest, IsReadyAgainAfterARestartAndTakesItsReleaseOnlyThen) {
+  auto agent = Attach("n1");
+  const std::string job = SubmitPart(kWorld, key_);
+  const proto::TaskKey task = agent->NextStart().task();
+  agent.reset();
+  Restart();
+  agent = Attach("n1", {task});
+  grpc::ClientContext context;
+  auto call = queue_->Part(&context);
+  proto::PartDown down;
+  down.set_job_id(job);
+  call->Write(down);
+
+  proto::AgentMessage ready;
+  *ready.mutable_ready()->mutable_task() = task;
+  agent->Say(ready);
+  proto::PartUp up;
+  ASSERT_TRUE(call->Read(&up));
+  EXPECT_TRUE(up.report().has_ready());
+  *down.mutable_order() = Signed(ReleaseOf(kWorld, job), key_);
+  call->Write(down);
+
+  EXPECT_TRUE(agent->Next().has_release());
+  call->WritesDone();
+  call->Finish();
+}
+
+}  // namespace
+}  // namespace sekisho::qserver

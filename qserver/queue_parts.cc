@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue's part about parts of worlds: ranks stand ready, are released together, exchange what
+// they need to find each other, and end together.  docs/protocol/15-mpirun.md.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/job_state.h"
+#include "qserver/errors.h"
+#include "qserver/queue.h"
+
+namespace sekisho::qserver {
+namespace {
+
+constexpr size_t kFenceMost = 3 << 20;  // of a part: one message carries it
+// The leader gives up first: what it has released must not end as if it had not.
+constexpr int64_t kLeaderFirstMs = 30'000;
+
+std::set<std::string> NodesOf(const Job& job) {
+  std::set<std::string> nodes;
+  for (const Task& task : job.tasks) {
+    nodes.insert(task.node);
+  }
+  return nodes;
+}
+
+proto::ServerMessage ReleaseMessage(const Job& job) {
+  proto::ServerMessage message;
+  message.mutable_release()->set_job_id(job.status.job_id());
+  message.mutable_release()->set_process_mapping(job.release.process_mapping());
+  return message;
+}
+
+proto::ServerMessage ResultMessage(const Job& job, const std::string& id, const PartFence& fence) {
+  proto::ServerMessage message;
+  message.mutable_fence()->set_job_id(job.status.job_id());
+  message.mutable_fence()->mutable_fence()->set_id(id);
+  message.mutable_fence()->mutable_fence()->set_data(fence.result);
+  return message;
+}
+
+}  // namespace
+
+// To all nodes if `node` is empty.
+void Queue::SendToRanks(const Job& job, const std::string& node,
+                        const proto::ServerMessage& message, Effects& effects) const {
+  for (const std::string& each : NodesOf(job)) {
+    if (node.empty() || each == node) {
+      effects.messages.push_back({each, message});
+    }
+  }
+}
+
+Effects Queue::OnReady(const std::string& node, const proto::TaskKey& key) {
+  Effects effects;
+  Job* job = FindMutable(key.job_id());
+  if (job == nullptr || !job->charter || !job->has_processors ||
+      size_t(key.task()) >= job->tasks.size() || job->tasks[key.task()].node != node) {
+    return effects;
+  }
+  if (job->is_released) {  // it has missed the word
+    SendToRanks(*job, node, ReleaseMessage(*job), effects);
+    return effects;
+  }
+  job->ready.insert(key.task());
+  if (job->ready.size() == job->tasks.size()) {
+    ReportReady(*job);
+  }
+  return effects;
+}
+
+Effects Queue::OnFence(const std::string& node, const proto::RankFence& given, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(given.job_id());
+  if (job == nullptr || !job->charter || !job->has_processors || job->status.cancelling()) {
+    return effects;
+  }
+  const std::set<std::string> nodes = NodesOf(*job);
+  PartFence& fence = job->fences[given.fence().id()];
+  if (nodes.count(node) == 0) {
+    return effects;
+  }
+  if (fence.is_done) {
+    SendToRanks(*job, node, ResultMessage(*job, given.fence().id(), fence), effects);
+    return effects;
+  }
+  if (!fence.given.try_emplace(node, given.fence().data()).second ||
+      fence.given.size() < nodes.size()) {
+    return effects;
+  }
+  proto::Fence whole;
+  whole.set_id(given.fence().id());
+  for (const auto& [name, data] : fence.given) {
+    *whole.mutable_data() += data;
+  }
+  if (whole.data().size() > kFenceMost) {
+    auto cancelled =
+        Cancel(given.job_id(),
+               fmt::format("its ranks exchange more than {} bytes at once", kFenceMost), now_ms);
+    return cancelled.ok() ? *std::move(cancelled) : effects;
+  }
+  *job->reports.emplace_back().mutable_fence() = std::move(whole);
+  return effects;
+}
+
+absl::StatusOr<Effects> Queue::OnOrder(const std::string& job_id, const proto::Order& order,
+                                       int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  if (job == nullptr) {
+    return errors::NoSuchJob(job_id);
+  }
+  if (IsFinal(job->status.state())) {
+    return effects;
+  }
+  if (order.has_cancel()) {
+    return Cancel(job_id, order.cancel().reason(), now_ms);
+  }
+  if (job->status.cancelling()) {
+    return effects;
+  }
+  if (order.has_release() && !job->is_released) {
+    if (!job->has_processors || job->ready.size() != job->tasks.size()) {
+      return errors::NotReady(job_id);
+    }
+    proto::JobEvent released;
+    *released.mutable_released()->mutable_order() = order.release();
+    Emit(*job, std::move(released), now_ms, effects);
+    SendToRanks(*job, "", ReleaseMessage(*job), effects);
+  } else if (order.has_fence() && job->has_processors) {
+    PartFence& fence = job->fences[order.fence().id()];
+    if (!fence.is_done) {
+      fence.is_done = true;
+      fence.given.clear();
+      fence.result = order.fence().data();
+      SendToRanks(*job, "", ResultMessage(*job, order.fence().id(), fence), effects);
+    }
+  }
+  return effects;
+}
+
+void Queue::ReportReady(Job& job) {
+  if (std::none_of(job.reports.begin(), job.reports.end(),
+                   [](const proto::Report& report) { return report.has_ready(); })) {
+    *job.reports.emplace_back().mutable_ready()->mutable_placement() = job.status.placement();
+  }
+}
+
+// The first of a part; what follows is its consequence.
+void Queue::ReportFailure(Job& job, int task, const proto::AgentMessage::Exited& exited) {
+  if (!job.charter ||
+      std::any_of(job.reports.begin(), job.reports.end(),
+                  [](const proto::Report& report) { return report.has_failed(); })) {
+    return;
+  }
+  proto::Report::RankFailed& failed = *job.reports.emplace_back().mutable_failed();
+  failed.set_rank(job.charter->first_rank() + task);
+  failed.set_node(job.tasks[task].node);
+  *failed.mutable_exit() = exited.exit();
+  failed.set_reason(exited.reason());
+}
+
+// Of its reports only this one counts from now on.
+void Queue::ReportEnd(Job& job, const proto::JobEvent::Ended& ended) {
+  job.fences.clear();
+  job.ready.clear();
+  for (proto::Report& report : job.reports) {
+    if (report.has_fence()) {
+      report.mutable_fence()->clear_data();
+    }
+  }
+  proto::WorldEnded& last = *job.reports.emplace_back().mutable_ended();
+  last.set_state(ended.state());
+  *last.mutable_exit() = ended.exit();
+  last.set_reason(ended.reason());
+  last.set_remedy(ended.remedy());
+  last.set_gram_code(ended.gram_code());
+}
+
+Effects Queue::EndUnreleased(int64_t now_ms) {
+  Effects effects;
+  for (const auto& [job_id, job] : jobs_) {
+    if (!job->charter || job->is_released || IsFinal(job->status.state()) ||
+        job->status.cancelling() || now_ms <= job->charter->ready_by_ms() + kLeaderFirstMs) {
+      continue;
+    }
+    auto ended = Cancel(job_id, "its leader did not release it in time", now_ms);
+    if (ended.ok()) {
+      std::move(ended->events.begin(), ended->events.end(), std::back_inserter(effects.events));
+      std::move(ended->messages.begin(), ended->messages.end(),
+                std::back_inserter(effects.messages));
+      effects.is_pass_due |= ended->is_pass_due;
+    }
+  }
+  return effects;
+}
+
+}  // namespace sekisho::qserver

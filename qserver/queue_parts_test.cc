@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "qserver/demand.h"
+#include "qserver/queue.h"
+
+namespace sekisho::qserver {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr int64_t kNow = 1'000'000;
+
+// A part of two ranks on two nodes: ranks 2 and 3 of 4.
+class QueuePartsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string rsl = "&(executable=/bin/x)(count=2)";
+    Admitted admitted;
+    admitted.job_id = "j";
+    admitted.submitted.set_rsl(rsl);
+    admitted.submitted.set_subject("/CN=Alice");
+    admitted.demand = MakeDemand("j", *rsl::ParseAndDescribe(rsl, {}), 0);
+    admitted.charter.emplace();
+    admitted.charter->set_world("world-1");
+    admitted.charter->set_first_rank(2);
+    admitted.charter->set_ranks(4);
+    admitted.charter->set_ready_by_ms(kNow + 1000);
+    proto::Decision decision;
+    decision.set_job_id("j");
+    for (const char* node : {"n1", "n2"}) {
+      queue_.SetAttached(node, true);
+      proto::Placement& place = *decision.mutable_start()->add_placement();
+      place.set_node(node);
+      place.set_processes(1);
+    }
+    started_ = queue_.Accept(admitted, &decision, kNow);
+  }
+
+  static proto::TaskKey Key(int task) {
+    proto::TaskKey key;
+    key.set_job_id("j");
+    key.set_task(task);
+    return key;
+  }
+  static proto::RankFence Given(const std::string& data) {
+    proto::RankFence fence;
+    fence.set_job_id("j");
+    fence.mutable_fence()->set_id("pmi 0");
+    fence.mutable_fence()->set_data(data);
+    return fence;
+  }
+  static proto::Order Release() {
+    proto::Order order;
+    order.mutable_release()->set_process_mapping("(vector,(0,4,1))");
+    return order;
+  }
+  static proto::AgentMessage::Exited Killed(int task, int signal) {
+    proto::AgentMessage::Exited exited;
+    *exited.mutable_task() = Key(task);
+    exited.mutable_exit()->set_signal(signal);
+    return exited;
+  }
+  // The kinds of messages that go out, KIND@NODE.
+  static std::vector<std::string> Sent(const Effects& effects) {
+    std::vector<std::string> words;
+    for (const Effects::Outgoing& out : effects.messages) {
+      words.push_back(
+          out.message.GetDescriptor()->FindFieldByNumber(int(out.message.kind_case()))->name() +
+          "@" + out.node);
+    }
+    return words;
+  }
+  const std::vector<proto::Report>& Reports() const { return queue_.Find("j")->reports; }
+  void StandReady() {
+    queue_.OnReady("n1", Key(0));
+    queue_.OnReady("n2", Key(1));
+  }
+
+  Queue queue_{TaskSettings(), 0};
+  Effects started_;
+};
+
+TEST_F(QueuePartsTest, ItsTasksAwaitTheirReleaseAndItIsReadyOnceAllAre) {
+  EXPECT_TRUE(started_.messages[0].message.start().await_release());
+  queue_.OnReady("n1", Key(0));
+  EXPECT_THAT(Reports(), IsEmpty());
+
+  queue_.OnReady("n2", Key(1));
+  queue_.OnReady("n2", Key(1));
+
+  ASSERT_EQ(Reports().size(), 1u);
+  EXPECT_EQ(Reports()[0].ready().placement_size(), 2);
+}
+
+TEST_F(QueuePartsTest, IsReleasedByAnEventAndNotBeforeItIsReady) {
+  EXPECT_FALSE(queue_.OnOrder("j", Release(), kNow).ok());
+  StandReady();
+
+  const auto effects = queue_.OnOrder("j", Release(), kNow);
+
+  EXPECT_TRUE(effects->events[0].has_released());
+  EXPECT_THAT(Sent(*effects), ElementsAre("release@n1", "release@n2"));
+  EXPECT_THAT(Sent(*queue_.OnOrder("j", Release(), kNow)), IsEmpty()) << "said twice";
+  EXPECT_THAT(Sent(queue_.OnReady("n2", Key(1))), ElementsAre("release@n2")) << "it has missed it";
+}
+
+TEST_F(QueuePartsTest, JoinsWhatItsNodesGiveAndHandsBackTheResult) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+  queue_.OnFence("n2", Given("b\n"), kNow);
+  EXPECT_EQ(Reports().size(), 1u);
+
+  queue_.OnFence("n1", Given("a\n"), kNow);
+
+  EXPECT_EQ(Reports()[1].fence().data(), "a\nb\n");
+  proto::Order result;
+  result.mutable_fence()->set_id("pmi 0");
+  result.mutable_fence()->set_data("all");
+  const auto effects = queue_.OnOrder("j", result, kNow);
+  EXPECT_THAT(Sent(*effects), ElementsAre("fence@n1", "fence@n2"));
+  EXPECT_EQ(effects->messages[0].message.fence().fence().data(), "all");
+  EXPECT_THAT(Sent(queue_.OnFence("n1", Given("a\n"), kNow)), ElementsAre("fence@n1"))
+      << "it has missed it";
+}
+
+TEST_F(QueuePartsTest, ARankThatDiesIsReportedOnceAndEndsTheRest) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+
+  const Effects effects = queue_.OnExited("n2", Killed(1, 9), kNow);
+  queue_.OnExited("n1", Killed(0, 15), kNow);
+
+  EXPECT_THAT(Sent(effects), ElementsAre("kill@n1", "kill@n2"));
+  ASSERT_EQ(Reports().size(), 3u);
+  EXPECT_EQ(Reports()[1].failed().rank(), 3);
+  EXPECT_EQ(Reports()[1].failed().node(), "n2");
+  EXPECT_TRUE(Reports()[2].has_ended());
+}
+
+TEST_F(QueuePartsTest, EndsIfItsLeaderDoesNotReleaseItInTime) {
+  StandReady();
+  EXPECT_THAT(Sent(queue_.EndUnreleased(kNow + 31'000)), IsEmpty());
+
+  EXPECT_THAT(Sent(queue_.EndUnreleased(kNow + 31'001)), ElementsAre("kill@n1", "kill@n2"));
+}
+
+TEST_F(QueuePartsTest, AReleasedOneIsLeftAlone) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+
+  EXPECT_THAT(Sent(queue_.EndUnreleased(kNow + 50'000)), IsEmpty());
+}
+
+TEST_F(QueuePartsTest, NobodyElsesTaskOrNodeIsListenedTo) {
+  queue_.OnReady("n2", Key(0));
+  queue_.OnReady("n1", Key(7));
+  queue_.OnFence("n3", Given("x"), kNow);
+
+  EXPECT_THAT(Reports(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace sekisho::qserver

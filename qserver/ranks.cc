@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/ranks.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "common/identity/leader_key.h"
+#include "qserver/errors.h"
+
+namespace sekisho::qserver {
+namespace {
+
+using Start = proto::ServerMessage::Start;
+
+constexpr std::string_view kWorldPrefix = "world-";
+constexpr size_t kWorldDigits = 32;
+
+bool IsWorld(std::string_view name) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return name.starts_with(kWorldPrefix) && name.size() == kWorldPrefix.size() + kWorldDigits &&
+         std::all_of(name.begin() + kWorldPrefix.size(), name.end(), is_digit);
+}
+
+void SetDefault(Start& start, const std::string& name, const std::string& value) {
+  start.mutable_environment()->insert({name, value});
+}
+
+// Ranks of several sites meet at a relay, those of one site directly.
+void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start& start) {
+  auto& environment = *start.mutable_environment();
+  const RelaySettings& relay = settings.relay;
+  environment["NXPROXY_SERVER"] =
+      charter.relay() == relay.address ? relay.OfNodes() : charter.relay();
+  environment["NXPROXY_SITE"] = settings.site;
+  environment["NXPROXY_QUIET"] = "1";  // ranks know each other's addresses by PMI
+  for (const char* word : {relay.porter.c_str(), "exec", "--"}) {
+    start.add_wrapper(word);
+  }
+  // UCX takes hosts with one kernel for one host, which they are where sites are containers of it.
+  SetDefault(start, "UCX_TLS", "tcp,self");
+}
+
+}  // namespace
+
+absl::Status CheckCharter(const proto::Charter& charter, const rsl::JobDescription& job,
+                          const RelaySettings& relay) {
+  if (!IsWorld(charter.world()) || charter.leader_key().size() != identity::kLeaderKeyBytes ||
+      charter.part() < 0 || charter.part() >= charter.parts() || charter.first_rank() < 0 ||
+      int64_t{charter.first_rank()} + job.count > charter.ranks()) {
+    return errors::BadCharter("it names no world, leader, or ranks that there can be");
+  }
+  if (job.job_type != rsl::JobType::kMultiple) {
+    return errors::BadCharter("its job is not jobtype=multiple");
+  }
+  if (charter.relay().empty()) {
+    return absl::OkStatus();
+  }
+  if (relay.address.empty()) {
+    return errors::NoRelayHere();
+  }
+  if (!relay.inner.empty() && charter.relay() != relay.address) {
+    return errors::OtherRelay(charter.relay(), relay.address);
+  }
+  return absl::OkStatus();
+}
+
+void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
+               const proto::JobStatus& status, bool is_released, const TaskSettings& settings,
+               std::vector<Start>& starts) {
+  const std::vector<std::string> nodes = TaskNodes(job, status.placement());
+  std::map<std::string, int> ranks_of;
+  for (const std::string& node : nodes) {
+    ++ranks_of[node];
+  }
+  for (size_t task = 0; task < starts.size(); ++task) {
+    Start& start = starts[task];
+    auto& environment = *start.mutable_environment();
+    const int number = charter.first_rank() + int(task);
+    start.set_await_release(!is_released);
+    Start::Rank& rank = *start.mutable_rank();
+    rank.set_rank(number);
+    rank.set_ranks(charter.ranks());
+    rank.set_local_ranks(ranks_of[nodes[task]]);
+    rank.set_world(charter.world());
+    environment["SEKISHO_RANK"] = std::to_string(number);
+    environment["SEKISHO_RANKS"] = std::to_string(charter.ranks());
+    SetDefault(start, "GLOBUS_DUROC_SUBJOB_INDEX", std::to_string(charter.part()));
+    if (!settings.mpi.mpich_preload.empty()) {
+      std::string& preload = environment["LD_PRELOAD"];
+      preload += (preload.empty() ? "" : ":") + settings.mpi.mpich_preload;
+    }
+    if (!charter.relay().empty()) {
+      SetRelay(charter, settings, start);
+    }
+  }
+}
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a part of a world to the ranks that agents start: docs/protocol/15-mpirun.md, "Ranks". Pure.
+#pragma once
+
+#include <vector>
+
+#include "common/status.h"
+#include "proto/job.pb.h"
+#include "proto/nodes.pb.h"
+#include "qserver/tasks.h"
+#include "rsl/job_description.h"
+
+namespace sekisho::qserver {
+
+// A charter that such a job cannot have, or that this site cannot serve.
+absl::Status CheckCharter(const proto::Charter& charter, const rsl::JobDescription& job,
+                          const RelaySettings& relay);
+
+// Turns the tasks of `starts`, made for the job, into ranks of the charter's world.
+void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
+               const proto::JobStatus& status, bool is_released, const TaskSettings& settings,
+               std::vector<proto::ServerMessage::Start>& starts);
+
+}  // namespace sekisho::qserver

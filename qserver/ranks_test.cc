@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/ranks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sekisho::qserver {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+
+using Start = proto::ServerMessage::Start;
+
+// Ranks 2 and 3 of 4, at siteB.
+proto::Charter SomeCharter() {
+  proto::Charter charter;
+  charter.set_world("world-00112233445566778899aabbccddeeff");
+  charter.set_part(1);
+  charter.set_parts(2);
+  charter.set_first_rank(2);
+  charter.set_ranks(4);
+  charter.set_leader_key(std::string(32, 'k'));
+  charter.set_relay("a-dmz:7514");
+  return charter;
+}
+
+TaskSettings Settings(const RelaySettings& relay) {
+  TaskSettings settings;
+  settings.site = "siteB";
+  settings.mpi.mpich_preload = "/opt/libsekisho-mpich.so";
+  settings.relay = relay;
+  return settings;
+}
+
+std::vector<Start> Ranks(const proto::Charter& charter, const RelaySettings& relay,
+                         bool is_released = false, const std::string& more = "") {
+  proto::JobStatus status;
+  status.set_job_id("abcdefghijklm");
+  for (const char* node : {"b-n1", "b-n2"}) {
+    status.add_placement()->set_node(node);
+    status.mutable_placement()->rbegin()->set_processes(1);
+  }
+  const auto job = rsl::ParseAndDescribe("&(executable=/bin/x)(count=2)" + more, {});
+  std::vector<Start> starts =
+      MakeStarts(status, *job, false, "https://g:2119/j/", 60, Settings(relay));
+  MakeRanks(charter, *job, status, is_released, Settings(relay), starts);
+  return starts;
+}
+
+std::map<std::string, std::string> Environment(const Start& start) {
+  return {start.environment().begin(), start.environment().end()};
+}
+
+const RelaySettings kOpenNodes{"b-dmz:7514", "", "/opt/sekisho-nxporter"};
+const RelaySettings kClosedNodes{"b-dmz:7514", "b-head:7514", "/opt/sekisho-nxporter"};
+
+TEST(Ranks, AreTheCharters) {
+  const std::vector<Start> starts = Ranks(SomeCharter(), kOpenNodes);
+
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_EQ(starts[1].rank().rank(), 3);
+  EXPECT_EQ(starts[1].rank().ranks(), 4);
+  EXPECT_EQ(starts[1].rank().local_ranks(), 1);
+  EXPECT_EQ(starts[1].rank().world(), "world-00112233445566778899aabbccddeeff");
+  EXPECT_THAT(Environment(starts[1]), Contains(Pair("SEKISHO_RANK", "3")));
+  EXPECT_THAT(Environment(starts[1]), Contains(Pair("GLOBUS_DUROC_SUBJOB_INDEX", "1")));
+}
+
+TEST(Ranks, WaitUntilTheirPartIsReleased) {
+  EXPECT_TRUE(Ranks(SomeCharter(), kOpenNodes, false)[0].await_release());
+  EXPECT_FALSE(Ranks(SomeCharter(), kOpenNodes, true)[0].await_release());
+}
+
+TEST(Ranks, OfSeveralSitesMeetAtTheRelayUnderAToken) {
+  const Start start = Ranks(SomeCharter(), kOpenNodes)[0];
+
+  EXPECT_THAT(Environment(start), Contains(Pair("NXPROXY_SERVER", "a-dmz:7514")));
+  EXPECT_THAT(Environment(start), Contains(Pair("NXPROXY_SITE", "siteB")));
+  EXPECT_THAT(start.wrapper(), ElementsAre("/opt/sekisho-nxporter", "exec", "--"));
+}
+
+TEST(Ranks, ThatCannotDialOutGoThroughTheRelayInside) {
+  proto::Charter charter = SomeCharter();
+  charter.set_relay("b-dmz:7514");
+
+  EXPECT_THAT(Environment(Ranks(charter, kClosedNodes)[0]),
+              Contains(Pair("NXPROXY_SERVER", "b-head:7514")));
+}
+
+TEST(Ranks, OfOneSiteNeedNoRelay) {
+  proto::Charter charter = SomeCharter();
+  charter.clear_relay();
+
+  const Start start = Ranks(charter, kOpenNodes)[0];
+
+  EXPECT_THAT(Environment(start), Not(Contains(Key("NXPROXY_SERVER"))));
+  EXPECT_EQ(start.wrapper_size(), 0);
+}
+
+TEST(Ranks, KeepWhatTheUserPreloadsAndChooses) {
+  const Start start =
+      Ranks(SomeCharter(), kOpenNodes, false, "(environment=(LD_PRELOAD /my.so)(UCX_TLS all))")[0];
+
+  EXPECT_THAT(Environment(start), Contains(Pair("LD_PRELOAD", "/my.so:/opt/libsekisho-mpich.so")));
+  EXPECT_THAT(Environment(start), Contains(Pair("UCX_TLS", "all")));
+}
+
+absl::Status Check(const proto::Charter& charter, const RelaySettings& relay,
+                   const std::string& rsl = "&(executable=/bin/x)(count=2)") {
+  return CheckCharter(charter, *rsl::ParseAndDescribe(rsl, {}), relay);
+}
+
+TEST(Charter, MustNameAWorldALeaderAndRanksInside) {
+  EXPECT_TRUE(Check(SomeCharter(), kOpenNodes).ok());
+  proto::Charter charter = SomeCharter();
+  charter.set_world("world-1");
+  EXPECT_FALSE(Check(charter, kOpenNodes).ok());
+  charter = SomeCharter();
+  charter.set_leader_key("short");
+  EXPECT_FALSE(Check(charter, kOpenNodes).ok());
+  charter = SomeCharter();
+  charter.set_ranks(3);
+  EXPECT_FALSE(Check(charter, kOpenNodes).ok());
+  EXPECT_FALSE(Check(SomeCharter(), kOpenNodes, "&(executable=/bin/x)(count=2)(jobtype=mpi)").ok());
+}
+
+TEST(Charter, MustMeetWhereTheNodesCanGo) {
+  EXPECT_FALSE(Check(SomeCharter(), kClosedNodes).ok());
+  EXPECT_FALSE(Check(SomeCharter(), {}).ok());
+}
+
+}  // namespace
+}  // namespace sekisho::qserver
