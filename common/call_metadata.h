@@ -10,12 +10,16 @@ namespace sekisho::metadata {
 inline constexpr char kService[] = "sekisho-service";  // of the contact; also gatekeeper to jobmanager
 inline constexpr char kAccount[] = "sekisho-account";  // asked for; also gatekeeper to jobmanager: given
 
+inline constexpr char kPassage[] = "sekisho-passage-bin";  // a leader's: a SignedRequest with a Passage
+
 // Gatekeeper to jobmanager.
 inline constexpr char kSubject[] = "sekisho-subject-bin";
 inline constexpr char kQueue[] = "sekisho-queue";
 inline constexpr char kPeer[] = "sekisho-peer";
 inline constexpr char kLimited[] = "sekisho-limited";  // "1": by a limited proxy
 inline constexpr char kToken[] = "sekisho-token";      // proves that the gatekeeper says it
+
+inline constexpr char kLeader[] = "sekisho-leader";    // "1": came by a passage
 
 inline constexpr char kPrefix[] = "sekisho-";
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gatekeeper/callers.h"
 
+#include "common/call_metadata.h"
+#include "common/identity/dn.h"
+#include "common/identity/signed_request.h"
 #include "common/identity/trust_store.h"
 #include "common/log.h"
 #include "common/refusal.h"
+#include "proto/job.pb.h"
 
 namespace sekisho::gatekeeper {
 namespace {
@@ -33,10 +37,13 @@ absl::Status Callers::ReloadTrust() {
   for (const std::string& warning : trust->warnings()) {
     spdlog::warn("trust directory: {}", Printable(warning));
   }
+  const std::shared_ptr<const identity::TrustStore> shared = std::move(trust);
   if (verifier_) {
-    verifier_->SetTrust(std::move(trust));
+    verifier_->SetTrust(shared);
+    signers_->SetTrust(shared);
   } else {
-    verifier_.emplace(std::move(trust));
+    verifier_.emplace(shared);
+    signers_ = std::make_unique<identity::JudgedChains>(shared, identity::Purpose::kAny);
   }
   return absl::OkStatus();
 }
@@ -58,7 +65,31 @@ absl::StatusOr<Caller> Callers::Identify(const grpc::ServerContextBase& context)
   ReloadIfChanged();
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   ASSIGN_OR_RETURN(const identity::Identity identity, verifier_->PeerIdentity(*context.auth_context(), now));
+  const auto passage = context.client_metadata().find(metadata::kPassage);
+  if (passage != context.client_metadata().end()) {
+    return IdentifyLeader({passage->second.data(), passage->second.size()}, now);
+  }
   return Caller{identity.subject, identity.is_limited, map_.gridmap().Accounts(identity.subject)};
+}
+
+// What the user has signed lets the bearer in as the leader of one world, whoever's certificate it shows.
+absl::StatusOr<Caller> Callers::IdentifyLeader(const std::string& passage, identity::Time now) {
+  proto::SignedRequest request;
+  proto::RequestBody body;
+  if (!request.ParseFromString(passage) || !body.ParseFromString(request.body()) || !body.has_passage()) {
+    return absl::InvalidArgumentError("the passage cannot be read");
+  }
+  ASSIGN_OR_RETURN(const identity::Identity identity,
+                   identity::VerifyRequest({request.body(), request.signature(),
+                                            {request.chain().begin(), request.chain().end()}},
+                                           *signers_, now));
+  if (identity::NormalizeDn(body.gatekeeper_subject()) != identity::NormalizeDn(own_subject_)) {
+    return absl::PermissionDeniedError("the passage is for gatekeeper " + body.gatekeeper_subject());
+  }
+  if (identity::Time(std::chrono::seconds(body.passage().until_ms() / 1000)) < now) {
+    return absl::PermissionDeniedError("the passage has expired");
+  }
+  return Caller{identity.subject, identity.is_limited, map_.gridmap().Accounts(identity.subject), true};
 }
 
 }  // namespace sekisho::gatekeeper

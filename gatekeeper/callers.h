@@ -9,6 +9,7 @@
 
 #include <grpcpp/server_context.h>
 
+#include "common/identity/judged_chains.h"
 #include "common/identity/watched_gridmap.h"
 #include "common/status.h"
 #include "common/tls/peer_verifier.h"
@@ -18,8 +19,11 @@ namespace sekisho::gatekeeper {
 
 class Callers {
  public:
-  Callers(std::string map_path, std::string trust_path)
-      : map_(std::move(map_path)), trust_path_(std::move(trust_path)) {}
+  // `own_subject`: of the host certificate, which passages name.
+  Callers(std::string map_path, std::string trust_path, std::string own_subject)
+      : map_(std::move(map_path)),
+        trust_path_(std::move(trust_path)),
+        own_subject_(std::move(own_subject)) {}
 
   // What cannot be read is an error only the first time; later the last good version stays in force.
   absl::Status Reload();
@@ -30,10 +34,13 @@ class Callers {
   using Clock = std::chrono::steady_clock;
   absl::Status ReloadTrust();
   void ReloadIfChanged();
+  absl::StatusOr<Caller> IdentifyLeader(const std::string& passage, identity::Time now);
 
   identity::WatchedGridmap map_;
   const std::string trust_path_;
+  const std::string own_subject_;
   std::optional<tls::PeerVerifier> verifier_;
+  std::unique_ptr<identity::JudgedChains> signers_;
   uint64_t trust_version_ = 0;
   Clock::time_point looked_{};
 };

@@ -67,6 +67,7 @@ void SetLimits(grpc::ServerBuilder& builder, const Config& config) {
                              Or(config.limits().handshake_s(), 10) * 1000);
   // What a call's other side does not take stays with its sender.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 32 << 10);  // a leader's passage
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 256 << 10);
   // A connection without calls is closed: it counts against its address.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 5 * 60'000);
@@ -81,7 +82,8 @@ absl::Status Run(const Config& config) {
   ASSIGN_OR_RETURN(const identity::Credential host,
                    identity::LoadHostCredential(config.host_certificate(), config.host_key()));
   Callers callers(OrDefault(config.grid_mapfile(), "/etc/grid-security/grid-mapfile"),
-                  OrDefault(config.ca_directory(), "/etc/grid-security/certificates"));
+                  OrDefault(config.ca_directory(), "/etc/grid-security/certificates"),
+                  identity::SubjectText(*host.chain.front()));
   RETURN_IF_ERROR(callers.Reload());
   AuditLog audit(OrDefault(config.audit_log(), "/var/log/sekisho/audit.log"));
   RETURN_IF_ERROR(audit.Open());

@@ -14,6 +14,7 @@ struct Caller {
   std::string subject;
   bool is_limited = false;
   std::vector<std::string> accounts;  // as the map has them; the first is the default
+  bool is_leader = false;             // of the subject's multi-site program, by a passage
 };
 
 struct Asked {

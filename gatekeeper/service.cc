@@ -67,6 +67,7 @@ struct Service::Call {
   Grant grant;
   Inside inside;
   bool is_limited = false;
+  bool is_leader = false;
   bool is_counted = false;
 };
 
@@ -97,7 +98,7 @@ awaitable<void> Service::Serve(std::shared_ptr<Call> call) {
       {metadata::kSubject, call->record.subject},   {metadata::kAccount, call->grant.account},
       {metadata::kService, call->grant.service},    {metadata::kQueue, call->grant.queue},
       {metadata::kPeer, call->record.peer},         {metadata::kLimited, call->is_limited ? "1" : "0"},
-      {metadata::kToken, call->inside.token},
+      {metadata::kToken, call->inside.token},       {metadata::kLeader, call->is_leader ? "1" : "0"},
   };
   call->forward->Start(
       call->inside.channel, metadata, [account = call->grant.account](const grpc::Status& status) {
@@ -125,6 +126,7 @@ awaitable<absl::Status> Service::Admit(std::shared_ptr<Call> call) {
   }
   call->record.subject = caller->subject;
   call->is_limited = caller->is_limited;
+  call->is_leader = caller->is_leader;
   const int subject_limit =
       config_.limits().calls_per_subject() > 0 ? config_.limits().calls_per_subject() : kCallsPerSubject;
   const bool is_too_many_of_subject = ++calls_by_subject_[caller->subject] > subject_limit;

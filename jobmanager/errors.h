@@ -35,6 +35,16 @@ inline absl::Status Malformed(const std::string& what) {
                 "this is a fault of the client program; is it of a fitting version?");
 }
 
+inline absl::Status LeadersMayNot() {
+  return Refuse(absl::StatusCode::kPermissionDenied, kAuthorization,
+                "the leader of a multi-site program may make no call but for its parts", "");
+}
+
+inline absl::Status WorldTaken(const std::string& name) {
+  return Refuse(absl::StatusCode::kAlreadyExists, kProtocolFailed, fmt::format("{} is led here already", name),
+                "begin it under a new name");
+}
+
 inline absl::Status InputTakenOver(const std::string& id) {
   return Refuse(absl::StatusCode::kAborted, 0,
                 fmt::format("another call feeds the standard input of job {} now", id), "");

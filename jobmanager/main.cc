@@ -21,6 +21,7 @@
 #include "jobmanager/config.pb.h"
 #include "jobmanager/handover.h"
 #include "jobmanager/jobs.h"
+#include "jobmanager/leader.h"
 #include "jobmanager/queue_server.h"
 #include "jobmanager/service.h"
 
@@ -90,7 +91,26 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   RETURN_IF_ERROR(jobs.Load());
   jobs.Start();
 
-  Service service(loop, jobs, handover.token(), {handover.service().begin(), handover.service().end()});
+  // To the gatekeepers of other sites, and to our own, under the service's name: what lets a leader in is its passage.
+  ASSIGN_OR_RETURN(const identity::Credential own,
+                   identity::ParseCredential(handover.certificate_pem(), handover.key_pem(), "handover"));
+  Leaders leaders(loop, *store, [&](const std::string& address, const std::string& subject) {
+    const tls::ClientTls gatekeeper =
+        tls::MakeClientTls(own, OrDefault(config.ca_directory(), "/etc/grid-security/certificates"),
+                           {.host = address.substr(0, address.rfind(':')), .subject = subject});
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5'000);  // a silent site is found within ten seconds
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+    rpc::SetWindow(arguments);
+    return grpc::CreateCustomChannel(address, gatekeeper.credentials, arguments);
+  });
+  RETURN_IF_ERROR(leaders.Resume());
+
+  Service service(loop, jobs, leaders, handover.token(), {handover.service().begin(), handover.service().end()});
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
   rpc::SetWindow(builder);

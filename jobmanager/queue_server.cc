@@ -180,6 +180,11 @@ QueueServer::InputCall QueueServer::Input() {
       loop_, {}, [&](auto& call) { stub_->async()->Input(&call.context(), &call.reply, &call); });
 }
 
+QueueServer::PartCall QueueServer::Part() {
+  return rpc::Start<rpc::ClientDuplex<proto::PartDown, proto::PartUp>>(
+      loop_, {}, [&](auto& call) { stub_->async()->Part(&call.context(), &call); });
+}
+
 QueueServer::HopsCall QueueServer::Diagnose() {
   const proto::DiagnoseRequest request;
   return rpc::Start<rpc::ClientReader<proto::Hop>>(

@@ -20,6 +20,7 @@ class QueueServer {
  public:
   using OutputCall = std::shared_ptr<rpc::ClientReader<proto::OutputChunk>>;
   using InputCall = std::shared_ptr<rpc::ClientWriter<proto::InputChunk, proto::InputReply>>;
+  using PartCall = std::shared_ptr<rpc::ClientDuplex<proto::PartDown, proto::PartUp>>;
   using HopsCall = std::shared_ptr<rpc::ClientReader<proto::Hop>>;
 
   struct Options {
@@ -44,6 +45,7 @@ class QueueServer {
   OutputCall Output(const proto::OutputRequest& request);
   InputCall Input();
   HopsCall Diagnose();
+  PartCall Part();
 
   // Hands every event after `position()` to `take`, for ever.
   awaitable<void> Follow(std::function<uint64_t()> position,

@@ -48,14 +48,18 @@ proto::Hop HopOf(const std::string& name, const absl::Status& status, const std:
 
 }  // namespace
 
-Service::Service(Loop& loop, Jobs& jobs, std::string token, std::vector<std::string> services)
-    : loop_(loop), jobs_(jobs), token_(std::move(token)), services_(std::move(services)) {}
+Service::Service(Loop& loop, Jobs& jobs, Leaders& leaders, std::string token,
+                 std::vector<std::string> services)
+    : loop_(loop), jobs_(jobs), leaders_(leaders), token_(std::move(token)), services_(std::move(services)) {}
 
-absl::StatusOr<Caller> Service::CallerOf(const Context& context) const {
+absl::StatusOr<Caller> Service::CallerOf(const Context& context, bool may_lead) const {
   const std::string token = Value(context, metadata::kToken);
   if (token_.empty() || token.size() != token_.size() ||
       CRYPTO_memcmp(token.data(), token_.data(), token.size()) != 0) {
     return errors::NotFromTheGatekeeper();
+  }
+  if (!may_lead && Value(context, metadata::kLeader) == "1") {
+    return errors::LeadersMayNot();
   }
   Caller caller;
   caller.subject = Value(context, metadata::kSubject);

@@ -9,6 +9,7 @@
 
 #include "common/rpc_server.h"
 #include "jobmanager/jobs.h"
+#include "jobmanager/leader.h"
 #include "proto/job_service.grpc.pb.h"
 
 namespace sekisho::jobmanager {
@@ -16,7 +17,7 @@ namespace sekisho::jobmanager {
 class Service final : public proto::JobService::CallbackService {
  public:
   // Calls without `token` are not the gatekeeper's, and refused.
-  Service(Loop& loop, Jobs& jobs, std::string token, std::vector<std::string> services);
+  Service(Loop& loop, Jobs& jobs, Leaders& leaders, std::string token, std::vector<std::string> services);
 
  private:
   using Context = grpc::CallbackServerContext;
@@ -30,8 +31,19 @@ class Service final : public proto::JobService::CallbackService {
   grpc::ServerUnaryReactor* List(Context*, const proto::ListRequest*, proto::StatusReply*) override;
   grpc::ServerUnaryReactor* Site(Context*, const proto::SiteRequest*, proto::SiteInfo*) override;
   grpc::ServerWriteReactor<proto::Hop>* Diagnose(Context*, const proto::DiagnoseRequest*) override;
+  grpc::ServerBidiReactor<proto::LeadRequest, proto::LeadUpdate>* Lead(Context*) override;
+  grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* Part(Context*) override;
 
-  absl::StatusOr<Caller> CallerOf(const Context& context) const;
+  using LeadCall = rpc::Duplex<proto::LeadRequest, proto::LeadUpdate>;
+  using PartCall = rpc::Duplex<proto::PartDown, proto::PartUp>;
+
+  // A leader may make no call but those that say so.
+  absl::StatusOr<Caller> CallerOf(const Context& context, bool may_lead = false) const;
+  awaitable<absl::Status> DoLead(absl::StatusOr<Caller> caller, LeadCall& call);
+  awaitable<absl::Status> TellNews(std::shared_ptr<Leader> leader, LeadCall& call);
+  awaitable<absl::Status> DoPart(absl::StatusOr<Caller> caller, PartCall& call);
+  awaitable<absl::Status> PassOrders(PartCall& call, QueueServer::PartCall inside);
+  awaitable<absl::Status> PassReports(PartCall& call, QueueServer::PartCall inside);
   awaitable<absl::Status> DoRun(absl::StatusOr<Caller> caller, proto::SignedRequest request,
                                 rpc::Writer<proto::Update>& writer);
   awaitable<absl::Status> DoAttach(absl::StatusOr<Caller> caller, proto::AttachRequest request,
@@ -44,6 +56,7 @@ class Service final : public proto::JobService::CallbackService {
 
   Loop& loop_;
   Jobs& jobs_;
+  Leaders& leaders_;
   const std::string token_;
   const std::vector<std::string> services_;
   // One call feeds a job's input: a newer one ends it.

@@ -70,8 +70,10 @@ struct Manager {
                                   std::chrono::hours(24));
     EXPECT_TRUE(jobs->Load().ok());
     on.Do([this] { jobs->Start(); });
+    leaders = std::make_unique<Leaders>(
+        on.loop, *store, [](const std::string&, const std::string&) { return std::shared_ptr<grpc::Channel>(); });
     service =
-        std::make_unique<Service>(on.loop, *jobs, "secret", std::vector<std::string>{"jobmanager"});
+        std::make_unique<Service>(on.loop, *jobs, *leaders, "secret", std::vector<std::string>{"jobmanager"});
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + directory + "/socket", grpc::InsecureServerCredentials());
     builder.RegisterService(service.get());
@@ -87,6 +89,7 @@ struct Manager {
   std::unique_ptr<EventStore> store;
   std::unique_ptr<QueueServer> queue;
   std::unique_ptr<Jobs> jobs;
+  std::unique_ptr<Leaders> leaders;
   std::unique_ptr<Service> service;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<proto::JobService::Stub> stub;

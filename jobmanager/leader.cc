@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jobmanager/leader.h"
+
+#include <algorithm>
+
+#include "common/call_metadata.h"
+#include "common/log.h"
+#include "jobmanager/errors.h"
+#include "jobmanager/queue_server.h"
+
+namespace sekisho::jobmanager {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr char kWorlds[] = "worlds";
+constexpr milliseconds kRedialMin{200};
+constexpr milliseconds kRedialMax{5'000};
+constexpr std::chrono::seconds kReach{15};  // a site that was never reached is given up then
+constexpr std::chrono::seconds kSilence{
+    15};  // one that was, and is silent; besides the time to notice
+constexpr std::chrono::minutes kTellEnd{10};  // who was cut off
+constexpr std::chrono::hours kTellLater{
+    24};  // so long a lost one is tried, to end what it may still run
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+World MakeWorld(const proto::LedWorld& led) {
+  std::vector<World::Part> parts;
+  for (const auto& part : led.begin().part()) {
+    parts.push_back({part.site(), part.count()});
+  }
+  return World(led.name(), std::move(parts));
+}
+
+}  // namespace
+
+Leader::Leader(Loop& loop, proto::LedWorld led, const DialGatekeeper& dial, Save save)
+    : loop_(loop),
+      led_(std::move(led)),
+      key_{led_.secret(), led_.open()},
+      dial_(dial),
+      save_(std::move(save)),
+      world_(MakeWorld(led_)),
+      calls_(size_t(led_.begin().part_size())),
+      is_submitted_(calls_.size()),
+      heard_(calls_.size(), std::chrono::steady_clock::now()),
+      is_over_(calls_.size()),
+      changed_(std::make_shared<Signal>(loop)) {
+  if (led_.is_released()) {
+    world_.Release();  // what follows is said once its parts are there
+  }
+}
+
+void Leader::Start(std::shared_ptr<Leader> self, std::function<void()> on_end) {
+  self->on_end_ = std::move(on_end);
+  for (int part = 0; part < self->led_.begin().part_size(); ++part) {
+    co_spawn(self->loop_, Attend(self, part), detached);
+  }
+  co_spawn(self->loop_, Limit(self), detached);
+}
+
+awaitable<void> Leader::Limit(std::shared_ptr<Leader> self) {
+  const int64_t left_ms = std::max<int64_t>(self->led_.ready_by_ms() - NowMs(), 0);
+  while (!self->has_ended() && NowMs() < self->led_.ready_by_ms()) {
+    co_await self->changed_->WaitFor(
+        milliseconds(std::max<int64_t>(self->led_.ready_by_ms() - NowMs(), 1)));
+  }
+  if (!self->has_ended()) {
+    self->Apply(self, self->world_.OnLate(int(left_ms / 1000)));
+  }
+}
+
+// One call after the other, until the part is over.
+awaitable<void> Leader::Attend(std::shared_ptr<Leader> self, int part) {
+  using Clock = std::chrono::steady_clock;
+  for (milliseconds pause = kRedialMin;; pause = std::min(pause * 2, kRedialMax)) {
+    const absl::Status status = co_await self->Converse(self, part);
+    if (self->calls_[part] != nullptr) {
+      self->calls_[part].reset();
+      self->heard_[part] = Clock::now();
+    }
+    const auto silence = Clock::now() - self->heard_[part];
+    if (self->is_over_[part] ||
+        (self->has_ended() && (!self->world_.IsLost(part) || silence > kTellLater))) {
+      break;
+    }
+    spdlog::warn("call to a part ended world={} part={}: {}", self->led_.name(), part,
+                 Printable(Message(status)));
+    const bool is_hopeless = !self->is_submitted_[part] && silence > kReach;
+    if (!status.ok() && (IsVerdict(status) || is_hopeless)) {
+      self->is_over_[part] = true;
+      self->Apply(self, self->world_.OnRefused(part, status));
+      break;
+    }
+    if (self->is_submitted_[part] && silence > kSilence) {
+      self->Apply(self, self->world_.OnLost(part, int(kSilence.count())));
+    }
+    co_await Sleep(self->loop_, pause);
+  }
+  self->is_over_[part] = true;
+  self->EndIfOver();
+}
+
+// The world may have ended before: a part that was lost is still to be told.
+void Leader::EndIfOver() {
+  if (on_end_ && std::find(is_over_.begin(), is_over_.end(), false) == is_over_.end()) {
+    asio::post(loop_, std::exchange(on_end_, nullptr));
+  }
+}
+
+awaitable<absl::Status> Leader::Converse(std::shared_ptr<Leader> self, int part) {
+  const proto::LeadRequest::Part& about = led_.begin().part(part);
+  const auto channel = dial_(about.address(), about.gatekeeper_subject());
+  const auto stub = proto::JobService::NewStub(channel);
+  rpc::CallOptions options;
+  options.metadata.emplace_back(metadata::kPassage, about.passage().SerializeAsString());
+  proto::RequestBody body;
+  if (body.ParseFromString(about.submit().body())) {
+    options.metadata.emplace_back(metadata::kService, body.service());
+    if (!body.account().empty()) {
+      options.metadata.emplace_back(metadata::kAccount, body.account());
+    }
+  }
+  auto call = rpc::Start<Call>(
+      loop_, options, [&](Call& started) { stub->async()->Part(&started.context(), &started); });
+  proto::PartDown submit;
+  *submit.mutable_submit() = about.submit();
+  call->Push(std::move(submit));
+  proto::PartUp up;
+  for (;;) {
+    const bool is_read = co_await call->Read(up);
+    if (!is_read) {
+      break;
+    }
+    if (up.has_submitted()) {
+      is_submitted_[part] = true;
+      calls_[part] = call;
+      Apply(self, world_.OnSubmitted(part, up.submitted().job_id()));
+      Apply(self, world_.OnConnected(part));
+    } else if (up.has_report()) {
+      is_over_[part] = up.report().has_ended();
+      Apply(self, world_.OnReport(part, up.report()));
+    }
+  }
+  co_return co_await call->Finish();
+}
+
+void Leader::Apply(const std::shared_ptr<Leader>& self, World::Effects effects) {
+  for (const auto& [part, order] : effects.orders) {
+    if (calls_[part] != nullptr) {
+      proto::PartDown down;
+      down.mutable_order()->set_body(order.SerializeAsString());
+      down.mutable_order()->set_signature(identity::SignOrder(down.order().body(), key_));
+      calls_[part]->Push(std::move(down));
+    }
+  }
+  std::move(effects.updates.begin(), effects.updates.end(), std::back_inserter(updates_));
+  if (effects.is_release_due) {
+    co_spawn(loop_, Release(self), detached);
+  }
+  if (has_ended() && !is_end_logged_) {
+    is_end_logged_ = true;
+    spdlog::info("world ended world={} state={} reason=\"{}\"", led_.name(),
+                 proto::JobState_Name(world_.end().state()), Printable(world_.end().reason()));
+  }
+  changed_->Notify();
+}
+
+// From here on the ranks may run: whoever leads after a crash must know.
+awaitable<void> Leader::Release(std::shared_ptr<Leader> self) {
+  if (self->led_.is_released()) {
+    self->Apply(self, self->world_.Release());
+    co_return;
+  }
+  self->led_.set_is_released(true);
+  const absl::Status saved = co_await self->save_();
+  if (!saved.ok()) {
+    self->Apply(self, self->world_.Abort("its leader cannot store its release: " + Message(saved),
+                                         "tell the administrator of the first site"));
+    co_return;
+  }
+  self->Apply(self, self->world_.Release());
+}
+
+absl::Status Leaders::Resume() {
+  ASSIGN_OR_RETURN(const std::string text, store_.Value(kWorlds));
+  proto::LedWorlds worlds;
+  if (!worlds.ParseFromString(text)) {
+    return absl::DataLossError("the stored worlds cannot be read");
+  }
+  for (const proto::LedWorld& led : worlds.world()) {
+    spdlog::info("leading on world={} parts={}", led.name(), led.begin().part_size());
+    Add(led);
+  }
+  return absl::OkStatus();
+}
+
+awaitable<absl::StatusOr<std::shared_ptr<Leader>>> Leaders::Begin(proto::LedWorld led) {
+  if (leaders_.count(led.name()) > 0) {
+    co_return errors::WorldTaken(led.name());
+  }
+  spdlog::info("leading world={} parts={}", led.name(), led.begin().part_size());
+  const std::shared_ptr<Leader> leader = Add(std::move(led));
+  Put();
+  CO_RETURN_IF_ERROR(co_await store_.Flush());
+  co_return leader;
+}
+
+std::shared_ptr<Leader> Leaders::Find(const std::string& world, const std::string& subject) const {
+  const auto found = leaders_.find(world);
+  return found != leaders_.end() && found->second->led().subject() == subject ? found->second
+                                                                              : nullptr;
+}
+
+std::shared_ptr<Leader> Leaders::Add(proto::LedWorld led) {
+  const std::string name = led.name();
+  auto leader =
+      std::make_shared<Leader>(loop_, std::move(led), dial_, [this]() -> awaitable<absl::Status> {
+        Put();
+        co_return co_await store_.Flush();
+      });
+  leaders_[name] = leader;
+  Leader::Start(leader, [this, name] {
+    over_.insert(name);
+    Put();
+    co_spawn(loop_, ForgetLater(name), detached);
+  });
+  return leader;
+}
+
+// Who was cut off still hears how it ended.
+awaitable<void> Leaders::ForgetLater(std::string name) {
+  co_await Sleep(loop_, kTellEnd);
+  leaders_.erase(name);
+  over_.erase(name);
+}
+
+void Leaders::Put() {
+  proto::LedWorlds worlds;
+  for (const auto& [name, leader] : leaders_) {
+    if (over_.count(name) == 0) {
+      *worlds.add_world() = leader->led();
+    }
+  }
+  store_.Put(kWorlds, worlds.SerializeAsString());
+}
+
+}  // namespace sekisho::jobmanager

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service's part about worlds: leading one, and being a part of one.
+// docs/protocol/15-mpirun.md.
+#include <asio/experimental/awaitable_operators.hpp>
+
+#include "jobmanager/errors.h"
+#include "jobmanager/service.h"
+
+namespace sekisho::jobmanager {
+namespace {
+
+using asio::experimental::awaitable_operators::operator||;
+
+constexpr int kPartsMax = 1024;
+
+}  // namespace
+
+grpc::ServerBidiReactor<proto::LeadRequest, proto::LeadUpdate>* Service::Lead(Context* context) {
+  return rpc::Converse<proto::LeadRequest, proto::LeadUpdate>(
+      loop_, [this, caller = CallerOf(*context)](LeadCall& call) { return DoLead(caller, call); });
+}
+
+awaitable<absl::Status> Service::DoLead(absl::StatusOr<Caller> caller, LeadCall& call) {
+  CO_RETURN_IF_ERROR(caller.status());
+  proto::LeadRequest request;
+  const bool has_first = co_await call.Read(request);
+  if (!has_first || !request.has_prepare()) {
+    co_return errors::Malformed("a leader's preparation was expected");
+  }
+
+  // One that was cut off, or we were started again.
+  if (const auto leader = leaders_.Find(request.prepare().world(), caller->subject)) {
+    co_return co_await TellNews(leader, call);
+  }
+
+  // The key is made here and its secret half stays; the user names the open half in charters.
+  const identity::LeaderKey key = identity::MakeLeaderKey();
+  proto::LedWorld led;
+  led.set_name(request.prepare().world());
+  led.set_subject(caller->subject);
+  led.set_secret(key.secret);
+  led.set_open(key.open);
+  proto::LeadUpdate prepared;
+  prepared.mutable_prepared()->set_leader_key(key.open);
+  call.Push(std::move(prepared));
+  const bool has_second = co_await call.Read(request);
+  if (!has_second || !request.has_begin()) {
+    co_return errors::Malformed("the parts of a world were expected");
+  }
+  const int parts = request.begin().part_size();
+  proto::RequestBody first;
+  if (parts < 1 || parts > kPartsMax ||
+      !first.ParseFromString(request.begin().part(0).submit().body()) ||
+      first.submit().charter().world() != led.name()) {
+    co_return errors::Malformed("a world has 1 to 1024 parts with its charters");
+  }
+  led.set_ready_by_ms(first.submit().charter().ready_by_ms());
+  *led.mutable_begin() = std::move(*request.mutable_begin());
+
+  // From here on the caller may go.
+  CO_ASSIGN_OR_RETURN(const std::shared_ptr<Leader> leader,
+                      co_await leaders_.Begin(std::move(led)));
+  co_return co_await TellNews(leader, call);
+}
+
+// From the first on, to the last.
+awaitable<absl::Status> Service::TellNews(std::shared_ptr<Leader> leader, LeadCall& call) {
+  const auto changed = leader->changed();
+  for (size_t next = 0;;) {
+    if (next == leader->updates().size()) {
+      co_await changed->Wait();
+      continue;
+    }
+    proto::LeadUpdate update = leader->updates()[next++];
+    const bool is_last = update.has_ended();
+    call.Push(std::move(update));
+    if (is_last) {
+      co_await call.Drain();
+      co_return absl::OkStatus();
+    }
+  }
+}
+
+grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* Service::Part(Context* context) {
+  return rpc::Converse<proto::PartDown, proto::PartUp>(
+      loop_,
+      [this, caller = CallerOf(*context, true)](PartCall& call) { return DoPart(caller, call); });
+}
+
+// Carries between the leader and the queue server, which alone judges what the leader may.
+awaitable<absl::Status> Service::DoPart(absl::StatusOr<Caller> caller, PartCall& call) {
+  CO_RETURN_IF_ERROR(caller.status());
+  proto::PartDown first;
+  const bool has_first = co_await call.Read(first);
+  proto::RequestBody body;
+  if (!has_first || !body.ParseFromString(first.submit().body()) || !body.submit().has_charter()) {
+    co_return errors::Malformed("a part's submission with its charter was expected");
+  }
+  CO_ASSIGN_OR_RETURN(const proto::SubmitReply reply,
+                      co_await jobs_.Submit(*caller, first.submit()));
+  const bool is_inside = co_await jobs_.UntilSubmitted(reply.job_id());
+  if (!is_inside) {
+    co_return errors::AlreadyEnded(reply.job_id(), "no job of the queue server");
+  }
+  proto::PartUp up;
+  *up.mutable_submitted() = reply;
+  call.Push(std::move(up));
+
+  const auto inside = jobs_.queue().Part();
+  proto::PartDown job;
+  job.set_job_id(reply.job_id());
+  inside->Push(std::move(job));
+  const auto ended = co_await (PassOrders(call, inside) || PassReports(call, inside));
+  co_return std::visit([](const absl::Status& status) { return status; }, ended);
+}
+
+awaitable<absl::Status> Service::PassOrders(PartCall& call, QueueServer::PartCall inside) {
+  proto::PartDown down;
+  for (;;) {
+    const bool is_read = co_await call.Read(down);
+    if (!is_read) {
+      co_return absl::OkStatus();
+    }
+    inside->Push(std::move(down));
+    co_await inside->Drain();
+  }
+}
+
+awaitable<absl::Status> Service::PassReports(PartCall& call, QueueServer::PartCall inside) {
+  proto::PartUp up;
+  for (;;) {
+    const bool is_read = co_await inside->Read(up);
+    if (!is_read) {
+      const absl::Status status = co_await inside->Finish();
+      co_await call.Drain();
+      co_return status.ok() || IsVerdict(status) ? status
+                                                 : errors::QueueServerLost(jobs_.here().site);
+    }
+    call.Push(std::move(up));
+    co_await call.Drain();
+  }
+}
+
+}  // namespace sekisho::jobmanager

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "jobmanager/world.h"
+
+#include <gtest/gtest.h>
+
+#include "common/refusal.h"
+
+namespace sekisho::jobmanager {
+namespace {
+
+// Two ranks on two nodes at siteA, two on one node at siteB.
+class WorldTest : public testing::Test {
+ protected:
+  WorldTest() {
+    world_.OnSubmitted(0, "joba");
+    world_.OnSubmitted(1, "jobb");
+  }
+  static proto::Report Ready(std::vector<int> processes) {
+    proto::Report report;
+    report.mutable_ready();
+    for (const int count : processes) {
+      report.mutable_ready()->add_placement()->set_processes(count);
+    }
+    return report;
+  }
+  static proto::Report Fence(const std::string& id, const std::string& data) {
+    proto::Report report;
+    report.mutable_fence()->set_id(id);
+    report.mutable_fence()->set_data(data);
+    return report;
+  }
+  static proto::Report Ended(proto::JobState state, const std::string& reason = "") {
+    proto::Report report;
+    report.mutable_ended()->set_state(state);
+    report.mutable_ended()->set_reason(reason);
+    return report;
+  }
+  static proto::Report Failed(int rank, int signal) {
+    proto::Report report;
+    report.mutable_failed()->set_rank(rank);
+    report.mutable_failed()->set_node("b-n1");
+    report.mutable_failed()->mutable_exit()->set_signal(signal);
+    return report;
+  }
+  void Run() {
+    world_.OnReport(0, Ready({1, 1}));
+    world_.OnReport(1, Ready({2}));
+    world_.Release();
+  }
+  World world_{"world-1", {{"siteA", 2}, {"siteB", 2}}};
+};
+
+TEST(ProcessMapping, JoinsNodesWithAsManyRanks) {
+  EXPECT_EQ(ProcessMapping({2, 2, 1}), "(vector,(0,2,2),(2,1,1))");
+  EXPECT_EQ(ProcessMapping({1}), "(vector,(0,1,1))");
+}
+
+TEST_F(WorldTest, IsReleasedOnceAllPartsStandReady) {
+  EXPECT_FALSE(world_.OnReport(0, Ready({1, 1})).is_release_due);
+  EXPECT_TRUE(world_.OnReport(1, Ready({2})).is_release_due);
+
+  const World::Effects effects = world_.Release();
+
+  ASSERT_EQ(effects.orders.size(), 2u);
+  EXPECT_EQ(effects.orders[1].second.job_id(), "jobb");
+  EXPECT_EQ(effects.orders[1].second.release().process_mapping(), "(vector,(0,2,1),(2,1,2))");
+  EXPECT_TRUE(effects.updates[0].has_released());
+}
+
+TEST_F(WorldTest, IsReleasedAgainForAPartThatMissedIt) {
+  Run();
+
+  EXPECT_TRUE(world_.OnConnected(1).orders[0].second.has_release());
+}
+
+TEST_F(WorldTest, JoinsWhatThePartsGive) {
+  Run();
+  EXPECT_TRUE(world_.OnReport(1, Fence("pmi 0", "b\n")).orders.empty());
+
+  const World::Effects effects = world_.OnReport(0, Fence("pmi 0", "a\n"));
+
+  ASSERT_EQ(effects.orders.size(), 2u);
+  EXPECT_EQ(effects.orders[0].second.fence().data(), "a\nb\n");
+  EXPECT_EQ(effects.orders[1].second.fence().id(), "pmi 0");
+  const World::Effects again = world_.OnReport(1, Fence("pmi 0", "b\n"));
+  ASSERT_EQ(again.orders.size(), 1u);
+  EXPECT_EQ(again.orders[0].first, 1);
+}
+
+TEST_F(WorldTest, EndsWhenAllPartsHave) {
+  Run();
+  EXPECT_TRUE(world_.OnReport(0, Ended(proto::DONE)).updates.empty());
+
+  EXPECT_EQ(world_.OnReport(1, Ended(proto::DONE)).updates[0].ended().state(), proto::DONE);
+  EXPECT_TRUE(world_.has_ended());
+}
+
+TEST_F(WorldTest, ARankThatDiesEndsTheOthersAndIsNamed) {
+  Run();
+
+  const World::Effects effects = world_.OnReport(1, Failed(3, 9));
+
+  ASSERT_EQ(effects.orders.size(), 1u);
+  EXPECT_EQ(effects.orders[0].first, 0);
+  EXPECT_EQ(effects.orders[0].second.cancel().reason(),
+            "rank 3 on b-n1 at siteB was killed by signal 9");
+  world_.OnReport(1, Ended(proto::FAILED, "task 1 was killed"));
+  world_.OnReport(0, Ended(proto::CANCELLED));
+  EXPECT_EQ(world_.end().reason(), "rank 3 on b-n1 at siteB was killed by signal 9");
+  EXPECT_EQ(world_.end().exit().signal(), 9);
+}
+
+TEST_F(WorldTest, APartThatIsRefusedEndsTheOthersBeforeAnyIsReleased) {
+  World world("world-1", {{"siteA", 2}, {"siteB", 2}});
+  world.OnSubmitted(0, "joba");
+  world.OnReport(0, Ready({2}));
+
+  const World::Effects effects = world.OnRefused(
+      1, Refuse(absl::StatusCode::kNotFound, 5, "executable x: not there", "stage it"));
+
+  ASSERT_EQ(effects.orders.size(), 1u);
+  EXPECT_TRUE(effects.orders[0].second.has_cancel());
+  EXPECT_TRUE(world.Release().orders.empty());
+  EXPECT_TRUE(world.OnReport(0, Ended(proto::CANCELLED)).updates[0].has_ended());
+  EXPECT_EQ(world.end().reason(), "part 1 at siteB was refused: executable x: not there");
+  EXPECT_EQ(world.end().gram_code(), 5);
+}
+
+TEST_F(WorldTest, APartThatIsLateEndsAll) {
+  world_.OnReport(0, Ready({1, 1}));
+  proto::Report waiting;
+  waiting.mutable_waiting()->set_reason("waits for 2 more processors");
+  world_.OnReport(1, waiting);
+
+  const World::Effects effects = world_.OnLate(300);
+
+  EXPECT_EQ(effects.orders.size(), 2u);
+  EXPECT_EQ(effects.orders[0].second.cancel().reason(),
+            "siteB does not stand ready within 300 s: waits for 2 more processors");
+}
+
+TEST_F(WorldTest, ASiteThatFallsSilentEndsTheOthersAndIsToldLater) {
+  Run();
+
+  EXPECT_EQ(world_.OnLost(1, 15).orders[0].second.cancel().reason(), "no word from siteB for 15 s");
+  EXPECT_TRUE(world_.OnReport(0, Ended(proto::CANCELLED)).updates[0].has_ended());
+
+  EXPECT_EQ(world_.end().reason(), "no word from siteB for 15 s");
+  EXPECT_TRUE(world_.OnConnected(1).orders[0].second.has_cancel());
+}
+
+TEST_F(WorldTest, CancelsAPartThatWasOutOfReachWhenItFailed) {
+  Run();
+  world_.OnReport(1, Failed(2, 11));
+
+  EXPECT_TRUE(world_.OnConnected(0).orders[0].second.has_cancel());
+}
+
+}  // namespace
+}  // namespace sekisho::jobmanager
