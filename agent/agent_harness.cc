@@ -159,17 +159,23 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
                           session->LoadChanged();
                         }
                       },
-                      .is_in_mpi =
-                          [this](const task::Spec& spec) { return pmi && pmi->IsInMpi(spec); }});
+                      .judge_end =
+                          [this](const task::Spec& spec, task::Ended& ended) {
+                            if (pmi) {
+                              pmi->Judge(spec, ended);
+                            }
+                          }});
   CHECK(tasks->Recover().ok());
   launcher = std::make_unique<LauncherService>(
       loop, outbox, launches, [this](const std::string& job_id, const std::string& token) {
         return tasks->FindByToken(job_id, token);
       });
-  pmi = std::make_unique<PmiServer>(loop, outbox,
-                                    [this](const std::string& job_id, const std::string& token) {
-                                      return tasks->FindByToken(job_id, token);
-                                    });
+  pmi = std::make_unique<PmiServer>(
+      loop, outbox,
+      [this](const std::string& job_id, const std::string& token) {
+        return tasks->FindByToken(job_id, token);
+      },
+      [this](const std::string& job_id, int task) { tasks->Kill(job_id, task); });
   CHECK(pmi->Listen(node.pmi_socket).ok());
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + node.launch_socket, grpc::InsecureServerCredentials());

@@ -207,10 +207,8 @@ void HeldTask::ReadEnded() {
   if (ended_ || !(ended_ = directory_.ReadEnded())) {
     return;
   }
-  if (ended_->code == 0 && ended_->signal == 0 && ended_->gram_code == 0 && parts_.is_in_mpi &&
-      parts_.is_in_mpi(spec_)) {
-    ended_->gram_code = task::kExecutionFailed;
-    ended_->reason = "it ended inside MPI, without MPI_Finalize";
+  if (parts_.judge_end) {
+    parts_.judge_end(spec_, *ended_);
   }
   std::error_code ignored;
   supervisor_.close(ignored);

@@ -28,7 +28,7 @@ class HeldTask {
     Outbox& outbox;
     uint64_t output_limit = 0;                 // of one spooled stream, in bytes; 0 = none
     std::function<void(HeldTask&)> on_change;  // it runs now, or has ended
-    std::function<bool(const task::Spec&)> is_in_mpi;
+    std::function<void(const task::Spec&, task::Ended&)> judge_end;  // as its process manager; may be empty
   };
 
   // The directory holds a spec.

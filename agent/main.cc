@@ -151,9 +151,11 @@ absl::Status Run(const Config& config, bool is_check) {
                    session_pointer->LoadChanged();
                  }
                },
-               .is_in_mpi =
-                   [&pmi_pointer](const task::Spec& spec) {
-                     return pmi_pointer != nullptr && pmi_pointer->IsInMpi(spec);
+               .judge_end =
+                   [&pmi_pointer](const task::Spec& spec, task::Ended& ended) {
+                     if (pmi_pointer != nullptr) {
+                       pmi_pointer->Judge(spec, ended);
+                     }
                    }});
   RETURN_IF_ERROR(tasks.Recover());
   Launches launches(outbox, (uint64_t{std::random_device{}()} << 20) + 1);
@@ -161,9 +163,12 @@ absl::Status Run(const Config& config, bool is_check) {
                            [&tasks](const std::string& job_id, const std::string& token) {
                              return tasks.FindByToken(job_id, token);
                            });
-  PmiServer pmi(loop, outbox, [&tasks](const std::string& job_id, const std::string& token) {
-    return tasks.FindByToken(job_id, token);
-  });
+  PmiServer pmi(
+      loop, outbox,
+      [&tasks](const std::string& job_id, const std::string& token) {
+        return tasks.FindByToken(job_id, token);
+      },
+      [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); });
   pmi_pointer = &pmi;
   RETURN_IF_ERROR(pmi.Listen(config.pmi_socket()));
   Acceptor door(loop, {.per_peer = kLaunchesPerAccount}, /*expect_tls=*/false);

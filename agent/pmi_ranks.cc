@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pmi_ranks.h"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 namespace sekisho::agent {
@@ -62,12 +64,18 @@ PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
     answer("cmd=lookup_result rc=-1 msg=not_supported");
   } else if (name == "spawn") {
     answer("cmd=spawn_result rc=-1 msg=not_supported");
-  } else if (name == "abort") {  // it waits to be ended
-    effects.complaint = "it aborts with code " + command->Get("exitcode").substr(0, 64);
+  } else if (name == "abort") {
+    aborted_.emplace(rank, std::atoi(command->Get("exitcode").c_str()));
+    effects.has_aborted = true;
   } else {
     effects.complaint = "unknown command " + name.substr(0, 64);
   }
   return effects;
+}
+
+std::optional<int> PmiRanks::AbortCode(int rank) const {
+  const auto found = aborted_.find(rank);
+  return found == aborted_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string PmiRanks::Put(const PmiCommand& command) {

@@ -3,6 +3,7 @@
 // that joins with the other nodes'.  docs/protocol/15-mpirun.md, "Start-up".  Pure.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,7 +20,8 @@ class PmiRanks {
   struct Effects {
     std::vector<std::pair<int, std::string>> lines;  // to ranks, with their ends
     std::optional<proto::Fence> fence;               // what this node gives
-    std::string complaint;  // it aborts, or broke the protocol: its connection goes
+    std::string complaint;  // it broke the protocol: its connection goes
+    bool has_aborted = false;  // it waits to be killed
   };
 
   PmiRanks(int ranks, int local_ranks, std::string world)
@@ -31,6 +33,8 @@ class PmiRanks {
   Effects OnFenceDone(const proto::Fence& result);
   // It has said that it begins, and not that it ends.
   bool IsInside(int rank) const { return inside_.count(rank) > 0; }
+  // The code it called MPI_Abort with.
+  std::optional<int> AbortCode(int rank) const;
   // What this node has given and has no answer to: said again after a connection was lost.
   const std::optional<proto::Fence>& pending() const { return pending_; }
 
@@ -45,6 +49,7 @@ class PmiRanks {
   PmiPairs fresh_;  // put since the last barrier
   std::set<int> inside_;
   std::set<int> waiting_;
+  std::map<int, int> aborted_;
   uint64_t barriers_ = 0;
   std::optional<proto::Fence> pending_;
 };

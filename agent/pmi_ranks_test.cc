@@ -63,11 +63,14 @@ TEST_F(PmiRanksTest, ServesTheProcessMapping) {
             "cmd=get_result rc=0 value=(vector,(0,2,2))\n");
 }
 
-TEST_F(PmiRanksTest, ARankIsInsideFromInitToFinalizeAndLetGoWhenItAborts) {
+TEST_F(PmiRanksTest, ARankIsInsideFromInitToFinalizeAndAbortsWithItsCode) {
   EXPECT_FALSE(ranks_.IsInside(2));
   Ask(2, "cmd=init pmi_version=1 pmi_subversion=1");
   EXPECT_TRUE(ranks_.IsInside(2));
-  EXPECT_EQ(Ask(2, "cmd=abort exitcode=7"), "it aborts with code 7");
+  EXPECT_FALSE(ranks_.AbortCode(2));
+  EXPECT_TRUE(ranks_.OnLine(2, "cmd=abort exitcode=7").has_aborted);
+  EXPECT_EQ(ranks_.AbortCode(2), 7);
+  EXPECT_FALSE(ranks_.AbortCode(3));
   EXPECT_TRUE(ranks_.IsInside(2));
   Ask(2, "cmd=finalize");
   EXPECT_FALSE(ranks_.IsInside(2));

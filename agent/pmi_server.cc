@@ -81,8 +81,12 @@ struct PmiServer::Connection {
   }
 };
 
-PmiServer::PmiServer(Loop& loop, Outbox& outbox, FindTask find_task)
-    : loop_(loop), outbox_(outbox), find_task_(std::move(find_task)), acceptor_(loop) {}
+PmiServer::PmiServer(Loop& loop, Outbox& outbox, FindTask find_task, KillTask kill_task)
+    : loop_(loop),
+      outbox_(outbox),
+      find_task_(std::move(find_task)),
+      kill_task_(std::move(kill_task)),
+      acceptor_(loop) {}
 
 PmiServer::~PmiServer() = default;
 
@@ -159,6 +163,7 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
     co_return;
   }
   const std::string job_id = spec->job_id;
+  const int task = spec->task;
   const int rank = NumberIn(*spec, "PMI_RANK");
   JobOf(*spec).by_rank[rank] = connection;
   for (;;) {
@@ -172,6 +177,9 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
       spdlog::warn("a rank gets no more answers job={} rank={}: {}", job_id, rank,
                    Printable(effects.complaint));
       co_return co_await LetGo(connection);
+    }
+    if (effects.has_aborted) {
+      kill_task_(job_id, task);
     }
     Apply(job_id, job->second, std::move(effects));
   }
@@ -201,10 +209,21 @@ void PmiServer::Apply(const std::string& job_id, Job& job, PmiRanks::Effects eff
   }
 }
 
-bool PmiServer::IsInMpi(const task::Spec& spec) const {
+void PmiServer::Judge(const task::Spec& spec, task::Ended& ended) const {
   const auto job = spec.pmi_socket.empty() ? jobs_.end() : jobs_.find(spec.job_id);
-  return job != jobs_.end() && job->second.ranks &&
-         job->second.ranks->IsInside(NumberIn(spec, "PMI_RANK"));
+  if (job == jobs_.end() || !job->second.ranks || ended.gram_code != 0) {
+    return;
+  }
+  const int rank = NumberIn(spec, "PMI_RANK");
+  if (const auto code = job->second.ranks->AbortCode(rank)) {
+    ended.code = *code & 0xff;
+    ended.signal = 0;
+  }
+  if (ended.code == 0 && ended.signal == 0 && job->second.ranks->IsInside(rank)) {
+    ended.gram_code = task::kExecutionFailed;
+    ended.reason = job->second.ranks->AbortCode(rank) ? "it called MPI_Abort"
+                                                      : "it ended inside MPI, without MPI_Finalize";
+  }
 }
 
 void PmiServer::OnWelcome() {

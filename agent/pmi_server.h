@@ -23,7 +23,10 @@ class PmiServer {
   using FindTask =
       std::function<const task::Spec*(const std::string& job_id, const std::string& token)>;
 
-  PmiServer(Loop& loop, Outbox& outbox, FindTask find_task);
+  // Tasks::Kill: of a rank that called MPI_Abort.
+  using KillTask = std::function<void(const std::string& job_id, int task)>;
+
+  PmiServer(Loop& loop, Outbox& outbox, FindTask find_task, KillTask kill_task);
   ~PmiServer();
   PmiServer(const PmiServer&) = delete;
   PmiServer& operator=(const PmiServer&) = delete;
@@ -34,8 +37,8 @@ class PmiServer {
   void OnWelcome();
   // Release, RankFence, Forget; others are nothing to us.
   void Handle(const proto::ServerMessage& message);
-  // It has begun MPI, and not ended it.
-  bool IsInMpi(const task::Spec& spec) const;
+  // What a rank's end means: MPI_Abort's code counts, and who ends inside MPI has failed.
+  void Judge(const task::Spec& spec, task::Ended& ended) const;
 
  private:
   struct Connection;
@@ -56,6 +59,7 @@ class PmiServer {
   Loop& loop_;
   Outbox& outbox_;
   FindTask find_task_;
+  KillTask kill_task_;
   asio::local::stream_protocol::acceptor acceptor_;
   std::map<std::string, Job> jobs_;
   int strangers_ = 0;  // connections that have not said whose they are

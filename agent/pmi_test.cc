@@ -146,6 +146,22 @@ os.read(fd, 100)
   EXPECT_EQ(Task().exited->reason(), "it ended inside MPI, without MPI_Finalize");
 }
 
+TEST_F(PmiTest, ARankThatAbortsIsKilledAndEndsWithItsCode) {
+  StartWaiting(R"(/usr/bin/python3 -c '
+import os, time
+fd = int(os.environ["PMI_FD"])
+os.write(fd, b"cmd=init pmi_version=1 pmi_subversion=1\n")
+os.read(fd, 100)
+os.write(fd, b"cmd=abort exitcode=7\n")
+time.sleep(60)
+')");
+  Release();
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().exited->exit().code(), 7);
+  EXPECT_EQ(Task().exited->exit().signal(), 0);
+}
+
 TEST_F(PmiTest, AProgramRunsUnderItsWrapper) {
   proto::ServerMessage message = StartMessage("echo $WRAPPED");
   message.mutable_start()->add_wrapper("/usr/bin/env");

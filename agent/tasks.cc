@@ -21,7 +21,7 @@ Tasks::Tasks(Loop& loop, Outbox& outbox, Settings settings)
       settings_(std::move(settings)),
       watcher_(loop),
       parts_{loop, watcher_, outbox, settings_.output_limit,
-             [this](HeldTask& task) { OnChange(task); }, settings_.is_in_mpi} {}
+             [this](HeldTask& task) { OnChange(task); }, settings_.judge_end} {}
 
 absl::Status Tasks::Recover() {
   std::error_code error;
@@ -157,6 +157,12 @@ void Tasks::TellJob(const std::string& job_id, const task::Order& order) {
   for (auto task = tasks_.lower_bound({job_id, 0});
        task != tasks_.end() && task->first.first == job_id; ++task) {
     task->second->Tell(order);
+  }
+}
+
+void Tasks::Kill(const std::string& job_id, int task) {
+  if (const auto found = tasks_.find({job_id, task}); found != tasks_.end()) {
+    found->second->Tell({task::Command::kKill, SIGKILL, 0});
   }
 }
 

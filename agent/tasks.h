@@ -24,7 +24,7 @@ class Tasks {
     NodeSettings node;
     uint64_t output_limit = 0;
     std::function<void()> on_change;  // another task runs, or one less
-    std::function<bool(const task::Spec&)> is_in_mpi;  // the others would wait for it for ever
+    std::function<void(const task::Spec&, task::Ended&)> judge_end;  // PmiServer::Judge
   };
 
   Tasks(Loop& loop, Outbox& outbox, Settings settings);
@@ -38,6 +38,9 @@ class Tasks {
   void OnWelcome(const proto::ServerMessage::Welcome& welcome);
   // Start, Kill, Stop, Input, OutputTaken, Forget.
   void Handle(const proto::ServerMessage& message);
+
+  // At once.
+  void Kill(const std::string& job_id, int task);
 
   // Now and then: no task may hang because its supervisor died at a bad moment.
   void Check();
