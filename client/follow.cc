@@ -250,6 +250,10 @@ awaitable<absl::Status> ReachAgain(Session& session, Watch& watch, Outage& outag
 
 }  // namespace
 
+awaitable<void> FeedStandardInput(Session& session, std::string job_id) {
+  return FeedInput(session, std::move(job_id));
+}
+
 bool HasInput() {
   struct stat status {};
   if (fstat(STDIN_FILENO, &status) != 0) {

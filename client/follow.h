@@ -10,6 +10,9 @@
 
 namespace sekisho::client {
 
+// Our standard input to the job's task 0, to its end.
+awaitable<void> FeedStandardInput(Session& session, std::string job_id);
+
 struct FollowOptions {
   std::string job_id;             // empty: learned from the stream's first message
   bool feeds_input = false;       // our standard input goes to task 0

@@ -60,7 +60,8 @@ const Table& MpirunWords() {
   return words;
 }
 constexpr std::string_view kMpirunValues[] = {"--np",        "-n",     "--machinefile",  "-x",
-                                              "--export",    "--mpi",  "--directory",    "--max-wall-time"};
+                                              "--export",    "--mpi",  "--directory",    "--max-wall-time",
+                                              "--ready-within"};
 
 // The rest of the line is the program once it begins.
 void SplitMpirun(const std::vector<std::string>& arguments, CommandLine& line) {

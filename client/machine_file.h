@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPICH-G2's machine file: which sites an MPI program runs on, and how many ranks on each.
-// docs/operations/cli.md, "MPI over several sites".  Pure.
+// docs/protocol/15-mpirun.md, "The machine file".  Pure.
 #pragma once
 
 #include <string>

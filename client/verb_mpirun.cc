@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sekisho mpirun: one MPI program over the sites of a machine file.  So far it says what it would
-// ask for.
+// sekisho mpirun: one MPI program over the sites of a machine file, as one MPI_COMM_WORLD.
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -10,10 +10,12 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "client/follow.h"
 #include "client/machine_file.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "client/world_plan.h"
+#include "client/world_run.h"
 
 namespace sekisho::client {
 namespace {
@@ -25,7 +27,8 @@ struct MpirunOptions {
   std::string mpi;
   std::string directory;
   std::optional<int> max_wall_time;
-  bool dump_rsl = false;
+  int ready_within = 300;
+  bool dump_rsl = false, tag_output = false, batch = false, no_input = false, verbose = false;
 };
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, const std::string& otherwise) {
@@ -67,6 +70,81 @@ absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
   return job;
 }
 
+// The sites that the parts name, one session each.
+struct Site {
+  Session* session = nullptr;
+  proto::SiteInfo info;
+};
+
+absl::StatusOr<std::map<std::string, Site>> OpenSites(Loop& loop,
+                                                      const std::vector<RankRange>& parts) {
+  ASSIGN_OR_RETURN(const Sites sites, Sites::Load());
+  std::map<std::string, Site> opened;  // by contact
+  for (const RankRange& part : parts) {
+    if (opened.count(part.contact) > 0) {
+      continue;
+    }
+    auto target = sites.Resolve(part.contact);
+    if (!target.ok() || target->site.empty()) {
+      target = sites.Resolve(ContactOfMachine(part.contact));
+    }
+    RETURN_IF_ERROR(target.status());
+    ASSIGN_OR_RETURN(auto session, Session::Open(loop, *target));
+    opened[part.contact].session =
+        session.release();  // lives as long as the process, as all sessions
+  }
+  return opened;
+}
+
+absl::StatusOr<SiteRelay> MeetingPlace(const std::map<std::string, Site>& sites,
+                                       const std::vector<RankRange>& parts) {
+  std::vector<SiteRelay> relays;
+  std::string only;
+  bool are_several = false;
+  for (const RankRange& part : parts) {
+    const proto::SiteInfo& info = sites.at(part.contact).info;
+    are_several = are_several || (!only.empty() && only != info.site());
+    only = info.site();
+    relays.push_back({info.site(), info.relay()});
+  }
+  return are_several ? ChooseRelay(relays) : SiteRelay();
+}
+
+awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> ranges,
+                      JobOptions job, MpirunOptions options) {
+  for (auto& [contact, site] : sites) {
+    const auto info = co_await site.session->Call<proto::SiteRequest, proto::SiteInfo>(
+        &Session::Async::Site, proto::SiteRequest());
+    if (!info.ok()) {
+      fmt::print(stderr, "sekisho: {}:\n", contact);
+      co_return Report(info.status());
+    }
+    site.info = *info;
+  }
+  const auto relay = MeetingPlace(sites, ranges);
+  if (!relay.ok()) {
+    co_return Report(relay.status());
+  }
+  std::vector<WorldPart> parts;
+  for (const RankRange& range : ranges) {
+    const Site& site = sites.at(range.contact);
+    const auto rsl = PartRsl(job, range);
+    if (!rsl.ok()) {
+      co_return Report(rsl.status());
+    }
+    parts.push_back({range, site.session, site.info.site(), *rsl});
+  }
+  WorldOptions world;
+  world.relay = relay->relay.address();
+  world.relay_site = relay->site;
+  world.feeds_input = !options.no_input && !options.batch && HasInput();
+  world.tags_output = options.tag_output;
+  world.is_batch = options.batch;
+  world.is_verbose = options.verbose;
+  world.ready_within = std::chrono::seconds(options.ready_within);
+  co_return co_await RunWorld(std::move(parts), std::move(world));
+}
+
 int MpirunVerb(const MpirunOptions& options, const Invocation& invocation) {
   if (options.ranks < 1 || options.ranks > kRanksMax) {
     return Report(absl::InvalidArgumentError("how many ranks? give -np N"));
@@ -83,20 +161,24 @@ int MpirunVerb(const MpirunOptions& options, const Invocation& invocation) {
   if (!rsl.ok()) {
     return Report(rsl.status());
   }
-  if (!options.dump_rsl) {
-    return Report(Refuse(absl::StatusCode::kUnimplemented, 1, "multi-site programs are not run yet",
-                         "see what would be asked for with -dumprsl"));
+  if (options.dump_rsl) {
+    fmt::print("{}", *rsl);
+    return 0;
   }
-  fmt::print("{}", *rsl);
-  return 0;
+  Loop& loop = NewLoop();
+  auto sites = OpenSites(loop, *ranges);
+  if (!sites.ok()) {
+    return Report(sites.status());
+  }
+  return RunOnLoop(loop, Mpirun(*std::move(sites), *ranges, *job, options));
 }
 
 }  // namespace
 
 void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   auto* verb = app.add_subcommand("mpirun",
-                                  "One MPI program over several sites: sekisho mpirun -np N "
-                                  "-dumprsl [OPTIONS] PROGRAM ARGUMENTS...");
+                                  "Run one MPI program over several sites: sekisho mpirun -np N "
+                                  "[OPTIONS] PROGRAM ARGUMENTS...");
   auto options = std::make_shared<MpirunOptions>();
   verb->add_option("-n,--np", options->ranks, "How many ranks (-np)");
   verb->add_option("--machinefile", options->machine_file,
@@ -109,8 +191,15 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("--directory", options->directory, "Working directory at the sites");
   verb->add_option("--max-wall-time", options->max_wall_time, "Minutes")
       ->check(CLI::PositiveNumber);
+  verb->add_option("--ready-within", options->ready_within,
+                   "Seconds within which all ranks must stand ready, or nothing runs")
+      ->check(CLI::Range(1, 7 * 86400));
   verb->add_flag("--dump-rsl", options->dump_rsl,
-                 "Print the multi-request; needs no credential (-dumprsl)");
+                 "Print the multi-request and run nothing (-dumprsl)");
+  verb->add_flag("--tag-output", options->tag_output, "Each line with its rank and site");
+  verb->add_flag("--batch", options->batch, "Print the parts' names and leave");
+  verb->add_flag("--no-input", options->no_input, "Do not pass standard input to rank 0");
+  verb->add_flag("-v,--verbose", options->verbose, "Say what happens, on stderr");
   verb->callback(
       [options, &invocation] { invocation.exit_code = MpirunVerb(*options, invocation); });
 }

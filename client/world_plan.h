@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what `sekisho mpirun` is asked to the parts that sites are: docs/operations/cli.md.  Pure.
+// From what `sekisho mpirun` is asked to the parts that sites are: docs/protocol/15-mpirun.md.
+// Pure.
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 #include "client/machine_file.h"
 #include "client/request.h"
 #include "common/status.h"
+#include "proto/job.pb.h"
 
 namespace sekisho::client {
 
@@ -17,5 +19,13 @@ absl::StatusOr<std::string> PartRsl(const JobOptions& job, const RankRange& part
 // All parts as one multi-request, as DUROC has it.
 absl::StatusOr<std::string> MultiRequestRsl(const JobOptions& job,
                                             const std::vector<RankRange>& parts);
+
+// Where ranks of several sites meet: at the relay of the one site whose nodes reach no other, else
+// of the first that has one.  FailedPrecondition if there is none that all reach.
+struct SiteRelay {
+  std::string site;
+  proto::SiteInfo::Relay relay;
+};
+absl::StatusOr<SiteRelay> ChooseRelay(const std::vector<SiteRelay>& sites);
 
 }  // namespace sekisho::client
