@@ -48,6 +48,20 @@ TEST_F(AgentTest, TaskOutlivesTheAgentAndItsEndIsNotLost) {
   EXPECT_EQ(Task().output[0], "ready\nafter\n");
 }
 
+TEST_F(AgentTest, AnEndedTaskHoldsNoDescriptorUntilItIsForgotten) {
+  Start("echo out");
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_TRUE(Await([&] {
+    const fs::directory_iterator descriptors("/proc/self/fd");
+    return std::none_of(begin(descriptors), end(descriptors), [&](const fs::directory_entry& one) {
+      std::error_code gone;
+      return fs::read_symlink(one.path(), gone).string().starts_with(State() + "/job");
+    });
+  }));
+  EXPECT_TRUE(fs::exists(State() + "/job/0"));
+}
+
 TEST_F(AgentTest, RunningTaskIsAdoptedAndStillObeys) {
   Start(std::string("trap 'echo bye; exit 3' TERM; ") + kUntilGo);
   ASSERT_TRUE(Await([&] { return Task().output[0] == "ready\n"; }));

@@ -115,6 +115,7 @@ void HeldTask::Check() {
       *pid != 0 ? WatchSupervisor(*pid) : OnSupervisorGone();
     }
   }
+  Rest();
 }
 
 void HeldTask::OnFile(std::string_view name) {
@@ -133,6 +134,7 @@ void HeldTask::OnFile(std::string_view name) {
   if ((name.empty() || name == task::kExitFile) && !supervisor_.is_open()) {
     ReadEnded();  // else its supervisor's exit says that the record is safe on disk
   }
+  Rest();
 }
 
 void HeldTask::ReadRunning() {
@@ -197,6 +199,7 @@ void HeldTask::EndWith(const task::Ended& ended) {
     spdlog::error("{} job={}", Message(status), spec_.job_id);
     ended_ = stamped;
     AnnounceEnd();
+    Rest();
     parts_.on_change(*this);
     return;
   }
@@ -216,6 +219,7 @@ void HeldTask::ReadEnded() {
                ended_->code, ended_->signal, Printable(ended_->reason));
   PumpOutput();
   AnnounceEnd();
+  Rest();
   parts_.on_change(*this);
 }
 
@@ -229,6 +233,7 @@ void HeldTask::Resume(uint64_t stdout_offset, uint64_t stderr_offset) {
   }
   PumpOutput();
   AnnounceEnd();
+  Rest();
 }
 
 void HeldTask::Announce() {
@@ -327,11 +332,13 @@ void HeldTask::SendInputTaken() {
   message.mutable_input_taken()->set_offset(std::min(taken, input_size_));
   message.mutable_input_taken()->set_end(has_input_ended_);
   parts_.outbox.Push(std::move(message));
+  Rest();
 }
 
 void HeldTask::OutputTaken(Stream stream, uint64_t offset) {
   (stream == proto::OutputChunk::STDOUT ? output_ : error_).Taken(offset);
   PumpOutput();
+  Rest();
 }
 
 void HeldTask::PumpOutput() {

@@ -76,6 +76,9 @@ class HeldTask {
   void EndWith(const task::Ended& ended);
   void SendInputTaken();
   void CheckOutputLimit();
+  void Rest() {  // until something is asked of it
+    if (ended_) directory_.LetGo();
+  }
 
   const Parts& parts_;
   TaskDirectory directory_;

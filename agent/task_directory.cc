@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "agent/errors.h"
 #include "agent/task/record.h"
@@ -61,31 +62,39 @@ void RemoveTaskDirectory(const std::string& path) {
   rmdir(fs::path(path).parent_path().c_str());
 }
 
-TaskDirectory::TaskDirectory(std::string path)
-    : path_(std::move(path)), fd_(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+TaskDirectory::TaskDirectory(std::string path) : path_(std::move(path)) {}
 
-TaskDirectory::~TaskDirectory() {
+TaskDirectory::~TaskDirectory() { LetGo(); }
+
+int TaskDirectory::fd() const {
+  if (fd_ < 0) {
+    fd_ = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }
+  return fd_;
+}
+
+void TaskDirectory::LetGo() const {
   if (fd_ >= 0) {
-    close(fd_);
+    close(std::exchange(fd_, -1));
   }
 }
 
 absl::Status TaskDirectory::WriteSpec(const task::Spec& spec) const {
-  return Check(WriteFile(fd_, task::kSpecFile, task::EncodeSpec(spec), task::Durability::kProcess),
+  return Check(WriteFile(fd(), task::kSpecFile, task::EncodeSpec(spec), task::Durability::kProcess),
                path_);
 }
 
 absl::Status TaskDirectory::WriteEnded(const task::Ended& ended) const {
   return Check(
-      WriteFile(fd_, task::kExitFile, task::EncodeEnded(ended), task::Durability::kMachine), path_);
+      WriteFile(fd(), task::kExitFile, task::EncodeEnded(ended), task::Durability::kMachine), path_);
 }
 
 absl::Status TaskDirectory::WriteSmallFile(const task::Spec& spec, const std::string& name,
                                            const std::string& content) const {
   const bool is_root = geteuid() == 0;
-  RETURN_IF_ERROR(Check(mkdirat(fd_, task::kSmallFiles, 0700) == 0 || errno == EEXIST, path_));
+  RETURN_IF_ERROR(Check(mkdirat(fd(), task::kSmallFiles, 0700) == 0 || errno == EEXIST, path_));
   const int folder =
-      openat(fd_, task::kSmallFiles, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+      openat(fd(), task::kSmallFiles, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   // Root's while root works in it by names.
   bool ok = folder >= 0 && (!is_root || fchown(folder, 0, 0) == 0) &&
             WriteFile(folder, name.c_str(), content, task::Durability::kProcess) &&
@@ -100,23 +109,23 @@ absl::Status TaskDirectory::WriteSmallFile(const task::Spec& spec, const std::st
 
 std::optional<task::Spec> TaskDirectory::ReadSpec() const {
   std::string text;
-  return task::ReadFile(fd_, task::kSpecFile, text) ? task::DecodeSpec(text) : std::nullopt;
+  return task::ReadFile(fd(), task::kSpecFile, text) ? task::DecodeSpec(text) : std::nullopt;
 }
 
 std::optional<task::Running> TaskDirectory::ReadRunning() const {
   std::string text;
-  return task::ReadFile(fd_, task::kPidFile, text) ? task::DecodeRunning(text) : std::nullopt;
+  return task::ReadFile(fd(), task::kPidFile, text) ? task::DecodeRunning(text) : std::nullopt;
 }
 
 std::optional<task::Ended> TaskDirectory::ReadEnded() const {
   std::string text;
-  return task::ReadFile(fd_, task::kExitFile, text) ? task::DecodeEnded(text) : std::nullopt;
+  return task::ReadFile(fd(), task::kExitFile, text) ? task::DecodeEnded(text) : std::nullopt;
 }
 
-bool TaskDirectory::Has(const char* name) const { return faccessat(fd_, name, F_OK, 0) == 0; }
+bool TaskDirectory::Has(const char* name) const { return faccessat(fd(), name, F_OK, 0) == 0; }
 
 std::optional<pid_t> TaskDirectory::Supervisor() const {
-  const int spec = openat(fd_, task::kSpecFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const int spec = openat(fd(), task::kSpecFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (spec < 0) {
     return errno == ENOENT ? std::optional<pid_t>(0) : std::nullopt;
   }

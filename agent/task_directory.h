@@ -20,7 +20,10 @@ class TaskDirectory {
   TaskDirectory& operator=(const TaskDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  int fd() const { return fd_; }
+  // Opened when it is needed.
+  int fd() const;
+  // A task that has ended needs no descriptor while it waits to be forgotten.
+  void LetGo() const;
 
   absl::Status WriteSpec(const task::Spec& spec) const;
   absl::Status WriteEnded(const task::Ended& ended) const;
@@ -42,7 +45,7 @@ class TaskDirectory {
 
  private:
   std::string path_;
-  int fd_;
+  mutable int fd_ = -1;
 };
 
 // STATE/JOB/TASK; both names are checked, so the path cannot leave STATE.
