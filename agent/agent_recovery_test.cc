@@ -48,6 +48,33 @@ TEST_F(AgentTest, TaskOutlivesTheAgentAndItsEndIsNotLost) {
   EXPECT_EQ(Task().output[0], "ready\nafter\n");
 }
 
+// As a machine leaves it that lost its power: what was synced is there, what was only written is not.
+TEST_F(AgentTest, AnEndOutlivesItsRecordThatTheMachineLost) {
+  Start("echo out; exit 9");
+  ASSERT_TRUE(AwaitEnd());
+  StopAgent();
+  fs::resize_file(State() + "/job/0/spec", 0);
+
+  server_.seen.clear();
+  boot_id_ = "boot-2";
+  StartAgent();
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().exited->exit().code(), 9);
+  EXPECT_EQ(Task().output[0], "out\n");
+}
+
+TEST_F(AgentTest, ATaskWhoseRecordTheMachineLostHasEndedWithTheMachine) {
+  fs::create_directories(State() + "/job/0");
+  std::ofstream(State() + "/job/0/pid") << "";
+  StopAgent();
+  StartAgent();
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().exited->gram_code(), 17);
+  EXPECT_EQ(Task().exited->reason(), "the node was restarted while the task ran");
+}
+
 TEST_F(AgentTest, AnEndedTaskHoldsNoDescriptorUntilItIsForgotten) {
   Start("echo out");
   ASSERT_TRUE(AwaitEnd());

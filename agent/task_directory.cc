@@ -109,7 +109,18 @@ absl::Status TaskDirectory::WriteSmallFile(const task::Spec& spec, const std::st
 
 std::optional<task::Spec> TaskDirectory::ReadSpec() const {
   std::string text;
-  return task::ReadFile(fd(), task::kSpecFile, text) ? task::DecodeSpec(text) : std::nullopt;
+  if (task::ReadFile(fd(), task::kSpecFile, text)) {
+    if (auto spec = task::DecodeSpec(text)) {
+      return spec;
+    }
+  }
+  const fs::path path(path_);
+  const std::string number = path.filename();
+  task::Spec spec;
+  spec.job_id = path.parent_path().filename();
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), spec.task);
+  const bool is_one = error == std::errc() && end == number.data() + number.size();
+  return is_one && (Has(task::kPidFile) || Has(task::kExitFile)) ? std::optional(spec) : std::nullopt;
 }
 
 std::optional<task::Running> TaskDirectory::ReadRunning() const {

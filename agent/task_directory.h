@@ -31,6 +31,8 @@ class TaskDirectory {
   absl::Status WriteSmallFile(const task::Spec& spec, const std::string& name,
                               const std::string& content) const;
 
+  // A record that the machine lost with its power is made up from the directory's name, if the task had begun:
+  // how it ended is on disk, or that it was cut short.
   std::optional<task::Spec> ReadSpec() const;
   std::optional<task::Running> ReadRunning() const;
   std::optional<task::Ended> ReadEnded() const;
