@@ -30,7 +30,6 @@ double Seconds(int64_t from_ms, int64_t to_ms) {
   return from_ms > 0 ? double(std::max<int64_t>(to_ms - from_ms, 0)) / 1000 : 0;
 }
 
-// Whole, or not at all.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -105,7 +104,7 @@ absl::Status AccountingFile::Prepare() {
                   fmt::format("{}: cannot {} it: {}", path_, what, std::strerror(errno)),
                   "\"accounting\" in the queue server's configuration names the file, or is \"none\"");
   };
-  const Descriptor file(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640));
+  const Descriptor file(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   struct stat facts {};
   if (file.get() < 0 || fstat(file.get(), &facts) != 0) {
     return failed("open");
@@ -142,7 +141,7 @@ bool AccountingFile::Write(uint64_t sequence, const std::string& line) {
 }
 
 bool AccountingFile::WriteOut(const std::string& line) {
-  const Descriptor file(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  const Descriptor file(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   struct stat facts {};
   const bool is_open = file.get() >= 0 && fstat(file.get(), &facts) == 0;
   const ssize_t written = is_open ? write(file.get(), line.data(), line.size()) : -1;
