@@ -2,12 +2,10 @@
 #include "gatekeeper/callers.h"
 
 #include "common/call_metadata.h"
-#include "common/identity/dn.h"
-#include "common/identity/signed_request.h"
 #include "common/identity/trust_store.h"
 #include "common/log.h"
 #include "common/refusal.h"
-#include "proto/job.pb.h"
+#include "gatekeeper/passage.h"
 
 namespace sekisho::gatekeeper {
 namespace {
@@ -67,29 +65,12 @@ absl::StatusOr<Caller> Callers::Identify(const grpc::ServerContextBase& context)
   ASSIGN_OR_RETURN(const identity::Identity identity, verifier_->PeerIdentity(*context.auth_context(), now));
   const auto passage = context.client_metadata().find(metadata::kPassage);
   if (passage != context.client_metadata().end()) {
-    return IdentifyLeader({passage->second.data(), passage->second.size()}, now);
+    // It lets the bearer in as a leader, whoever's certificate it shows.
+    ASSIGN_OR_RETURN(const identity::Identity user,
+                     JudgePassage({passage->second.data(), passage->second.size()}, own_subject_, *signers_, now));
+    return Caller{user.subject, user.is_limited, map_.gridmap().Accounts(user.subject), true};
   }
   return Caller{identity.subject, identity.is_limited, map_.gridmap().Accounts(identity.subject)};
-}
-
-// What the user has signed lets the bearer in as the leader of one world, whoever's certificate it shows.
-absl::StatusOr<Caller> Callers::IdentifyLeader(const std::string& passage, identity::Time now) {
-  proto::SignedRequest request;
-  proto::RequestBody body;
-  if (!request.ParseFromString(passage) || !body.ParseFromString(request.body()) || !body.has_passage()) {
-    return absl::InvalidArgumentError("the passage cannot be read");
-  }
-  ASSIGN_OR_RETURN(const identity::Identity identity,
-                   identity::VerifyRequest({request.body(), request.signature(),
-                                            {request.chain().begin(), request.chain().end()}},
-                                           *signers_, now));
-  if (identity::NormalizeDn(body.gatekeeper_subject()) != identity::NormalizeDn(own_subject_)) {
-    return absl::PermissionDeniedError("the passage is for gatekeeper " + body.gatekeeper_subject());
-  }
-  if (identity::Time(std::chrono::seconds(body.passage().until_ms() / 1000)) < now) {
-    return absl::PermissionDeniedError("the passage has expired");
-  }
-  return Caller{identity.subject, identity.is_limited, map_.gridmap().Accounts(identity.subject), true};
 }
 
 }  // namespace sekisho::gatekeeper

@@ -34,7 +34,6 @@ class Callers {
   using Clock = std::chrono::steady_clock;
   absl::Status ReloadTrust();
   void ReloadIfChanged();
-  absl::StatusOr<Caller> IdentifyLeader(const std::string& passage, identity::Time now);
 
   identity::WatchedGridmap map_;
   const std::string trust_path_;

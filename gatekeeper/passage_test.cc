@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gatekeeper/passage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/identity/signed_request.h"
+#include "proto/job.pb.h"
+#include "tests/support/test_ca.h"
+
+namespace sekisho::gatekeeper {
+namespace {
+
+using sekisho::test::MakeProxy;
+using sekisho::test::TemporaryDirectory;
+using sekisho::test::TestCa;
+using sekisho::test::TestNow;
+using std::chrono::hours;
+using std::chrono::minutes;
+using testing::HasSubstr;
+
+constexpr char kGatekeeper[] = "/C=JP/O=Test/CN=host/a-dmz";
+constexpr char kTaro[] = "/C=JP/O=Test/CN=Taro";
+
+class PassageTest : public ::testing::Test {
+ protected:
+  PassageTest() : taro_(MakeProxy(ca_.IssueUser(kTaro))) {
+    ca_.Install(directory_.path());
+    signers_.emplace(*identity::TrustStore::Load(directory_.path()), identity::Purpose::kAny);
+    body_.set_gatekeeper_subject(kGatekeeper);
+    body_.mutable_passage()->set_world("world-0123456789abcdef0123456789abcdef");
+    body_.mutable_passage()->set_until_ms(
+        std::chrono::duration_cast<std::chrono::milliseconds>((TestNow() + hours(1)).time_since_epoch()).count());
+  }
+
+  proto::SignedRequest Signed(const identity::Credential& signer) const {
+    const identity::SignedRequest made = *identity::Sign(body_.SerializeAsString(), signer);
+    proto::SignedRequest request;
+    request.set_body(made.body);
+    request.set_signature(made.signature);
+    for (const std::string& der : made.chain) {
+      request.add_chain(der);
+    }
+    return request;
+  }
+
+  absl::StatusOr<identity::Identity> Judge(const proto::SignedRequest& request, identity::Time now = TestNow()) {
+    return JudgePassage(request.SerializeAsString(), kGatekeeper, *signers_, now);
+  }
+
+  TemporaryDirectory directory_;
+  TestCa ca_;
+  identity::Credential taro_;
+  std::optional<identity::JudgedChains> signers_;
+  proto::RequestBody body_;
+};
+
+TEST_F(PassageTest, LetsInWhoeverSignedIt) {
+  const auto identity = Judge(Signed(taro_));
+  ASSERT_TRUE(identity.ok()) << identity.status();
+  EXPECT_EQ(identity->subject, kTaro);
+}
+
+TEST_F(PassageTest, NotPastItsEnd) {
+  const proto::SignedRequest passage = Signed(taro_);
+  EXPECT_TRUE(Judge(passage, TestNow() + hours(1)).ok());
+  const auto late = Judge(passage, TestNow() + hours(1) + minutes(1));
+  EXPECT_EQ(late.status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(late.status().message()), HasSubstr("has expired"));
+}
+
+TEST_F(PassageTest, NotAtAnotherGatekeeper) {
+  body_.set_gatekeeper_subject("/C=JP/O=Test/CN=host/b-dmz");
+  const auto other = Judge(Signed(taro_));
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(other.status().message()), HasSubstr("for gatekeeper /C=JP/O=Test/CN=host/b-dmz"));
+}
+
+TEST_F(PassageTest, NotOneThatWasChangedOrWhoseSignatureIsAnothers) {
+  proto::SignedRequest changed = Signed(taro_);
+  body_.mutable_passage()->set_world("world-ffffffffffffffffffffffffffffffff");
+  changed.set_body(body_.SerializeAsString());
+  EXPECT_FALSE(Judge(changed).ok());
+
+  proto::SignedRequest borrowed = Signed(taro_);
+  borrowed.set_signature(Signed(ca_.IssueUser("/C=JP/O=Test/CN=Mallory")).signature());
+  EXPECT_FALSE(Judge(borrowed).ok());
+}
+
+TEST_F(PassageTest, NotOfAnAuthorityThatNobodyTrusts) {
+  const TestCa stranger("/C=JP/O=Elsewhere/CN=CA");
+  EXPECT_FALSE(Judge(Signed(stranger.IssueUser(kTaro))).ok());
+}
+
+TEST_F(PassageTest, AnotherRequestOfTheUserIsNoPassage) {
+  body_.mutable_submit()->set_rsl("&(executable=/bin/true)");
+  EXPECT_EQ(Judge(Signed(taro_)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(JudgePassage("\xff\xff", kGatekeeper, *signers_, TestNow()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace sekisho::gatekeeper
