@@ -17,6 +17,7 @@ namespace {
 constexpr int kEvents = 256;
 constexpr int kThrottledWait_ms = 20;
 constexpr int kSweep_ms = 1000;
+constexpr size_t kAtOnce = 64;  // pointers in a pipe: a write of this size is whole
 
 int64_t NowSeconds() {
   timespec now{};
@@ -45,18 +46,26 @@ DataLoop::DataLoop(const StreamLimits& limits, int ended_fd)
 DataLoop::~DataLoop() {
   is_stopping_ = true;
   Stream* nothing = nullptr;
+  Deliver();
   CHECK(write(wake_write_.get(), &nothing, sizeof nothing) == sizeof nothing);
   thread_.join();
 }
 
 void DataLoop::Give(std::unique_ptr<Stream> stream) {
   streams_.fetch_add(1, std::memory_order_relaxed);
-  Stream* raw = stream.release();
-  CHECK(write(wake_write_.get(), &raw, sizeof raw) == sizeof raw);
+  given_.push_back(stream.release());
+}
+
+void DataLoop::Deliver() {
+  for (size_t from = 0; from < given_.size(); from += kAtOnce) {
+    const size_t bytes = std::min(kAtOnce, given_.size() - from) * sizeof given_[0];
+    CHECK(write(wake_write_.get(), &given_[from], bytes) == static_cast<ssize_t>(bytes));
+  }
+  given_.clear();
 }
 
 void DataLoop::TakeNew() {
-  Stream* given[64];
+  Stream* given[kAtOnce];
   for (;;) {
     const ssize_t got = read(wake_read_.get(), given, sizeof given);
     if (got <= 0) {
@@ -114,7 +123,6 @@ void DataLoop::Report() {
     all_.pop_back();
     stream->Close(pipes_);
   }
-  constexpr size_t kAtOnce = 64;  // a write of this size is whole
   for (size_t from = 0; from < ended_.size(); from += kAtOnce) {
     const size_t count = std::min(kAtOnce, ended_.size() - from);
     while (write(ended_fd_, &ended_[from], count * sizeof ended_[0]) < 0 && errno == EINTR) {

@@ -29,7 +29,9 @@ class DataLoop {
   DataLoop(const DataLoop&) = delete;
   DataLoop& operator=(const DataLoop&) = delete;
 
+  // Both by one thread, its owner's.
   void Give(std::unique_ptr<Stream> stream);
+  void Deliver();  // what was given since: one wake-up for all of them
   size_t streams() const { return streams_.load(std::memory_order_relaxed); }
   bool is_bulk_busy() const { return busy_.load(std::memory_order_relaxed); }
 
@@ -48,6 +50,8 @@ class DataLoop {
   std::atomic<size_t> streams_{0};
   std::atomic<bool> busy_{false};
   std::atomic<bool> is_stopping_{false};
+
+  std::vector<Stream*> given_;  // of the owner's thread
 
   // Of the thread alone.
   PipePool pipes_;

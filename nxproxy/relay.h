@@ -33,6 +33,7 @@ class Relay {
 
   // Reads identity and reservations, opens the ports.
   absl::Status Start();
+  void EndTurn();             // after the poller's events
   void Tick(int64_t now_ms);  // every 100 ms
   absl::Status Reload();      // certificates and authorities
   void Drain();               // takes no more; what stands goes on

@@ -12,6 +12,7 @@ namespace sekisho::nxproxy {
 namespace {
 
 constexpr int64_t kLinger_ms = 500;
+constexpr size_t kEarlyBytes = 4096;  // with an opening, surely room for them in an idle connection
 
 wire::Code CodeOf(int error) {
   switch (error) {
@@ -30,6 +31,15 @@ wire::Code CodeOf(int error) {
 
 bool SendWhole(int fd, const std::string& bytes) {
   return send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+}
+
+// What the peer has sent already.  An end or an error stays for the stream to find.
+void ReadEarly(int fd, std::string& bytes) {
+  char buffer[kEarlyBytes];
+  if (bytes.size() < kEarlyBytes) {
+    const ssize_t got = recv(fd, buffer, kEarlyBytes - bytes.size(), MSG_DONTWAIT);
+    bytes.append(buffer, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  }
 }
 
 wire::Address AddressOf(const Reservation& reservation) {
@@ -147,14 +157,17 @@ void Relay::Announce(const Endpoint& endpoint, const Waiting& waiting) {
   doors->second.client->control->Send(announce);
 }
 
-// The opening to both who want one, then only the stream's bytes.  False if the inside has gone.
+// The opening to both who want one, then only the stream's bytes.  False if the inside has gone.  Bytes that
+// have come go with the inside's opening: one packet and one wake-up less for a stream whose peer speaks first.
 bool Relay::Open(Waiting& waiting, Descriptor& inside) {
   wire::Opening opening;
   opening.peer = waiting.address;
   opening.local = waiting.dialled;
   opening.endpoint = waiting.endpoint;
   opening.stream = waiting.stream;
-  if (!SendWhole(inside.get(), wire::Encode(opening))) {
+  ReadEarly(waiting.socket.get(), waiting.first);
+  const bool is_early = waiting.first.size() <= kEarlyBytes;
+  if (!SendWhole(inside.get(), wire::Encode(opening) + (is_early ? waiting.first : std::string()))) {
     return false;
   }
   if (waiting.wants_opening) {
@@ -162,8 +175,9 @@ bool Relay::Open(Waiting& waiting, Descriptor& inside) {
     opening.local = LocalAddress(waiting.socket.get());
     SendWhole(waiting.socket.get(), wire::Encode(opening));  // if not, the stream ends at once
   }
+  const size_t early = waiting.first.size();
   auto stream = std::make_unique<Stream>(std::move(waiting.socket), std::move(inside),
-                                         std::move(waiting.first));
+                                         is_early ? std::string() : std::move(waiting.first));
   stream->id = waiting.stream;
   stream->endpoint = waiting.endpoint;
   stream->owner_traffic = registry_.AccountOf(waiting.owner).traffic;
@@ -172,6 +186,7 @@ bool Relay::Open(Waiting& waiting, Descriptor& inside) {
     ++endpoint->streams;
     ++endpoint->streams_total;
   }
+  stream->Count(0, early);
   Launch(std::move(stream));
   return true;
 }
@@ -196,6 +211,12 @@ void Relay::Launch(std::unique_ptr<Stream> stream) {
   ++streams_now_;
   ++streams_total_;
   best->Give(std::move(stream));
+}
+
+void Relay::EndTurn() {
+  for (const auto& loop : loops_) {
+    loop->Deliver();
+  }
 }
 
 void Relay::Ended() {

@@ -51,13 +51,8 @@ void Stream::OnEvents(int side, uint32_t events) {
     sides_[side].is_writable = true;
   }
   if ((events & EPOLLERR) != 0 && end_ == End::kNone) {
-    // Its reader may be stuck behind a full other side: ask for the error itself.
-    int error = 0;
-    socklen_t length = sizeof error;
-    getsockopt(sides_[side].fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0) {
-      Fail();
-    }
+    sides_[side].is_lost = true;
+    Fail();  // now: its reader may be stuck behind a full other side
   }
 }
 
@@ -68,7 +63,9 @@ void Stream::Abort(End why) {
   end_ = why;
   const linger now{.l_onoff = 1, .l_linger = 0};
   for (const Side& side : sides_) {
-    setsockopt(side.fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    if (!side.is_lost) {
+      setsockopt(side.fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    }
   }
 }
 

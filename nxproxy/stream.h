@@ -51,6 +51,9 @@ class Stream {
   };
   Progress Move(Context& context);
 
+  // `bytes` from side `from` were passed on, by itself or by its owner.
+  void Count(int from, size_t bytes);
+
   // Both connections are to be reset.
   void Abort(End why);
 
@@ -76,8 +79,9 @@ class Stream {
  private:
   struct Side {
     Descriptor fd;
-    bool is_readable = true;
+    bool is_readable = false;  // until epoll says so
     bool is_writable = true;
+    bool is_lost = false;   // reset, or in error
     bool reads_on = false;  // FIN or urgent data have come: a short read is not the last
   };
   // From side i to side 1-i.
@@ -101,7 +105,6 @@ class Stream {
   void PassEnd(int from);
   void Release(Direction& direction, PipePool& pipes);
   void Fail();
-  void Count(int from, size_t bytes);
 
   std::array<Side, 2> sides_;
   std::array<Direction, 2> directions_;

@@ -188,21 +188,27 @@ class Server {
       return;
     }
     if (const auto waits = waits_.find(fd); waits != waits_.end()) {
-      char opening[wire::kOpeningBytes];
-      if (recv(fd, opening, sizeof opening, MSG_WAITALL) != sizeof opening) {
-        close(fd);
-        waits_.erase(waits);
-        Dial();
-        return;
-      }
       waits_.erase(waits);
-      Dial();
-      if (is_sink_) {
-        epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
-        Sink(fd);
-        return;
-      }
+      Opened(fd);
+      Dial();  // the next, once this one is served
+      return;
     }
+    Echo(fd);
+  }
+  // The opening, and what may have come with it.
+  void Opened(int fd) {
+    char bytes[wire::kOpeningBytes + 4096];
+    const ssize_t got = recv(fd, bytes, is_sink_ ? wire::kOpeningBytes : sizeof bytes, 0);
+    if (got < static_cast<ssize_t>(wire::kOpeningBytes)) {  // the relay sends it whole
+      close(fd);
+    } else if (is_sink_) {
+      epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+      Sink(fd);
+    } else if (got > static_cast<ssize_t>(wire::kOpeningBytes)) {
+      send(fd, bytes + wire::kOpeningBytes, static_cast<size_t>(got) - wire::kOpeningBytes, MSG_NOSIGNAL);
+    }
+  }
+  static void Echo(int fd) {
     char buffer[16384];
     const ssize_t got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
     if (got > 0) {
@@ -306,6 +312,38 @@ void Connections(const wire::Address& to, int at_a_time, double seconds) {
               static_cast<unsigned long long>(failed.load()));
 }
 
+// The least that a relay can do for a message, and nothing else: the floor of what a hop costs on this machine.
+[[noreturn]] void Bare(const wire::Address& at, const wire::Address& to) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_storage raw;
+  const socklen_t length = ToSocket(at, raw);
+  const int one = 1;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  if (bind(listener, reinterpret_cast<sockaddr*>(&raw), length) != 0 || listen(listener, 16) != 0) {
+    Die("bare");
+  }
+  const int epoll = epoll_create1(0);
+  for (;;) {
+    const int ends[2] = {accept(listener, nullptr, nullptr), ConnectDirect(to)};
+    NoDelay(ends[0]);
+    for (int i = 0; i < 2; ++i) {
+      epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.fd = ends[i]}};
+      epoll_ctl(epoll, EPOLL_CTL_ADD, ends[i], &event);
+    }
+    char buffer[16384];
+    for (bool is_open = true; is_open;) {  // one connection at a time
+      epoll_event event;
+      epoll_wait(epoll, &event, 1, -1);
+      const ssize_t got = recv(event.data.fd, buffer, sizeof buffer, MSG_DONTWAIT);
+      const int to_fd = event.data.fd == ends[0] ? ends[1] : ends[0];
+      is_open = (got > 0 && send(to_fd, buffer, static_cast<size_t>(got), MSG_NOSIGNAL) == got) ||
+                (got < 0 && errno == EAGAIN);
+    }
+    close(ends[0]);
+    close(ends[1]);
+  }
+}
+
 // Opens streams, each used once, says so, and holds them until stdin ends.
 void Idle(const wire::Address& to, int streams) {
   std::vector<int> open;
@@ -330,7 +368,7 @@ void Idle(const wire::Address& to, int streams) {
 // relay) or two (inner, outer); "none": the other end is another process, `load serve 0 0 ADDRESS:PORT 0`.
 int main(int argc, char** argv) {
   if (argc < 6) {
-    std::fprintf(stderr, "load tput|ping|conn|idle|serve NUMBER SECONDS HOST:PORT[/SOCKS] PORT|spares=N [DOOR [DOOR]]\n");
+    std::fprintf(stderr, "load tput|ping|conn|idle|serve|bare NUMBER SECONDS HOST:PORT[/SOCKS] PORT|spares=N [DOOR [DOOR]]\n");
     return 64;
   }
   const std::string mode = argv[1];
@@ -353,6 +391,9 @@ int main(int argc, char** argv) {
     CPU_ZERO(&one);
     CPU_SET(0, &one);
     sched_setaffinity(0, sizeof one, &one);
+  }
+  if (mode == "bare") {  // a relay of one connection at a time, from CONNECT to the port LISTEN
+    Bare(to, wire::ParseAddress("127.0.0.1:" + listen).value());
   }
   if (mode == "serve") {  // a sink at CONNECT, until it is killed
     Server sink(true, 0, {});
