@@ -25,19 +25,6 @@ std::string OperatorText(rsl::Operator op) {
   return "=";
 }
 
-// Whom the user's credential speaks for, by its own word: sites will judge it.
-std::string OwnSubject() {
-  const auto credential = identity::LoadUserCredential();
-  if (credential.ok()) {
-    for (const auto& certificate : credential->chain) {
-      if (identity::RoleOf(*certificate) == identity::Role::kEndEntity) {
-        return identity::SubjectText(*certificate);
-      }
-    }
-  }
-  return "";
-}
-
 struct Outcome {
   int exit_code = 0;
   absl::Status refusal;
@@ -61,22 +48,6 @@ int AskNamed(const Sites& sites, const std::string& resource, const Ask& ask) {
   }
   const Outcome outcome = AskOne(*target, ask);
   return outcome.refusal.ok() ? outcome.exit_code : Report(outcome.refusal);
-}
-
-absl::Status NobodyTakesIt(const glue::Choice& choice, const absl::Status& last) {
-  if (!last.ok()) {
-    return Refuse(last.code(), GramCode(last), "no site took the job; the last said: " + Message(last), Remedy(last));
-  }
-  if (choice.rejections.empty()) {
-    return Refuse(absl::StatusCode::kUnavailable, 12, "the directory knows no site",
-                  "ask later, or name the site: -r SITE");
-  }
-  const glue::Rejection& first = choice.rejections.front();
-  return Refuse(absl::StatusCode::kFailedPrecondition, 17,
-                fmt::format("of {} that are published no site can run the job; {}: {}: wanted {}, published {}",
-                            choice.rejections.size(), first.site, first.attribute, first.wanted,
-                            first.published.empty() ? "nothing" : first.published),
-                "see all reasons with --why, and ask for less");
 }
 
 absl::StatusOr<Target> TargetOf(const glue::Candidate& candidate) {
@@ -126,6 +97,39 @@ int AskBest(const Sites& sites, const PlaceOptions& options, const rsl::JobDescr
 
 }  // namespace
 
+absl::Status NoDirectory() {
+  return Refuse(absl::StatusCode::kInvalidArgument, 0, "any chooses among what a directory says; there is none",
+                "name it in sites.json, \"directory\", or set GRID_INFO_HOST; or name the site");
+}
+
+std::string OwnSubject() {
+  const auto credential = identity::LoadUserCredential();
+  if (credential.ok()) {
+    for (const auto& certificate : credential->chain) {
+      if (identity::RoleOf(*certificate) == identity::Role::kEndEntity) {
+        return identity::SubjectText(*certificate);
+      }
+    }
+  }
+  return "";
+}
+
+absl::Status NobodyTakesIt(const glue::Choice& choice, const absl::Status& last) {
+  if (!last.ok()) {
+    return Refuse(last.code(), GramCode(last), "no site took the job; the last said: " + Message(last), Remedy(last));
+  }
+  if (choice.rejections.empty()) {
+    return Refuse(absl::StatusCode::kUnavailable, 12, "the directory knows no site",
+                  "ask later, or name the site: -r SITE");
+  }
+  const glue::Rejection& first = choice.rejections.front();
+  return Refuse(absl::StatusCode::kFailedPrecondition, 17,
+                fmt::format("of {} that are published no site can run the job; {}: {}: wanted {}, published {}",
+                            choice.rejections.size(), first.site, first.attribute, first.wanted,
+                            first.published.empty() ? "nothing" : first.published),
+                "see all reasons with --why, and ask for less");
+}
+
 bool IsRefusal(const absl::Status& error) {
   switch (error.code()) {
     case absl::StatusCode::kOk:
@@ -168,8 +172,7 @@ int WithPlace(const PlaceOptions& options, const std::vector<rsl::JobDescription
     return AskNamed(*sites, options.resource, ask);
   }
   if (!sites->directory()) {
-    return Report(Refuse(absl::StatusCode::kInvalidArgument, 0, "-r any chooses among what a directory says; there is none",
-                         "name it in sites.json, \"directory\", or set GRID_INFO_HOST; or name the site: -r SITE"));
+    return Report(NoDirectory());
   }
   if (jobs.size() != 1) {
     return Report(absl::InvalidArgumentError("-r any takes one job, not a multi-request"));

@@ -26,6 +26,15 @@ inline absl::Status NoPlace() {
   return absl::InvalidArgumentError("where? give -r and a site's name or contact, or -r any");
 }
 
+// "any" needs a directory.
+absl::Status NoDirectory();
+
+// No site can run it, or (`last`) the last that could refused.
+absl::Status NobodyTakesIt(const glue::Choice& choice, const absl::Status& last = absl::OkStatus());
+
+// Whom the user's credential speaks for, by its own word: sites will judge it.  Empty: there is none.
+std::string OwnSubject();
+
 // What one asks of a site.  `refusal` is set if nothing was submitted and the site said why: then another may
 // be asked; else the exit code counts.
 using Ask = std::function<awaitable<int>(Session&, absl::Status& refusal)>;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "client/any_part.h"
 #include "client/follow.h"
 #include "client/machine_file.h"
 #include "client/site_call.h"
@@ -27,6 +28,7 @@ struct MpirunOptions {
   std::string mpi;
   std::string directory;
   std::optional<int> max_wall_time;
+  AnyPartOptions any;
   int ready_within = 300;
   bool dump_rsl = false, tag_output = false, batch = false, no_input = false, verbose = false;
 };
@@ -165,12 +167,16 @@ int MpirunVerb(const MpirunOptions& options, const Invocation& invocation) {
     fmt::print("{}", *rsl);
     return 0;
   }
+  const auto placed = PlaceAnyParts(*ranges, *job, options.any);
+  if (!placed.ok()) {
+    return Report(placed.status());
+  }
   Loop& loop = NewLoop();
-  auto sites = OpenSites(loop, *ranges);
+  auto sites = OpenSites(loop, *placed);
   if (!sites.ok()) {
     return Report(sites.status());
   }
-  return RunOnLoop(loop, Mpirun(*std::move(sites), *ranges, *job, options));
+  return RunOnLoop(loop, Mpirun(*std::move(sites), *placed, *job, options));
 }
 
 }  // namespace
@@ -183,6 +189,8 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("-n,--np", options->ranks, "How many ranks (-np)");
   verb->add_option("--machinefile", options->machine_file,
                    "Lines \"SITE\" COUNT, filled in order (-machinefile; default ./machines)");
+  verb->add_option("--where", options->any.where, "Conditions on the sites that lines of \"any\" may go to");
+  verb->add_flag("--why", options->any.says_why, "Say how they were chosen");
   verb->add_option("-x,--export", options->exports,
                    "NAME or NAME=VALUE for every rank; may be repeated")
       ->allow_extra_args(false);
