@@ -11,6 +11,7 @@ import traceback
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 LAB = f"{SOURCE}/deploy/lab/lab"
+MPI = os.environ.get("SEKISHO_MPI", f"{SOURCE}/build/release/mpi")
 SKIPPED = 77
 _claims = []
 
@@ -115,6 +116,25 @@ def until(condition, what, timeout_s=10):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout_s} s: {what}")
         time.sleep(0.02)
+
+
+def put(host, user, name, content):
+    """A program or a file in a user's home at a host of the lab."""
+    done = subprocess.run([LAB, "exec", "--user", user, host, "sh", "-c", f"cat >{name} && chmod +x {name}"],
+                          input=content, capture_output=True, timeout=60)  # fmt: skip
+    expect(done.returncode == 0, done)
+
+
+def put_mpi(hosts, user, kind, name, new_name=None):
+    """A program of tests/apps, built for `kind` (mpich, openmpi); skips the test if there is none of that kind."""
+    path = f"{MPI}/{kind}/{name}"
+    if not os.path.exists(path):
+        print(f"skipped: {path} is not built: no mpicc.{kind} here?")
+        sys.exit(SKIPPED)
+    with open(path, "rb") as program:
+        content = program.read()
+    for host in hosts:
+        put(host, user, new_name or name, content)
 
 
 def firewall(site):
