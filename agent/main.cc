@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sekisho-agent: starts and watches tasks on one compute node, for the queue server that it dials.
+// sekisho-agent: starts and watches tasks on one compute node, for the queue server that it dials;
+// with --probe-only, run by anybody, a prober of the network instead.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -30,6 +31,7 @@
 #include "common/log.h"
 #include "common/refusal.h"
 #include "common/tls/client_tls.h"
+#include "topology/probe/prober.h"
 
 namespace sekisho::agent {
 namespace {
@@ -212,7 +214,18 @@ int main(int argc, char** argv) {
       "Manual: docs/operations/agent.md");
   sekisho::DaemonCommand command;
   sekisho::AddDaemonOptions(app, "agent", command);
+  bool is_prober = false;
+  std::string interface;
+  CLI::Option* probe_only = app.add_flag(
+      "--probe-only", is_prober,
+      "Run no tasks: measure the network for sekisho topology, on standard input and output");
+  app.add_option("--interface", interface, "... at this network interface (the first)")
+      ->needs(probe_only);
   CLI11_PARSE(app, argc, argv);
+  if (is_prober) {
+    return sekisho::ReportStart(
+        sekisho::topology::RunProber(interface, STDIN_FILENO, STDOUT_FILENO));
+  }
   sekisho::InitLog("agent");
   return sekisho::ReportStart(sekisho::agent::LoadAndRun(command));
 }

@@ -2,14 +2,15 @@
 #include "client/topology_infer.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <ostream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "client/rankmap_files.h"
-#include "client/topology_oracle.h"
 #include "topology/alpha_matrix.h"
 #include "topology/errors.h"
 #include "topology/fast.h"
@@ -46,23 +47,23 @@ nlohmann::json TreeJson(const topology::Tree& tree, const std::vector<std::strin
   return json;
 }
 
-absl::StatusOr<topology::HostList> ReadHosts(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  return topology::ParseHosts(text, path);
-}
-
-// Runs a method against an oracle that must know as many hosts.
-absl::StatusOr<topology::RunTotals> RunOnOracle(const std::string& command, int timeout_s,
-                                                size_t hosts, topology::Method& method) {
-  TopologyOracle oracle(timeout_s);
-  RETURN_IF_ERROR(oracle.Start(command));
-  ASSIGN_OR_RETURN(const long told, oracle.HostCount());
-  if (told != static_cast<long>(hosts)) {
-    return topology::errors::HostCount(hosts, told);
+// The hosts that something is wrong with, and what, by who knows it best.
+std::vector<std::pair<std::string, std::string>> Missing(const TopologySource& source,
+                                                         const topology::Outcome& outcome) {
+  std::map<int, std::string> why;
+  for (const topology::Excluded& excluded : outcome.excluded) {
+    why[excluded.host] = excluded.why;
   }
-  return topology::RunVirtually(method, [&oracle](const topology::Request& request, double start) {
-    return oracle.Measure(request, start);
-  });
+  const std::vector<std::string>& names = source.hosts().names;
+  std::vector<std::pair<std::string, std::string>> missing;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const int host = static_cast<int>(i);
+    const std::string lost = source.WhyLost(host);
+    if (!lost.empty() || why.contains(host)) {
+      missing.emplace_back(names[i], lost.empty() ? why[host] : lost);
+    }
+  }
+  return missing;
 }
 
 }  // namespace
@@ -70,12 +71,15 @@ absl::StatusOr<topology::RunTotals> RunOnOracle(const std::string& command, int 
 absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& out,
                            std::ostream& log) {
   // Validate.
-  ASSIGN_OR_RETURN(const topology::HostList hosts, ReadHosts(options.hosts));
+  RETURN_IF_ERROR(topology::MakeMethod(options.method, 1, {}).status());
+  ASSIGN_OR_RETURN(const std::unique_ptr<TopologySource> source,
+                   OpenTopologySource(options.source));
+  const topology::HostList& hosts = source->hosts();
   const int count = static_cast<int>(hosts.names.size());
   topology::MethodOptions method_options{.seed = options.seed, .site_hints = {}};
   if (options.has_site_hints) {
     if (hosts.cluster_of.empty()) {
-      return topology::errors::BadFile(options.hosts,
+      return topology::errors::BadFile(options.source.hosts,
                                        "--site-hints needs the site of every host: NAME SITE");
     }
     method_options.site_hints = hosts.cluster_of;
@@ -84,14 +88,14 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
                    topology::MakeMethod(options.method, count, method_options));
 
   // Measure.
-  ASSIGN_OR_RETURN(const topology::RunTotals totals,
-                   RunOnOracle(options.oracle, options.timeout_s, hosts.names.size(), *method));
+  ASSIGN_OR_RETURN(const topology::RunTotals totals, source->Run(*method));
   const topology::Outcome outcome = method->Finish();
   if (count > 1 && outcome.tree.links.empty()) {
     return topology::errors::NothingAnswered();
   }
 
   // Answer.
+  const auto missing = Missing(*source, outcome);
   RETURN_IF_ERROR(WriteFile(options.out, topology::PrintTree(outcome.tree, hosts.names)));
   const int sites = outcome.site_of.empty()
                         ? 1
@@ -100,47 +104,47 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
   if (!options.report.empty()) {
     nlohmann::json json = TreeJson(outcome.tree, topology::VertexNames(outcome.tree, hosts.names));
     json["excluded"] = nlohmann::json::array();
-    for (const topology::Excluded& excluded : outcome.excluded) {
-      json["excluded"].push_back({{"host", hosts.names[excluded.host]}, {"why", excluded.why}});
+    for (const auto& [host, why] : missing) {
+      json["excluded"].push_back({{"host", host}, {"why", why}});
     }
     json["sites"] = sites;
-    json["virtual_seconds"] = totals.makespan_us / 1e6;
+    json[source->IsVirtual() ? "virtual_seconds" : "seconds"] = totals.makespan_us / 1e6;
     json["measurements"] = totals.measurements;
     json["pings"] = totals.pings;
     RETURN_IF_ERROR(WriteFile(options.report, json.dump(1) + "\n"));
   }
   out << fmt::format(
-      "{} hosts, {} site{}, {} switches; {:.3f} s of virtual time, {:.1f} measurements and {:.0f} "
-      "pings a host\n",
+      "{} hosts, {} site{}, {} switches; {:.3f} s {}, {:.1f} measurements and {:.0f} pings a "
+      "host\n",
       count, sites, sites == 1 ? "" : "s", outcome.tree.vertex_count - outcome.tree.host_count,
-      totals.makespan_us / 1e6, static_cast<double>(totals.measurements) / per_host,
+      totals.makespan_us / 1e6, source->KindOfTime(),
+      static_cast<double>(totals.measurements) / per_host,
       static_cast<double>(totals.pings) / per_host);
-  for (const topology::Excluded& excluded : outcome.excluded) {
-    log << fmt::format("{}: {}\n", hosts.names[excluded.host], excluded.why);
+  for (const auto& [host, why] : missing) {
+    log << fmt::format("{}: {}\n", host, why);
   }
   return absl::OkStatus();
 }
 
 absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostream& out) {
   // Validate.
-  ASSIGN_OR_RETURN(const topology::HostList hosts, ReadHosts(options.hosts));
-  const int count = static_cast<int>(hosts.names.size());
   if (options.method != "tree" && options.method != "alpha") {
     return topology::errors::UnknownMatrixMethod(options.method);
   }
+  ASSIGN_OR_RETURN(const std::unique_ptr<TopologySource> source,
+                   OpenTopologySource(options.source));
+  const int count = static_cast<int>(source->hosts().names.size());
 
   // Measure.
   topology::RunTotals totals;
   topology::Matrix matrix(count);
   if (options.method == "alpha") {
     topology::AlphaMatrix method(count, options.alpha, options.seed);
-    ASSIGN_OR_RETURN(totals,
-                     RunOnOracle(options.oracle, options.timeout_s, hosts.names.size(), method));
+    ASSIGN_OR_RETURN(totals, source->Run(method));
     matrix = method.matrix();
   } else {
     topology::FastMethod method(count, {.site_hints = {}, .seed = options.seed});
-    ASSIGN_OR_RETURN(totals,
-                     RunOnOracle(options.oracle, options.timeout_s, hosts.names.size(), method));
+    ASSIGN_OR_RETURN(totals, source->Run(method));
     const topology::Tree tree = method.Finish().tree;
     for (int i = 0; i < count; ++i) {
       const topology::Rooted rooted = topology::HangUp(tree, i);
@@ -166,10 +170,9 @@ absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostr
     }
   }
   RETURN_IF_ERROR(WriteFile(options.out, text));
-  out << fmt::format(
-      "{} hosts; {:.3f} s of virtual time, {:.1f} measurements a host; {} pairs unknown\n", count,
-      totals.makespan_us / 1e6, static_cast<double>(totals.measurements) / std::max(count, 1),
-      unknown);
+  out << fmt::format("{} hosts; {:.3f} s {}, {:.1f} measurements a host; {} pairs unknown\n", count,
+                     totals.makespan_us / 1e6, source->KindOfTime(),
+                     static_cast<double>(totals.measurements) / std::max(count, 1), unknown);
   return absl::OkStatus();
 }
 

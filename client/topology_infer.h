@@ -6,18 +6,17 @@
 #include <iosfwd>
 #include <string>
 
+#include "client/topology_source.h"
 #include "common/status.h"
 
 namespace sekisho::client {
 
 struct TopologyInferOptions {
-  std::string oracle;
-  std::string hosts;
+  TopologySourceOptions source;
   std::string out;
   std::string report;
   std::string method = "fast";
   uint64_t seed = 1;
-  int timeout_s = 30;
   bool has_site_hints = false;
 };
 
@@ -25,13 +24,11 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
                            std::ostream& log);
 
 struct TopologyMatrixOptions {
-  std::string oracle;
-  std::string hosts;
+  TopologySourceOptions source;
   std::string out;
   std::string method = "tree";
   double alpha = 5;
   uint64_t seed = 1;
-  int timeout_s = 30;
 };
 
 // Lines "i j rtt_us" of all pairs: what was measured, and the rest from the tree or by the alpha

@@ -3,14 +3,10 @@
 
 #include <cerrno>
 #include <charconv>
-#include <csignal>
-#include <cstring>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "topology/errors.h"
@@ -20,76 +16,19 @@ namespace sekisho::client {
 namespace {
 
 constexpr size_t kLongestLine = 4096;
-constexpr int kPatienceMs = 2000;  // with a child that was told to quit
 constexpr double kLostUs = 1e6;
 
 }  // namespace
 
-absl::Status TopologyOracle::Start(const std::string& command) {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return absl::InternalError(fmt::format("socketpair: {}", std::strerror(errno)));
-  }
-  child_ = fork();
-  if (child_ < 0) {
-    close(ends[0]);
-    close(ends[1]);
-    return absl::InternalError(fmt::format("fork: {}", std::strerror(errno)));
-  }
-  if (child_ == 0) {
-    setpgid(0, 0);
-    dup2(ends[1], 0);
-    dup2(ends[1], 1);
-    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  close(ends[1]);
-  socket_ = ends[0];
-  return absl::OkStatus();
-}
-
-TopologyOracle::~TopologyOracle() {
-  if (socket_ >= 0) {
-    send(socket_, "Q\n", 2, MSG_NOSIGNAL);
-    shutdown(socket_, SHUT_WR);
-  }
-  if (child_ > 0) {
-    int status = 0;
-    for (int waited = 0; waitpid(child_, &status, WNOHANG) == 0; waited += 10) {
-      if (waited >= kPatienceMs) {
-        kill(-child_, SIGKILL);
-        waitpid(child_, &status, 0);
-        break;
-      }
-      poll(nullptr, 0, 10);
-    }
-  }
-  if (socket_ >= 0) {
-    close(socket_);
-  }
-}
-
-std::string TopologyOracle::HowItEnded() {
-  int status = 0;
-  for (int waited = 0; waited < kPatienceMs; waited += 10) {
-    if (waitpid(child_, &status, WNOHANG) == child_) {
-      child_ = -1;
-      return WIFEXITED(status) ? fmt::format("ended with exit code {}", WEXITSTATUS(status))
-                               : fmt::format("was ended by signal {}", WTERMSIG(status));
-    }
-    poll(nullptr, 0, 10);
-  }
-  return "closed its output";
-}
-
 absl::StatusOr<std::string> TopologyOracle::Ask(const std::string& line) {
   for (size_t sent = 0; sent < line.size();) {
-    const ssize_t count = send(socket_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
+    const ssize_t count =
+        send(child_.socket(), line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) {
       continue;
     }
     if (count <= 0) {
-      return topology::errors::OracleEnded(answers_, HowItEnded());
+      return topology::errors::OracleEnded(answers_, child_.HowItEnded());
     }
     sent += static_cast<size_t>(count);
   }
@@ -103,7 +42,7 @@ absl::StatusOr<std::string> TopologyOracle::Ask(const std::string& line) {
     if (buffer_.size() > kLongestLine) {
       return topology::errors::OracleTalksNonsense(answers_, buffer_);
     }
-    pollfd wait{.fd = socket_, .events = POLLIN, .revents = 0};
+    pollfd wait{.fd = child_.socket(), .events = POLLIN, .revents = 0};
     const int ready = poll(&wait, 1, timeout_s_ * 1000);
     if (ready < 0 && errno == EINTR) {
       continue;
@@ -112,12 +51,12 @@ absl::StatusOr<std::string> TopologyOracle::Ask(const std::string& line) {
       return topology::errors::OracleSilent(answers_, timeout_s_);
     }
     char bytes[4096];
-    const ssize_t count = read(socket_, bytes, sizeof bytes);
+    const ssize_t count = read(child_.socket(), bytes, sizeof bytes);
     if (count < 0 && errno == EINTR) {
       continue;
     }
     if (count <= 0) {
-      return topology::errors::OracleEnded(answers_, HowItEnded());
+      return topology::errors::OracleEnded(answers_, child_.HowItEnded());
     }
     buffer_.append(bytes, static_cast<size_t>(count));
   }

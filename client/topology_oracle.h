@@ -4,8 +4,7 @@
 
 #include <string>
 
-#include <sys/types.h>
-
+#include "client/shell_child.h"
 #include "common/status.h"
 #include "topology/measurement.h"
 
@@ -14,22 +13,17 @@ namespace sekisho::client {
 class TopologyOracle {
  public:
   explicit TopologyOracle(int timeout_s) : timeout_s_(timeout_s) {}
-  ~TopologyOracle();  // ends the child
-  TopologyOracle(const TopologyOracle&) = delete;
-  TopologyOracle& operator=(const TopologyOracle&) = delete;
 
   // Runs `command` in a shell.
-  absl::Status Start(const std::string& command);
+  absl::Status Start(const std::string& command) { return child_.Start(command); }
   absl::StatusOr<long> HostCount();
   absl::StatusOr<topology::Answer> Measure(const topology::Request& request, double start_us);
 
  private:
   absl::StatusOr<std::string> Ask(const std::string& line);
-  std::string HowItEnded();
 
   int timeout_s_;
-  int socket_ = -1;
-  pid_t child_ = -1;
+  ShellChild child_;
   long answers_ = 0;
   long nonsense_ = 0;
   std::string buffer_;

@@ -22,39 +22,46 @@ int ExitCode(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kUsageError : kFailed;
 }
 
+void AddSource(CLI::App* app, TopologySourceOptions& o) {
+  app->add_option("--hosts", o.hosts, "Host names, one a line: NAME [SITE]");
+  app->add_option("--launch", o.launch,
+                  "Measure for real: this starts sekisho-agent --probe-only on $HOST (of $SITE)");
+  app->add_option("-r,--resource", o.site, "Measure for real: probers as jobs of this site");
+  app->add_option("--nodes", o.nodes, "... on so many of its nodes")->check(CLI::Range(1, 65536));
+  app->add_option("--prober", o.prober, "... where the program is there")->capture_default_str();
+  app->add_option("--interface", o.interface, "... and which network interface it is about");
+  app->add_option("--at-once", o.most_at_once,
+                  "At most so many measurements at once in all, for emulated networks (no limit)")
+      ->check(CLI::Range(1, 65536));
+  app->add_option("--oracle", o.oracle, "Ask this command for measurements, in virtual time");
+  app->add_option("--timeout", o.timeout_s,
+                  "Seconds to wait for the oracle, or until probers are ready")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 86400));
+}
+
 void AddInfer(CLI::App* topology, int& exit_code) {
   const auto o = std::make_shared<TopologyInferOptions>();
   CLI::App* app = topology->add_subcommand("infer", "Infer the tree from round-trip times alone");
-  app->add_option("--oracle", o->oracle, "Ask this command for measurements, in virtual time")
-      ->required();
-  app->add_option("--hosts", o->hosts, "Host names, one a line, with --site-hints NAME SITE")
-      ->required();
+  AddSource(app, o->source);
   app->add_option("--out", o->out, "Where the tree goes: lines \"u v latency_us\"")->required();
   app->add_option("--report", o->report, "And all that is known of it, as JSON");
   app->add_option("--method", o->method, "fast or paper")->capture_default_str();
   app->add_flag("--site-hints", o->has_site_hints, "Believe the second column of --hosts");
   app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
-  app->add_option("--timeout", o->timeout_s, "Seconds to wait for the oracle")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 86400));
   app->callback([o, &exit_code] { exit_code = ExitCode(InferTopology(*o, std::cout, std::cerr)); });
 }
 
 void AddMatrix(CLI::App* topology, int& exit_code) {
   const auto o = std::make_shared<TopologyMatrixOptions>();
   CLI::App* app = topology->add_subcommand("matrix", "Round-trip times of all pairs of hosts");
-  app->add_option("--oracle", o->oracle, "Ask this command for measurements, in virtual time")
-      ->required();
-  app->add_option("--hosts", o->hosts, "Host names, one a line")->required();
+  AddSource(app, o->source);
   app->add_option("--out", o->out, "Where the matrix goes: lines \"i j rtt_us\"")->required();
   app->add_option("--method", o->method, "tree or alpha")->capture_default_str();
   app->add_option("--alpha", o->alpha, "alpha: how much nearer is much nearer")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 1e6));
   app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
-  app->add_option("--timeout", o->timeout_s, "Seconds to wait for the oracle")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 86400));
   app->callback([o, &exit_code] { exit_code = ExitCode(WriteTopologyMatrix(*o, std::cout)); });
 }
 

@@ -8,9 +8,13 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include "client/shell_child.h"
 #include "client/topology_infer.h"
+#include "client/topology_live.h"
+#include "topology/fast.h"
 
 namespace sekisho::client {
 namespace {
@@ -39,12 +43,10 @@ class TopologyVerb : public ::testing::Test {
     }
   }
   absl::Status Infer(const std::string& oracle, const std::string& method = "fast") {
-    return InferTopology({.oracle = oracle,
-                          .hosts = File("hosts"),
+    return InferTopology({.source = {.hosts = File("hosts"), .oracle = oracle, .timeout_s = 1},
                           .out = File("tree"),
                           .report = File("report"),
-                          .method = method,
-                          .timeout_s = 1},
+                          .method = method},
                          out_, log_);
   }
   // Neither a tree nor a part of one.
@@ -151,6 +153,67 @@ TEST_F(TopologyVerb, RefusesAnOracleForOtherHosts) {
               HasSubstr("names 63 hosts, the oracle says 64"));
 }
 
+std::string Prober() {
+  const char* bin = std::getenv("SEKISHO_BIN");
+  return fmt::format("exec {}/sekisho-agent --probe-only --interface lo",
+                     bin == nullptr ? "." : bin);
+}
+
+TEST_F(TopologyVerb, NamesProbersThatCannotDoTheirPart) {
+  const topology::HostList hosts{
+      .names = {"good", "twice", "gone", "frozen", "liar"}, .cluster_of = {}, .cluster_names = {}};
+  TopologyProbers probers(std::chrono::seconds(1));
+  ASSERT_TRUE(
+      probers
+          .Start(hosts,
+                 fmt::format("case $HOST in\n"
+                             "good|twice) {} ;;\n"
+                             "gone) exit 7 ;;\n"
+                             "frozen) echo welcome; echo R 9 127.0.0.2 frozen; exec sleep 100 ;;\n"
+                             "liar) echo R 9 127.0.0.3 liar; exec yes ;;\n"
+                             "esac",
+                             Prober()),
+                 20)
+          .ok());
+
+  topology::FastMethod method(5, {.site_hints = {0, 0, 0, 0, 0}});
+  RunLive(method, probers, 0);
+
+  EXPECT_EQ(probers.Lost(0), "");
+  EXPECT_THAT(probers.Lost(1), HasSubstr("the same host as good"));
+  EXPECT_EQ(probers.Lost(2), "its prober ended with exit code 7");
+  EXPECT_EQ(probers.Lost(3), "its prober was silent for 1 s");
+  EXPECT_EQ(probers.Lost(4), "its prober said \"y\"");
+}
+
+TEST_F(TopologyVerb, AProberRefusesWhatIsNoOrder) {
+  ShellChild child;
+  ASSERT_TRUE(child.Start(Prober() + " 2>&1 | tail -n 1 > " + File("log")).ok());
+
+  ASSERT_EQ(write(child.socket(), "M 1 127.0.0.1 9 1 1 1\n", 22), 22);  // before the key
+  child.End(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+
+  std::ifstream log(File("log"));
+  std::string line;
+  std::getline(log, line);
+  EXPECT_THAT(line, HasSubstr("expected \"K KEY\" first"));
+}
+
+TEST_F(TopologyVerb, NeedsToKnowWhereMeasurementsComeFrom) {
+  WriteHosts(2);
+
+  for (const TopologySourceOptions& source : std::vector<TopologySourceOptions>{
+           {.hosts = File("hosts")},
+           {.hosts = File("hosts"), .oracle = "true", .launch = "true"},
+           {.launch = "true"},
+           {.site = "siteA"},
+           {.hosts = File("hosts"), .site = "siteA", .nodes = 2}}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        InferTopology({.source = source, .out = File("tree"), .report = ""}, out_, log_)));
+  }
+  EXPECT_TRUE(IsEmpty());
+}
+
 TEST_F(TopologyVerb, TakesTwoHostsAndOne) {
   WriteHosts(2);
   EXPECT_TRUE(Infer(Oracle("tiny2 3")).ok());
@@ -164,12 +227,12 @@ TEST_F(TopologyVerb, TakesTwoHostsAndOne) {
 TEST_F(TopologyVerb, WritesAMatrixOfAllPairs) {
   WriteHosts(64);
   for (const char* method : {"tree", "alpha"}) {
-    ASSERT_TRUE(WriteTopologyMatrix({.oracle = Oracle("single64 3"),
-                                     .hosts = File("hosts"),
-                                     .out = File("matrix"),
-                                     .method = method},
-                                    out_)
-                    .ok());
+    ASSERT_TRUE(
+        WriteTopologyMatrix({.source = {.hosts = File("hosts"), .oracle = Oracle("single64 3")},
+                             .out = File("matrix"),
+                             .method = method},
+                            out_)
+            .ok());
     EXPECT_EQ(Lines("matrix"), 64u * 63 / 2);
   }
 }

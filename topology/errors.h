@@ -43,6 +43,25 @@ inline absl::Status NothingAnswered() {
   return absl::UnavailableError("no host answered: there is no tree");
 }
 
+inline absl::Status NoSource() {
+  return absl::InvalidArgumentError(
+      "expected one of --launch 'CMD' (a prober on every host of --hosts), -r SITE --nodes N "
+      "(probers as jobs) and --oracle 'CMD'");
+}
+
+inline absl::Status NoHosts() {
+  return absl::InvalidArgumentError("--hosts FILE is missing: a host a line, NAME [SITE]");
+}
+
+inline absl::Status SiteNeedsNodes() {
+  return absl::InvalidArgumentError(
+      "-r SITE needs --nodes N, and no --hosts: the site chooses them");
+}
+
+inline absl::Status NoProber(std::string_view host, std::string_view why) {
+  return absl::UnavailableError(fmt::format("no prober is ready; {}: {}", host, why));
+}
+
 inline absl::Status UnknownMethod(std::string_view name) {
   return absl::InvalidArgumentError(
       fmt::format("method '{}' is not known: expected fast or paper", name));

@@ -14,4 +14,20 @@ inline absl::Status CannotListen(std::string_view address, int port, std::string
   return absl::UnavailableError(fmt::format("cannot listen on {}:{}: {}", address, port, why));
 }
 
+inline absl::Status NoInterface(std::string_view wanted) {
+  return absl::NotFoundError(
+      wanted.empty()
+          ? std::string(
+                "no network interface but loopback is up with an IPv4 address: nobody could "
+                "measure the way to here")
+          : fmt::format("interface \"{}\": there is none that is up with an IPv4 address", wanted));
+}
+
+inline absl::Status BadOrder(std::string_view line) {
+  return absl::InvalidArgumentError(fmt::format(
+      "\"{}\" on standard input: expected \"K KEY\" first, then \"M id address port sets stop "
+      "most\" or \"Q\" (sekisho topology infer --launch says such)",
+      line.substr(0, 80)));
+}
+
 }  // namespace sekisho::topology::errors

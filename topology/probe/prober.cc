@@ -3,119 +3,183 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "topology/probe/sampler.h"
+#include "topology/probe/errors.h"
+#include "topology/probe/orders.h"
+#include "topology/probe/ping_run.h"
+#include "topology/probe/responder.h"
 
 namespace sekisho::topology {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMessage = 8;
+constexpr size_t kMostRuns = 16;  // at once; more wait in the pipe
+constexpr int kTidyMs = 1000;
 
-double MicrosecondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+absl::StatusOr<std::string> AddressOf(const std::string& interface) {
+  ifaddrs* all = nullptr;
+  std::string found;
+  if (getifaddrs(&all) == 0) {
+    for (const ifaddrs* one = all; one != nullptr && found.empty(); one = one->ifa_next) {
+      const bool is_wanted =
+          interface.empty() ? (one->ifa_flags & IFF_LOOPBACK) == 0 : interface == one->ifa_name;
+      if (is_wanted && (one->ifa_flags & IFF_UP) != 0 && one->ifa_addr != nullptr &&
+          one->ifa_addr->sa_family == AF_INET) {
+        char text[INET_ADDRSTRLEN];
+        found = inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr,
+                          text, sizeof text);
+      }
+    }
+    freeifaddrs(all);
+  }
+  if (found.empty()) {
+    return errors::NoInterface(interface);
+  }
+  return found;
 }
 
-// Until then; the time left rounded up, 0 if none.
-int MsLeft(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+class Prober {
+ public:
+  Prober(int in, int out) : in_(in), out_(out) {}
+
+  absl::Status Run(const std::string& interface);
+
+ private:
+  struct Task {
+    long id;
+    std::unique_ptr<PingRun> run;
+  };
+
+  absl::Status ReadOrders();
+  absl::Status Obey(std::string_view line);
+  void Say(const std::string& line);
+  void Finish();
+  int PatienceMs() const;
+
+  int in_;
+  int out_;
+  bool is_over_ = false;
+  std::string unread_;
+  std::optional<ProbeKey> key_;
+  Responder responder_;
+  std::vector<Task> tasks_;
+};
+
+// Whoever gives orders reads the answers; if nobody does any more, there is nothing left to do.
+void Prober::Say(const std::string& line) {
+  for (size_t said = 0; said < line.size() && !is_over_;) {
+    const ssize_t count = write(out_, line.data() + said, line.size() - said);
+    if (count > 0) {
+      said += static_cast<size_t>(count);
+    } else if (errno != EINTR) {
+      is_over_ = true;
+    }
+  }
+}
+
+absl::Status Prober::Obey(std::string_view line) {
+  const std::optional<ProbeOrder> order = ParseOrder(line);
+  if (!order || (order->kind == ProbeOrder::Kind::kMeasure && !key_)) {
+    return errors::BadOrder(line);
+  }
+  if (order->kind == ProbeOrder::Kind::kKey) {
+    key_ = order->key;
+    responder_.SetKey(*key_);
+  } else if (order->kind == ProbeOrder::Kind::kMeasure) {
+    tasks_.push_back({order->id, std::make_unique<PingRun>(order->target, *key_, order->request)});
+  } else {
+    is_over_ = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Prober::ReadOrders() {
+  char bytes[4096];
+  const ssize_t count = read(in_, bytes, sizeof bytes);
+  if (count < 0 && errno == EINTR) {
+    return absl::OkStatus();
+  }
+  is_over_ = count <= 0;
+  unread_.append(bytes, count > 0 ? static_cast<size_t>(count) : 0);
+  for (size_t end = unread_.find('\n'); end != std::string::npos; end = unread_.find('\n')) {
+    RETURN_IF_ERROR(Obey(std::string_view(unread_).substr(0, end)));
+    unread_.erase(0, end + 1);
+  }
+  return unread_.size() > kLongestOrder ? errors::BadOrder(unread_) : absl::OkStatus();
+}
+
+void Prober::Finish() {
+  std::erase_if(tasks_, [this](const Task& task) {
+    if (task.run->IsDone()) {
+      Say(PrintResult(task.id, task.run->Result()));
+    }
+    return task.run->IsDone();
+  });
+}
+
+// Until the first of our own measurements gives up, or idle connections are looked after.
+int Prober::PatienceMs() const {
+  if (tasks_.empty() && responder_.connections() == 0) {
+    return -1;
+  }
+  Clock::time_point first = Clock::now() + std::chrono::milliseconds(kTidyMs);
+  for (const Task& task : tasks_) {
+    first = std::min(first, task.run->deadline());
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now()).count();
   return left > 0 ? static_cast<int>(left) : 0;
 }
 
-bool Wait(int socket, short events, Clock::time_point deadline) {
-  pollfd wait{.fd = socket, .events = events, .revents = 0};
-  int ready = 0;
-  do {
-    ready = poll(&wait, 1, MsLeft(deadline));
-  } while (ready < 0 && errno == EINTR);
-  return ready > 0;
-}
-
-int Connect(const ProbeTarget& target, Clock::time_point deadline) {
-  sockaddr_in at{
-      .sin_family = AF_INET, .sin_port = htons(target.port), .sin_addr = {}, .sin_zero = {}};
-  if (inet_pton(AF_INET, target.address.c_str(), &at.sin_addr) != 1) {
-    return -1;
-  }
-  const int file = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  int error = 0;
-  socklen_t size = sizeof error;
-  if (file >= 0 && (connect(file, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 ||
-                    (errno == EINPROGRESS && Wait(file, POLLOUT, deadline) &&
-                     getsockopt(file, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0))) {
-    return file;
-  }
-  if (file >= 0) {
-    close(file);
-  }
-  return -1;
-}
-
-// One message there and back; false: it was lost, or something else came back.
-bool Ping(int socket, uint64_t number, Clock::time_point deadline, double& rtt_us) {
-  char sent[kMessage];
-  char back[kMessage];
-  std::memcpy(sent, &number, kMessage);
-  const Clock::time_point begin = Clock::now();
-  if (send(socket, sent, kMessage, MSG_NOSIGNAL) != static_cast<ssize_t>(kMessage)) {
-    return false;
-  }
-  for (size_t got = 0; got < kMessage;) {
-    const ssize_t count = recv(socket, back + got, kMessage - got, 0);
-    if (count > 0) {
-      got += static_cast<size_t>(count);
-    } else if (count == 0 || (errno != EAGAIN && errno != EINTR) ||
-               !Wait(socket, POLLIN, deadline)) {
-      return false;
+absl::Status Prober::Run(const std::string& interface) {
+  ASSIGN_OR_RETURN(const std::string address, AddressOf(interface));
+  RETURN_IF_ERROR(responder_.Listen(address, 0));
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  Say(PrintReady({{address, responder_.port()}, name}));
+  while (!is_over_) {
+    std::vector<pollfd> waits{{.fd = tasks_.size() < kMostRuns ? in_ : -1,  //
+                               .events = POLLIN,
+                               .revents = 0}};
+    for (const Task& task : tasks_) {
+      waits.push_back(task.run->Watch());
     }
+    responder_.Watch(waits);
+    poll(waits.data(), waits.size(), PatienceMs());
+    const std::span<const pollfd> seen(waits);
+    const size_t runs = tasks_.size();
+    responder_.Handle(seen.subspan(1 + runs));
+    const Clock::time_point now = Clock::now();
+    for (size_t i = 0; i < runs; ++i) {
+      tasks_[i].run->Handle(seen[1 + i].revents);
+      tasks_[i].run->Expire(now);
+    }
+    if (seen[0].revents != 0) {
+      RETURN_IF_ERROR(ReadOrders());
+    }
+    Finish();
   }
-  rtt_us = MicrosecondsSince(begin);
-  return std::memcmp(sent, back, kMessage) == 0;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-Answer Probe(const ProbeTarget& target, const Request& request, int timeout_ms) {
-  const Clock::time_point begin = Clock::now();
-  const Clock::time_point deadline = begin + std::chrono::milliseconds(timeout_ms);
-  Sampler sampler(request);
-  int socket = -1;
-  uint64_t number = 0;
-  while (sampler.Next() != Sampler::Step::kEnd) {
-    if (sampler.Next() == Sampler::Step::kConnect) {
-      if (socket >= 0) {
-        close(socket);
-      }
-      socket = Connect(target, deadline);
-      if (socket < 0) {
-        sampler.Failed();
-      } else {
-        sampler.Connected();
-      }
-      continue;
-    }
-    double rtt_us = 0;
-    if (Ping(socket, ++number, deadline, rtt_us)) {
-      sampler.Ponged(rtt_us);
-    } else {
-      sampler.Failed();
-    }
-  }
-  if (socket >= 0) {
-    close(socket);
-  }
-  return sampler.Result(MicrosecondsSince(begin));
+absl::Status RunProber(const std::string& interface, int in, int out) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return Prober(in, out).Run(interface);
 }
 
 }  // namespace sekisho::topology

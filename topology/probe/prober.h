@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the way to a responder over TCP, one connection after the other.
+// A host's part in a measurement of its network: answers other hosts' pings, and pings whom it is
+// told to.  docs/protocol/12-topology.md, "Probers".
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "common/status.h"
-#include "topology/measurement.h"
 
 namespace sekisho::topology {
 
-struct ProbeTarget {
-  std::string address;  // IPv4
-  uint16_t port = 0;
-};
-
-// Blocks until the measurement ends, or `timeout_ms` after it began.  A target that does not answer
-// gives an answer that is not ok.
-Answer Probe(const ProbeTarget& target, const Request& request, int timeout_ms = 3000);
+// Orders come from `in`, answers go to `out`; ends with "Q" or at the end of `in`.  It listens at
+// the address of `interface`, or else of the first that is not loopback, on any port.
+absl::Status RunProber(const std::string& interface, int in, int out);
 
 }  // namespace sekisho::topology

@@ -2,16 +2,11 @@
 #include "topology/probe/responder.h"
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <vector>
 
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,18 +17,82 @@ namespace {
 
 constexpr size_t kMostConnections = 64;
 constexpr size_t kMostBytes = 64 * 1024;  // a connection may ask for
-constexpr int kIdleMs = 5000;
+constexpr std::chrono::seconds kIdle{5};
 
-using Clock = std::chrono::steady_clock;
+// In a time that does not tell how much of it is right.
+bool IsSame(const ProbeKey& one, const ProbeKey& other) {
+  uint8_t differences = 0;
+  for (size_t i = 0; i < one.size(); ++i) {
+    differences |= static_cast<uint8_t>(one[i] ^ other[i]);
+  }
+  return differences == 0;
+}
 
-struct Connection {
-  int socket;
-  size_t bytes = 0;
-  Clock::time_point last = Clock::now();
-};
+}  // namespace
 
-// False: it is over.
-bool Echo(Connection& connection) {
+Responder::~Responder() {
+  if (listener_ >= 0) {
+    close(listener_);
+  }
+  for (const Connection& connection : connections_) {
+    close(connection.socket);
+  }
+}
+
+absl::Status Responder::Listen(const std::string& address, uint16_t port) {
+  sockaddr_in at{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {}, .sin_zero = {}};
+  if (inet_pton(AF_INET, address.c_str(), &at.sin_addr) != 1) {
+    return errors::CannotListen(address, port, "not an IPv4 address");
+  }
+  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  socklen_t size = sizeof at;
+  if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 ||
+      listen(listener_, 64) != 0 ||
+      getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
+    return errors::CannotListen(address, port, std::strerror(errno));
+  }
+  port_ = ntohs(at.sin_port);
+  return absl::OkStatus();
+}
+
+void Responder::SetKey(const ProbeKey& key) {
+  key_ = key;
+  has_key_ = true;
+}
+
+void Responder::Watch(std::vector<pollfd>& waits) const {
+  const bool has_room = connections_.size() < kMostConnections;
+  waits.push_back({.fd = has_room ? listener_ : -1, .events = POLLIN, .revents = 0});
+  for (const Connection& connection : connections_) {
+    waits.push_back({.fd = connection.socket, .events = POLLIN, .revents = 0});
+  }
+}
+
+// Judged only once it is whole: else it could be found byte by byte.
+bool Responder::TakeKey(Connection& connection) const {
+  const ssize_t count = read(connection.socket, connection.shown.data() + connection.shown_size,
+                             connection.shown.size() - connection.shown_size);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return true;
+  }
+  if (count <= 0) {
+    return false;
+  }
+  connection.shown_size += static_cast<size_t>(count);
+  return connection.shown_size < key_.size() || (has_key_ && IsSame(connection.shown, key_));
+}
+
+bool Responder::Read(Connection& connection) const {
+  if (connection.shown_size < key_.size()) {
+    if (!TakeKey(connection)) {
+      return false;
+    }
+    if (connection.shown_size < key_.size()) {
+      return true;  // the rest of it is to come
+    }
+  }
   char bytes[512];
   for (;;) {
     const ssize_t count = read(connection.socket, bytes, sizeof bytes);
@@ -53,79 +112,33 @@ bool Echo(Connection& connection) {
   }
 }
 
-}  // namespace
-
-Responder::~Responder() {
-  for (const int file : {listener_, wake_[0], wake_[1]}) {
-    if (file >= 0) {
-      close(file);
-    }
+void Responder::Accept() {
+  const int socket = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (socket >= 0) {
+    const int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    connections_.push_back({.socket = socket, .last = Clock::now()});
+  } else if (errno != EAGAIN && errno != ECONNABORTED) {
+    poll(nullptr, 0, 10);  // out of descriptors: let some connection end
   }
 }
 
-absl::Status Responder::Listen(const std::string& address, uint16_t port) {
-  sockaddr_in at{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {}, .sin_zero = {}};
-  if (inet_pton(AF_INET, address.c_str(), &at.sin_addr) != 1) {
-    return errors::CannotListen(address, port, "not an IPv4 address");
-  }
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  socklen_t size = sizeof at;
-  if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 ||
-      listen(listener_, 64) != 0 || pipe2(wake_, O_NONBLOCK | O_CLOEXEC) != 0 ||
-      getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
-    return errors::CannotListen(address, port, std::strerror(errno));
-  }
-  port_ = ntohs(at.sin_port);
-  return absl::OkStatus();
-}
-
-void Responder::Stop() {
-  const char byte = 0;
-  [[maybe_unused]] const ssize_t count = write(wake_[1], &byte, 1);
-}
-
-void Responder::Run() {
-  std::vector<Connection> connections;
-  for (;;) {
-    std::vector<pollfd> waits{{.fd = wake_[0], .events = POLLIN, .revents = 0},
-                              {.fd = connections.size() < kMostConnections ? listener_ : -1,
-                               .events = POLLIN,
-                               .revents = 0}};
-    for (const Connection& connection : connections) {
-      waits.push_back({.fd = connection.socket, .events = POLLIN, .revents = 0});
-    }
-    poll(waits.data(), waits.size(), kIdleMs);
-    if (waits[0].revents != 0) {
-      break;
-    }
-    const Clock::time_point now = Clock::now();
-    std::vector<Connection> kept;
-    for (size_t i = 0; i < connections.size(); ++i) {
-      Connection& connection = connections[i];
-      const bool is_idle = now - connection.last > std::chrono::milliseconds(kIdleMs);
-      const bool is_open = waits[i + 2].revents == 0 ? !is_idle : Echo(connection);
-      if (is_open) {
-        kept.push_back(connection);
-      } else {
-        close(connection.socket);
-      }
-    }
-    connections = std::move(kept);
-    if (waits[1].revents != 0) {
-      const int socket = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (socket >= 0) {
-        const int on = 1;
-        setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        connections.push_back({.socket = socket});
-      } else if (errno != EAGAIN && errno != ECONNABORTED) {
-        poll(nullptr, 0, 10);  // out of descriptors: let some connection end
-      }
+void Responder::Handle(std::span<const pollfd> waits) {
+  const Clock::time_point now = Clock::now();
+  std::vector<Connection> kept;
+  for (size_t i = 0; i < connections_.size(); ++i) {
+    Connection& connection = connections_[i];
+    const bool is_open =
+        now - connection.last <= kIdle && (waits[i + 1].revents == 0 || Read(connection));
+    if (is_open) {
+      kept.push_back(connection);
+    } else {
+      close(connection.socket);
     }
   }
-  for (const Connection& connection : connections) {
-    close(connection.socket);
+  connections_ = std::move(kept);
+  if (waits[0].revents != 0) {
+    Accept();
   }
 }
 

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends back what probes send, in bounds: so many connections, so many bytes a connection, none
-// idle for long.  Needs no privilege.  docs/protocol/12-topology.md, "Probing".
+// Sends back what probes send that know the key, in bounds: so many connections, so many bytes a
+// connection, none idle for long.  Needs no privilege.  docs/protocol/12-topology.md, "Probing".
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
+
+#include <poll.h>
 
 #include "common/status.h"
+#include "topology/probe/orders.h"
 
 namespace sekisho::topology {
 
 class Responder {
  public:
+  using Clock = std::chrono::steady_clock;
+
   Responder() = default;
   ~Responder();
   Responder(const Responder&) = delete;
@@ -21,14 +29,34 @@ class Responder {
   absl::Status Listen(const std::string& address, uint16_t port);
   uint16_t port() const { return port_; }
 
-  // Serves until Stop(), which another thread or a signal handler may call.
-  void Run();
-  void Stop();
+  // Until there is one, nobody is let in.
+  void SetKey(const ProbeKey& key);
+
+  // Appends what to wait for.  poll(2) is the caller's, who also has other things to wait for.
+  void Watch(std::vector<pollfd>& waits) const;
+  // The very entries of the last Watch(), after poll(2).  To be called now and then in any case.
+  void Handle(std::span<const pollfd> waits);
+
+  size_t connections() const { return connections_.size(); }
 
  private:
+  struct Connection {
+    int socket;
+    ProbeKey shown{};
+    size_t shown_size = 0;
+    size_t bytes = 0;  // of pings
+    Clock::time_point last;
+  };
+  // Of a connection that is readable.  False: it is over.
+  bool Read(Connection& connection) const;
+  bool TakeKey(Connection& connection) const;
+  void Accept();
+
   int listener_ = -1;
-  int wake_[2] = {-1, -1};
   uint16_t port_ = 0;
+  bool has_key_ = false;
+  ProbeKey key_{};
+  std::vector<Connection> connections_;
 };
 
 }  // namespace sekisho::topology

@@ -21,6 +21,7 @@ void Sampler::Ponged(double rtt_us) {
   best_us_ = pings_ == 0 ? rtt_us : std::min(best_us_, rtt_us);
   ++pings_;
   ++all_pings_;
+  sum_us_ += rtt_us;
   if (pings_ >= request_.most || without_ >= request_.stop) {
     EndSet();
   }
@@ -33,13 +34,13 @@ void Sampler::Failed() {
   step_ = Step::kEnd;
 }
 
-Answer Sampler::Result(double duration_us) const {
+Answer Sampler::Result() const {
   return {.is_ok = sets_ > 0 && low_us_ < 1e9,
           .min_us = low_us_,
           .low_us = low_us_,
           .high_us = high_us_,
           .pings = all_pings_,
-          .duration_us = duration_us};
+          .duration_us = sum_us_ + 1.5 * low_us_ * sets_};
 }
 
 }  // namespace sekisho::topology

@@ -19,8 +19,9 @@ class Sampler {
   void Ponged(double rtt_us);  // ends the set by kConnect, or all by kEnd
   void Failed();               // the connection could not be made, or broke: all ends
 
-  // With the time that all of it took.
-  Answer Result(double duration_us) const;
+  // Its duration is that of the pings, and 1.5 of the shortest for each connection: what a
+  // connection takes besides says more of the peer's processes than of the way there.
+  Answer Result() const;
 
  private:
   void EndSet();
@@ -34,6 +35,7 @@ class Sampler {
   double best_us_ = 0;  // of this set
   double low_us_ = 0;
   double high_us_ = 0;
+  double sum_us_ = 0;  // of all pings
 };
 
 }  // namespace sekisho::topology

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/topology_source.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "client/rankmap_files.h"
+#include "client/topology_live.h"
+#include "client/topology_oracle.h"
+#include "client/topology_probers.h"
+#include "topology/errors.h"
+
+namespace sekisho::client {
+namespace {
+
+class OracleSource final : public TopologySource {
+ public:
+  OracleSource(topology::HostList hosts, int timeout_s)
+      : hosts_(std::move(hosts)), oracle_(timeout_s) {}
+
+  absl::Status Open(const std::string& command) {
+    RETURN_IF_ERROR(oracle_.Start(command));
+    ASSIGN_OR_RETURN(const long told, oracle_.HostCount());
+    if (told != static_cast<long>(hosts_.names.size())) {
+      return topology::errors::HostCount(hosts_.names.size(), told);
+    }
+    return absl::OkStatus();
+  }
+  const topology::HostList& hosts() const override { return hosts_; }
+  absl::StatusOr<topology::RunTotals> Run(topology::Method& method) override {
+    return topology::RunVirtually(method,
+                                  [this](const topology::Request& request, double start_us) {
+                                    return oracle_.Measure(request, start_us);
+                                  });
+  }
+  std::string WhyLost(int) const override { return {}; }
+  std::string KindOfTime() const override { return "of virtual time"; }
+  bool IsVirtual() const override { return true; }
+
+ private:
+  topology::HostList hosts_;
+  TopologyOracle oracle_;
+};
+
+class ProberSource final : public TopologySource {
+ public:
+  ProberSource(topology::HostList hosts, int most_at_once)
+      : hosts_(std::move(hosts)), most_at_once_(most_at_once) {}
+
+  absl::Status Open(const std::string& command, int timeout_s, bool are_named_by_themselves) {
+    RETURN_IF_ERROR(probers_.Start(hosts_, command, timeout_s));
+    for (size_t i = 0; are_named_by_themselves && i < hosts_.names.size(); ++i) {
+      const int host = static_cast<int>(i);
+      if (probers_.Lost(host).empty()) {
+        hosts_.names[i] = probers_.Ready(host).name;
+      }
+    }
+    return absl::OkStatus();
+  }
+  const topology::HostList& hosts() const override { return hosts_; }
+  absl::StatusOr<topology::RunTotals> Run(topology::Method& method) override {
+    return RunLive(method, probers_, most_at_once_);
+  }
+  std::string WhyLost(int host) const override { return probers_.Lost(host); }
+  std::string KindOfTime() const override {
+    double load[1] = {0};
+    getloadavg(load, 1);
+    return fmt::format("(load average {:.1f})", load[0]);
+  }
+  bool IsVirtual() const override { return false; }
+
+ private:
+  topology::HostList hosts_;
+  int most_at_once_;
+  TopologyProbers probers_;
+};
+
+// Jobs that hold their node alone: on one that is shared there may be two, and what they measure is
+// what the other job does.
+topology::HostList NodesOf(const std::string& site, int nodes) {
+  topology::HostList hosts;
+  hosts.cluster_names = {site};
+  for (int i = 0; i < nodes; ++i) {
+    hosts.names.push_back(fmt::format("{}/{}", site, i));
+    hosts.cluster_of.push_back(0);
+  }
+  return hosts;
+}
+
+std::string JobCommand(const TopologySourceOptions& options) {
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  setenv("SEKISHO_SELF", self.c_str(), 1);
+  setenv("SEKISHO_PROBER", options.prober.c_str(), 1);
+  setenv("SEKISHO_INTERFACE", options.interface.c_str(), 1);
+  return "exec \"$SEKISHO_SELF\" run -q -r \"$SITE\" --job-type single -x '(exclusive=yes)' -- "
+         "\"$SEKISHO_PROBER\" --probe-only --interface \"$SEKISHO_INTERFACE\"";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TopologySource>> OpenTopologySource(
+    const TopologySourceOptions& options) {
+  // Validate.
+  const int ways = (options.oracle.empty() ? 0 : 1) + (options.launch.empty() ? 0 : 1) +
+                   (options.site.empty() ? 0 : 1);
+  if (ways != 1) {
+    return topology::errors::NoSource();
+  }
+  if (!options.site.empty()) {
+    if (options.nodes < 1 || !options.hosts.empty()) {
+      return topology::errors::SiteNeedsNodes();
+    }
+    auto source =
+        std::make_unique<ProberSource>(NodesOf(options.site, options.nodes), options.most_at_once);
+    RETURN_IF_ERROR(source->Open(JobCommand(options), options.timeout_s, true));
+    return source;
+  }
+  if (options.hosts.empty()) {
+    return topology::errors::NoHosts();
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.hosts));
+  ASSIGN_OR_RETURN(topology::HostList hosts, topology::ParseHosts(text, options.hosts));
+
+  // Open.
+  if (!options.oracle.empty()) {
+    auto source = std::make_unique<OracleSource>(std::move(hosts), options.timeout_s);
+    RETURN_IF_ERROR(source->Open(options.oracle));
+    return source;
+  }
+  auto source = std::make_unique<ProberSource>(std::move(hosts), options.most_at_once);
+  RETURN_IF_ERROR(source->Open(options.launch, options.timeout_s, false));
+  return source;
+}
+
+}  // namespace sekisho::client

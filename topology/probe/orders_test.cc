@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/probe/orders.h"
+
+#include <gmock/gmock.h>
+
+#include "topology/text_format.h"
+
+namespace sekisho::topology {
+namespace {
+
+std::string_view Line(const std::string& printed) {
+  return std::string_view(printed).substr(0, printed.find('\n'));
+}
+
+TEST(Orders, AreReadAsTheyWerePrinted) {
+  const ProbeKey key{0, 1, 0xff, 0x10};
+  const std::string key_line = PrintKeyOrder(key);
+  const std::string measure =
+      PrintMeasureOrder(17, {"10.64.0.3", 41000}, {.sets = 2, .stop = 5, .most = 30});
+
+  EXPECT_EQ(ParseOrder(Line(key_line))->key, key);
+  const auto order = ParseOrder(Line(measure));
+  ASSERT_TRUE(order.has_value());
+  EXPECT_EQ(order->kind, ProbeOrder::Kind::kMeasure);
+  EXPECT_EQ(order->id, 17);
+  EXPECT_EQ(order->target.address, "10.64.0.3");
+  EXPECT_EQ(order->target.port, 41000);
+  EXPECT_EQ(order->request.most, 30);
+  EXPECT_EQ(ParseOrder("Q")->kind, ProbeOrder::Kind::kQuit);
+}
+
+TEST(Orders, OfAnyOtherFormAreRefused) {
+  for (const char* line :
+       {"", "K 00", "K zz0102030405060708090a0b0c0d0e0f", "M 1 10.0.0.1 0 1 1 1",
+        "M 1 10.0.0.1 70000 1 1 1", "M 1 10.0.0.1 5 0 1 1", "M 1 10.0.0.1 5 1 1 100000",
+        "M -1 10.0.0.1 5 1 1 1", "M 1 10.0.0.1 5 1 1", "M 1 1000000000.0.0.0.1 5 1 1 1", "Q now"}) {
+    EXPECT_FALSE(ParseOrder(line).has_value()) << line;
+  }
+}
+
+TEST(Orders, TheirAnswersAreReadAsTheyWerePrinted) {
+  const std::string ready = PrintReady({{"10.64.0.3", 41000}, "h2"});
+  const std::string result = PrintResult(
+      17,
+      {.is_ok = true, .min_us = 90, .low_us = 90, .high_us = 95, .pings = 4, .duration_us = 500});
+
+  EXPECT_EQ(ParseReady(Line(ready))->name, "h2");
+  EXPECT_EQ(ParseReady(Line(ready))->at.port, 41000);
+  const auto parsed = ParseResult(Line(result));
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->id, 17);
+  EXPECT_EQ(ParseAnswer(parsed->answer, {.sets = 1, .most = 4})->high_us, 95);
+  EXPECT_FALSE(ParseResult("A x 1 1 1 1 1").has_value());
+  EXPECT_FALSE(ParseResult("Welcome to host h2").has_value());
+  EXPECT_FALSE(ParseReady("Welcome to host h2").has_value());
+}
+
+}  // namespace
+}  // namespace sekisho::topology
