@@ -145,6 +145,8 @@ absl::Status Relay::Start() {
   TuneSocket(socket.get(), limits_.user_timeout_s);  // accepted ones inherit it
   const int defer_s = 1;                             // accept when the first bytes have come
   setsockopt(socket.get(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer_s, sizeof defer_s);
+  const int delays = 0;  // what acknowledges a preface can travel with the answer
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_QUICKACK, &delays, sizeof delays);
   port_ = LocalAddress(socket.get()).port;
   listener_ = std::make_unique<Listener>(
       poller_, std::move(socket),
