@@ -18,6 +18,12 @@ size_t SizeOf(const PmiPairs& pairs) {
   return size;
 }
 
+// Whom a command is about: its speaker, unless it names one for which it speaks.
+int RankOf(const PmiCommand& command, int speaker) {
+  const std::string& named = command.Get("rank");
+  return named.empty() ? speaker : std::atoi(named.c_str());
+}
+
 }  // namespace
 
 PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
@@ -64,9 +70,16 @@ PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
     answer("cmd=lookup_result rc=-1 msg=not_supported");
   } else if (name == "spawn") {
     answer("cmd=spawn_result rc=-1 msg=not_supported");
+  } else if (name == "represent") {  // a node's PMIx server
+    local_ranks_ = 1;
+    answer("cmd=represent_result rc=0");
+  } else if (name == "inside") {
+    inside_.insert(RankOf(*command, rank));
+  } else if (name == "outside") {
+    inside_.erase(RankOf(*command, rank));
   } else if (name == "abort") {
-    aborted_.emplace(rank, std::atoi(command->Get("exitcode").c_str()));
-    effects.has_aborted = true;
+    effects.aborted = RankOf(*command, rank);
+    aborted_.emplace(*effects.aborted, std::atoi(command->Get("exitcode").c_str()));
   } else {
     effects.complaint = "unknown command " + name.substr(0, 64);
   }

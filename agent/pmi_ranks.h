@@ -21,7 +21,7 @@ class PmiRanks {
     std::vector<std::pair<int, std::string>> lines;  // to ranks, with their ends
     std::optional<proto::Fence> fence;               // what this node gives
     std::string complaint;  // it broke the protocol: its connection goes
-    bool has_aborted = false;  // it waits to be killed
+    std::optional<int> aborted;  // this rank waits to be killed
   };
 
   PmiRanks(int ranks, int local_ranks, std::string world)
@@ -43,7 +43,7 @@ class PmiRanks {
   std::string Put(const PmiCommand& command);
 
   const int ranks_;
-  const int local_ranks_;
+  int local_ranks_;  // that come to a barrier
   const std::string world_;
   PmiPairs pairs_;
   PmiPairs fresh_;  // put since the last barrier

@@ -68,12 +68,24 @@ TEST_F(PmiRanksTest, ARankIsInsideFromInitToFinalizeAndAbortsWithItsCode) {
   Ask(2, "cmd=init pmi_version=1 pmi_subversion=1");
   EXPECT_TRUE(ranks_.IsInside(2));
   EXPECT_FALSE(ranks_.AbortCode(2));
-  EXPECT_TRUE(ranks_.OnLine(2, "cmd=abort exitcode=7").has_aborted);
+  EXPECT_EQ(ranks_.OnLine(2, "cmd=abort exitcode=7").aborted, 2);
   EXPECT_EQ(ranks_.AbortCode(2), 7);
   EXPECT_FALSE(ranks_.AbortCode(3));
   EXPECT_TRUE(ranks_.IsInside(2));
   Ask(2, "cmd=finalize");
   EXPECT_FALSE(ranks_.IsInside(2));
+}
+
+TEST_F(PmiRanksTest, OneMaySpeakForAllOfItsNode) {
+  EXPECT_EQ(Ask(2, "cmd=represent"), "cmd=represent_result rc=0\n");
+
+  EXPECT_TRUE(ranks_.OnLine(2, "cmd=barrier_in").fence) << "rank 3 does not come itself";
+  ranks_.OnLine(2, "cmd=inside rank=3");
+  EXPECT_TRUE(ranks_.IsInside(3));
+  EXPECT_EQ(ranks_.OnLine(2, "cmd=abort exitcode=9 rank=3").aborted, 3);
+  EXPECT_EQ(ranks_.AbortCode(3), 9);
+  ranks_.OnLine(2, "cmd=outside rank=3");
+  EXPECT_FALSE(ranks_.IsInside(3));
 }
 
 TEST_F(PmiRanksTest, ClosesOnWhatIsNoPmiAndRefusesKeysThatAreTooLong) {

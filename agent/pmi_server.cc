@@ -165,7 +165,9 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
   const std::string job_id = spec->job_id;
   const int task = spec->task;
   const int rank = NumberIn(*spec, "PMI_RANK");
-  JobOf(*spec).by_rank[rank] = connection;
+  Job& own = JobOf(*spec);
+  own.by_rank[rank] = connection;
+  own.tasks[rank] = task;
   for (;;) {
     const std::optional<std::string> line = co_await Connection::ReadLine(connection);
     const auto job = jobs_.find(job_id);
@@ -178,8 +180,9 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
                    Printable(effects.complaint));
       co_return co_await LetGo(connection);
     }
-    if (effects.has_aborted) {
-      kill_task_(job_id, task);
+    if (const auto aborted = job->second.tasks.find(effects.aborted.value_or(-1));
+        aborted != job->second.tasks.end()) {
+      kill_task_(job_id, aborted->second);
     }
     Apply(job_id, job->second, std::move(effects));
   }

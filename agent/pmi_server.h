@@ -46,6 +46,7 @@ class PmiServer {
     std::string process_mapping;
     std::unique_ptr<PmiRanks> ranks;  // once the first of them has come
     std::map<int, std::weak_ptr<Connection>> by_rank;
+    std::map<int, int> tasks;  // by rank
   };
 
   awaitable<void> Accept();

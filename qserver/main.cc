@@ -105,6 +105,8 @@ TaskSettings MakeTaskSettings(const Config& config) {
   settings.mpi.openmpi = OrDefault(config.mpi().openmpi(), "/usr/bin/mpiexec.openmpi");
   settings.mpi.remote_shell =
       config.mpi().remote_shell().empty() ? DefaultHelper("sekisho-rsh") : config.mpi().remote_shell();
+  settings.mpi.rank_program =
+      config.mpi().rank_program().empty() ? DefaultHelper("sekisho-rank") : config.mpi().rank_program();
   const std::string& preload = config.mpi().mpich_preload();
   settings.mpi.mpich_preload = preload == "none" ? ""
                                : preload.empty() ? DefaultPreload(settings.mpi.remote_shell)

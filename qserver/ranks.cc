@@ -15,6 +15,7 @@ using Start = proto::ServerMessage::Start;
 
 constexpr std::string_view kWorldPrefix = "world-";
 constexpr size_t kWorldDigits = 32;
+constexpr char kPmixLock[] = "pmix-lock";
 
 bool IsWorld(std::string_view name) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
@@ -24,6 +25,15 @@ bool IsWorld(std::string_view name) {
 
 void SetDefault(Start& start, const std::string& name, const std::string& value) {
   start.mutable_environment()->insert({name, value});
+}
+
+// Looks which MPI the program is built with, and serves Open MPI's what MPICH's gets from the agent.
+void SetRankProgram(const std::string& program, const std::string& mpi, Start& start) {
+  for (const char* word : {program.c_str(), "--mpi", mpi.empty() ? "auto" : mpi.c_str(), "--"}) {
+    start.add_wrapper(word);
+  }
+  (*start.mutable_file())[kPmixLock] = "";
+  (*start.mutable_environment())["SEKISHO_PMIX_LOCK"] = std::string("@FILES@/") + kPmixLock;
 }
 
 // Ranks of several sites meet at a relay, those of one site directly.
@@ -89,6 +99,9 @@ void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
     if (!settings.mpi.mpich_preload.empty()) {
       std::string& preload = environment["LD_PRELOAD"];
       preload += (preload.empty() ? "" : ":") + settings.mpi.mpich_preload;
+    }
+    if (!settings.mpi.rank_program.empty()) {
+      SetRankProgram(settings.mpi.rank_program, job.mpi_type, start);
     }
     if (!charter.relay().empty()) {
       SetRelay(charter, settings, start);

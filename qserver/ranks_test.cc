@@ -32,6 +32,7 @@ TaskSettings Settings(const RelaySettings& relay) {
   TaskSettings settings;
   settings.site = "siteB";
   settings.mpi.mpich_preload = "/opt/libsekisho-mpich.so";
+  settings.mpi.rank_program = "/opt/sekisho-rank";
   settings.relay = relay;
   return settings;
 }
@@ -80,7 +81,8 @@ TEST(Ranks, OfSeveralSitesMeetAtTheRelayUnderAToken) {
 
   EXPECT_THAT(Environment(start), Contains(Pair("NXPROXY_SERVER", "a-dmz:7514")));
   EXPECT_THAT(Environment(start), Contains(Pair("NXPROXY_SITE", "siteB")));
-  EXPECT_THAT(start.wrapper(), ElementsAre("/opt/sekisho-nxporter", "exec", "--"));
+  EXPECT_THAT(start.wrapper(), ElementsAre("/opt/sekisho-rank", "--mpi", "auto", "--",
+                                           "/opt/sekisho-nxporter", "exec", "--"));
 }
 
 TEST(Ranks, ThatCannotDialOutGoThroughTheRelayInside) {
@@ -98,7 +100,15 @@ TEST(Ranks, OfOneSiteNeedNoRelay) {
   const Start start = Ranks(charter, kOpenNodes)[0];
 
   EXPECT_THAT(Environment(start), Not(Contains(Key("NXPROXY_SERVER"))));
-  EXPECT_EQ(start.wrapper_size(), 0);
+  EXPECT_THAT(start.wrapper(), ElementsAre("/opt/sekisho-rank", "--mpi", "auto", "--"));
+}
+
+TEST(Ranks, AreOfTheMpiThatTheirJobNames) {
+  const Start start = Ranks(SomeCharter(), kOpenNodes, false, "(mpi_type=openmpi)")[0];
+
+  EXPECT_EQ(start.wrapper(2), "openmpi");
+  EXPECT_THAT(Environment(start), Contains(Pair("SEKISHO_PMIX_LOCK", "@FILES@/pmix-lock")));
+  EXPECT_EQ(start.file().count("pmix-lock"), 1u);
 }
 
 TEST(Ranks, KeepWhatTheUserPreloadsAndChooses) {

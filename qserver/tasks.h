@@ -18,6 +18,7 @@ struct MpiSettings {
   std::string openmpi;
   std::string remote_shell;
   bool is_openmpi = false;
+  std::string rank_program;  // what each rank of a world runs under, agent/rank; empty: nothing
 };
 
 // The site's relay, where ranks of several sites meet: docs/protocol/15-mpirun.md.

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho-rank --mpi mpich|openmpi|auto -- [WRAPPER... --] PROGRAM ARGUMENTS...
+//
+// What an agent puts before each rank of a world: looks which MPI the program was built with,
+// refuses it if that is not what was asked for, and becomes it; or sekisho-pmix, which serves an
+// Open MPI program.  docs/protocol/15-mpirun.md.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "agent/rank/mpi_kind.h"
+
+namespace sekisho::agent {
+namespace {
+
+constexpr int kUsage = 64;
+constexpr int kCannotRun = 125;
+
+// Of what cannot be read: unknown.
+MpiKind KindOfFile(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info {};
+  if (fd < 0 || fstat(fd, &info) != 0 || info.st_size == 0) {
+    return MpiKind::kUnknown;
+  }
+  const auto size = static_cast<size_t>(info.st_size);
+  void* const memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  return memory == MAP_FAILED ? MpiKind::kUnknown
+                              : KindOf(NeededLibraries({static_cast<char*>(memory), size}));
+}
+
+std::string OwnFolder() {
+  char path[4096];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+  const std::string text(path, size > 0 ? static_cast<size_t>(size) : 0);
+  return text.substr(0, text.rfind('/') + 1);
+}
+
+// Behind our own wrappers, each of which ends in `--`.
+size_t PlaceOfProgram(const std::vector<char*>& words) {
+  size_t at = 0;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string word = words[i];
+    if (i == at && word.substr(word.rfind('/') + 1).starts_with("sekisho-")) {
+      while (i < words.size() && std::strcmp(words[i], "--") != 0) {
+        ++i;
+      }
+      at = i + 1;
+    }
+  }
+  return at;
+}
+
+int Fail(const std::string& program, const std::string& what) {
+  std::fprintf(stderr, "sekisho: rank %s: %s: %s\n", std::getenv("PMI_RANK"), program.c_str(),
+               what.c_str());
+  return kCannotRun;
+}
+
+int Main(const std::string& asked, std::vector<char*> words) {
+  const size_t at = PlaceOfProgram(words);
+  if (at >= words.size()) {
+    return kUsage;
+  }
+  const std::string program = words[at];
+  const MpiKind kind = KindOfFile(program);
+  if (kind != MpiKind::kUnknown && asked != "auto" && asked != Name(kind)) {
+    return Fail(program, std::string("is built with ") + std::string(Name(kind)) + ", and " +
+                             asked + " was asked for; say --mpi auto, or build it with " + asked);
+  }
+  const bool is_openmpi =
+      kind == MpiKind::kOpenMpi || (kind == MpiKind::kUnknown && asked == "openmpi");
+  std::string server = OwnFolder() + "sekisho-pmix";
+  if (is_openmpi) {
+    words.insert(words.begin(), server.data());
+  }
+  words.push_back(nullptr);
+  execv(words[0], words.data());
+  return Fail(words[0], std::strerror(errno));
+}
+
+}  // namespace
+}  // namespace sekisho::agent
+
+int main(int argc, char** argv) {
+  if (argc < 5 || std::strcmp(argv[1], "--mpi") != 0 || std::strcmp(argv[3], "--") != 0) {
+    std::fputs("usage: sekisho-rank --mpi mpich|openmpi|auto -- PROGRAM ARGUMENTS...\n", stderr);
+    return sekisho::agent::kUsage;
+  }
+  return sekisho::agent::Main(argv[2], {argv + 4, argv + argc});
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/rank/pmix_host.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+
+namespace sekisho::agent::pmix {
+
+int Host::Run() {
+  while (!code_) {
+    pollfd ready[] = {
+        {signals_, POLLIN, 0}, {EventFd(), POLLIN, 0}, {has_agent_ ? pmi_.fd() : -1, POLLIN, 0}};
+    if (poll(ready, 3, -1) < 0) {
+      continue;
+    }
+    if (ready[1].revents != 0) {
+      OnEvent(NextEvent());
+    }
+    if (ready[2].revents != 0) {
+      OnBarrier(pmi_.LeaveBarrier());
+    }
+    if (ready[0].revents != 0) {
+      OnSignal();
+    }
+  }
+  return *code_;
+}
+
+std::string Host::Key(int node) const {
+  return "pmix-" + std::to_string(fences_done_) + "-" + std::to_string(node);
+}
+
+void Host::OnEvent(std::unique_ptr<Event> event) {
+  if (event == nullptr) {
+    return;
+  }
+  switch (event->kind) {
+    case Event::Kind::kInside:
+      inside_.insert(event->rank);
+      pmi_.SayInside(event->rank, true);
+      break;
+    case Event::Kind::kOutside:
+      inside_.erase(event->rank);
+      pmi_.SayInside(event->rank, false);
+      break;
+    case Event::Kind::kAborted:
+      pmi_.SayAborted(event->rank, event->code);
+      break;
+    case Event::Kind::kFence:
+      fences_.push_back(std::move(event));
+      if (fences_.size() == 1) {
+        Begin();
+      }
+      break;
+  }
+}
+
+void Host::Begin() {
+  if (!has_agent_ || !pmi_.Put(Key(layout_.node), fences_.front()->data) || !pmi_.EnterBarrier()) {
+    OnBarrier(false);
+  }
+}
+
+void Host::OnBarrier(bool is_ok) {
+  has_agent_ = has_agent_ && is_ok;
+  if (fences_.empty()) {
+    return;
+  }
+  std::string all;
+  for (int node = 0; is_ok && node < static_cast<int>(layout_.hosts.size()); ++node) {
+    const auto given = pmi_.Get(Key(node));
+    is_ok = given.has_value();
+    all += given.value_or("");
+  }
+  EndFence(*fences_.front(), is_ok, std::move(all));
+  fences_.pop_front();
+  ++fences_done_;
+  if (!fences_.empty()) {
+    Begin();
+  }
+}
+
+void Host::OnSignal() {
+  signalfd_siginfo info{};
+  if (read(signals_, &info, sizeof info) != sizeof info) {
+    return;
+  }
+  if (info.ssi_signo != SIGCHLD) {
+    kill(program_, static_cast<int>(info.ssi_signo));
+    return;
+  }
+  int status = 0;
+  if (waitpid(program_, &status, WNOHANG) != program_) {
+    return;
+  }
+  code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  for (pollfd ready{EventFd(), POLLIN, 0};
+       poll(&ready, 1, 0) > 0;) {  // what it said before its end
+    OnEvent(NextEvent());
+  }
+}
+
+}  // namespace sekisho::agent::pmix

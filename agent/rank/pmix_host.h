@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between libpmix's server and the agent: fences become PMI-1 barriers, and what clients do is said
+// to the agent.
+#pragma once
+
+#include <sys/types.h>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "agent/rank/pmi_client.h"
+#include "agent/rank/pmix_server.h"
+
+namespace sekisho::agent::pmix {
+
+class Host {
+ public:
+  // `program`: our child, whose end is ours.  `signals`: a signalfd, SIGCHLD and what `program` is
+  // to be told.
+  Host(PmiClient& pmi, const Layout& layout, pid_t program, int signals)
+      : pmi_(pmi), layout_(layout), program_(program), signals_(signals) {}
+
+  // Until `program` has ended: its exit code, 128 + its signal.
+  int Run();
+  // It has begun MPI and not finished it.
+  bool IsInside(int rank) const { return inside_.count(rank) > 0; }
+
+ private:
+  // Of the fence that is being done.
+  std::string Key(int node) const;
+  void OnEvent(std::unique_ptr<Event> event);
+  void OnSignal();
+  void Begin();
+  void OnBarrier(bool is_ok);
+
+  PmiClient& pmi_;
+  const Layout& layout_;
+  const pid_t program_;
+  const int signals_;
+  bool has_agent_ = true;
+  std::optional<int> code_;  // of the program
+  std::set<int> inside_;
+  std::deque<std::unique_ptr<Event>> fences_;
+  int fences_done_ = 0;
+};
+
+}  // namespace sekisho::agent::pmix

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho-pmix PROGRAM ARGUMENTS...: an Open MPI program as a rank of a world.
+// docs/protocol/15-mpirun.md, "Open MPI".
+//
+// The lowest rank of each node hosts the node's PMIx server and is its program's parent; the others
+// become their program. What PMIx's collectives give goes with the agent's PMI-1 barriers, as
+// MPICH's does.  It runs as the job's account.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <sstream>
+
+#include "agent/rank/pmi_client.h"
+#include "agent/rank/pmix_host.h"
+#include "agent/rank/pmix_server.h"
+
+namespace sekisho::agent {
+namespace {
+
+constexpr int kCannotRun = 125;
+constexpr int kForwarded[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+int Fail(const std::string& what) {
+  std::fprintf(stderr, "sekisho: rank %s: %s\n", Variable("PMI_RANK").c_str(), what.c_str());
+  return kCannotRun;
+}
+
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// What Open MPI must know to run here, unless the user knows better.
+void SetOpenMpi() {
+  const std::pair<const char*, const char*> defaults[] = {
+      {"OMPI_MCA_pml", "ob1"},
+      {"OMPI_MCA_btl", "tcp,vader,self"},
+      {"OMPI_MCA_osc", "pt2pt"},
+      {"OMPI_MCA_reachable",
+       "weighted"},  // whether a peer is reached is the relay's to say, not the routing table's
+      {"OMPI_MCA_mpi_yield_when_idle", "1"},
+  };
+  for (const auto& [name, value] : defaults) {
+    setenv(name, value, 0);
+  }
+  setenv("JSM_JSRUN_PORT", "1",
+         1);  // started directly, not by orterun: else each rank takes itself for a world
+  unsetenv("PMI_FD");
+}
+
+void Export(const std::vector<std::string>& environment) {
+  for (const std::string& variable : environment) {
+    const size_t equals = variable.find('=');
+    setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  }
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// The world as all wrappers know it after their first barrier.
+struct Rank {
+  int rank = 0;
+  pmix::Layout layout;
+  std::string lock;  // held by every program of this node: the server's end waits for it
+
+  bool is_server() const { return layout.RanksOf(layout.node).front() == rank; }
+};
+
+std::string EnvironmentKey(int node) { return "pmix-environment-" + std::to_string(node); }
+std::string HostKey(int node) { return "pmix-host-" + std::to_string(node); }
+
+std::string StartServer(PmiClient& pmi, Rank& self, const std::string& host) {
+  self.lock = Variable("SEKISHO_PMIX_LOCK");
+  if (std::string wrong = pmix::Start(self.lock.substr(0, self.lock.rfind('/')), host);
+      !wrong.empty()) {
+    return wrong;
+  }
+  std::string text = self.lock + "\n";
+  for (const std::string& variable : pmix::Environment(self.layout.world, self.rank)) {
+    text += variable.starts_with("PMIX_RANK=") || variable.find('\n') != std::string::npos
+                ? ""
+                : variable + "\n";
+  }
+  const bool is_put =
+      pmi.Put(EnvironmentKey(self.layout.node), text) && pmi.Put(HostKey(self.layout.node), host);
+  return is_put ? "" : "its agent takes nothing for the other ranks";
+}
+
+// What the others have put.  A node without is one whose ranks are no Open MPI programs.
+std::string Meet(PmiClient& pmi, Rank& self) {
+  const int nodes = 1 + *std::max_element(self.layout.node_of.begin(), self.layout.node_of.end());
+  for (int node = 0; node < nodes; ++node) {
+    const auto host = pmi.Get(HostKey(node));
+    if (!host) {
+      return "is built with Open MPI, and rank " +
+             std::to_string(self.layout.RanksOf(node).front()) +
+             " of the same world is not: build the program with one MPI for all sites";
+    }
+    self.layout.hosts.push_back(*host);
+  }
+  return "";
+}
+
+// What two nodes of the layout are on one host: two parts of the world.  Open MPI would mistake
+// their shared memory.
+bool IsHostShared(const Rank& self) {
+  const auto name = [&](size_t node) {
+    return self.layout.hosts[node].substr(0, self.layout.hosts[node].rfind('-'));
+  };
+  for (size_t node = 0; node < self.layout.hosts.size(); ++node) {
+    if (static_cast<int>(node) != self.layout.node && name(node) == name(self.layout.node)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int HoldLock(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR);  // kept over the exec
+  return fd >= 0 && flock(fd, LOCK_SH) == 0 ? fd : -1;
+}
+
+// The program's parent, as long as any program of this node may need the server.
+int Serve(PmiClient& pmi, const Rank& self, char** program, const sigset_t& before,
+          const sigset_t& ours) {
+  const int signals = signalfd(-1, &ours, SFD_CLOEXEC);
+  if (signals < 0 || !pmi.Represent()) {
+    return Fail(
+        "its agent does not know a node's PMIx server: the agent is older than the queue server");
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    execv(program[0], program);
+    _exit(Fail(std::string(program[0]) + ": " + std::strerror(errno)));
+  }
+  if (child < 0) {
+    return Fail(std::string("fork: ") + std::strerror(errno));
+  }
+  pmix::Host host(pmi, self.layout, child, signals);
+  const int code = host.Run();
+  if (code == 0 && !host.IsInside(self.rank)) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);  // whoever ends us now ends nothing else
+    const int lock = open(self.lock.c_str(), O_RDWR | O_CLOEXEC);
+    flock(lock, LOCK_EX);
+  }
+  return code;
+}
+
+int Main(char** program) {
+  sigset_t before;
+  sigset_t ours;
+  sigemptyset(&ours);
+  sigaddset(&ours, SIGCHLD);
+  for (const int number : kForwarded) {
+    sigaddset(&ours, number);
+  }
+  sigprocmask(SIG_BLOCK, &ours, &before);  // before the library has threads that could take one
+  std::signal(SIGPIPE, SIG_IGN);
+  setenv("PMIX_MCA_gds", "hash", 1);
+  setenv("PMIX_MCA_psec", "native", 1);
+
+  Rank self;
+  self.rank = std::atoi(Variable("PMI_RANK").c_str());
+  self.layout.world = Variable("SEKISHO_WORLD");
+  PmiClient pmi(std::atoi(Variable("PMI_FD").c_str()));
+  fcntl(pmi.fd(), F_SETFD, FD_CLOEXEC);
+  const auto nodes =
+      pmi.Init() ? pmi.NodesOfRanks(std::atoi(Variable("PMI_SIZE").c_str())) : std::nullopt;
+  if (!nodes || self.rank < 0 || self.rank >= static_cast<int>(nodes->size())) {
+    return Fail("its agent does not say which ranks share a node");
+  }
+  self.layout.node_of = *nodes;
+  self.layout.node = (*nodes)[self.rank];
+  const std::string host = HostName() + "-" + std::to_string(self.layout.node);
+  if (self.is_server()) {
+    if (const std::string wrong = StartServer(pmi, self, host); !wrong.empty()) {
+      return Fail("its PMIx server does not start: " + wrong);
+    }
+  }
+  if (!pmi.Barrier()) {
+    return Fail("the world was not met: its agent has gone");
+  }
+  if (const std::string wrong = Meet(pmi, self); !wrong.empty()) {
+    return Fail(wrong);
+  }
+  const auto environment = pmi.Get(EnvironmentKey(self.layout.node));
+  std::vector<std::string> lines = Lines(environment.value_or(""));
+  if (lines.empty()) {
+    return Fail("the PMIx server of its node says nothing");
+  }
+  self.lock = lines.front();
+  lines.erase(lines.begin());
+  lines.push_back("PMIX_RANK=" + std::to_string(self.rank));
+  Export(lines);
+  SetOpenMpi();
+  if (IsHostShared(self)) {
+    setenv("OMPI_MCA_btl", "tcp,self", 0);
+  }
+  if (self.is_server()) {
+    if (const std::string wrong = pmix::Register(self.layout); !wrong.empty()) {
+      return Fail("its PMIx server: " + wrong);
+    }
+  } else if (HoldLock(self.lock) < 0) {
+    return Fail(self.lock + ": " + std::strerror(errno));
+  }
+  if (!pmi.Barrier() || !pmi.Finalize()) {
+    return Fail("the world was not met: its agent has gone");
+  }
+  if (self.is_server()) {
+    return Serve(pmi, self, program, before, ours);
+  }
+  std::signal(SIGPIPE, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  execv(program[0], program);
+  return Fail(std::string(program[0]) + ": " + std::strerror(errno));
+}
+
+}  // namespace
+}  // namespace sekisho::agent
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fputs("usage: sekisho-pmix PROGRAM ARGUMENTS...\n", stderr);
+    return 64;
+  }
+  const int code = sekisho::agent::Main(argv + 1);
+  std::fflush(nullptr);
+  _exit(code);  // the library's thread may be in the midst of something
+}
