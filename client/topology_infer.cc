@@ -47,6 +47,15 @@ nlohmann::json TreeJson(const topology::Tree& tree, const std::vector<std::strin
   return json;
 }
 
+// What was measured of them before they went says too little of where they belong.
+std::vector<bool> LostHosts(const TopologySource& source) {
+  std::vector<bool> is_lost;
+  for (size_t i = 0; i < source.hosts().names.size(); ++i) {
+    is_lost.push_back(!source.WhyLost(static_cast<int>(i)).empty());
+  }
+  return is_lost;
+}
+
 // The hosts that something is wrong with, and what, by who knows it best.
 std::vector<std::pair<std::string, std::string>> Missing(const TopologySource& source,
                                                          const topology::Outcome& outcome) {
@@ -89,7 +98,8 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
 
   // Measure.
   ASSIGN_OR_RETURN(const topology::RunTotals totals, source->Run(*method));
-  const topology::Outcome outcome = method->Finish();
+  topology::Outcome outcome = method->Finish();
+  outcome.tree = topology::Without(std::move(outcome.tree), LostHosts(*source));
   if (count > 1 && outcome.tree.links.empty()) {
     return topology::errors::NothingAnswered();
   }

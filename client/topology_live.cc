@@ -6,9 +6,11 @@
 namespace sekisho::client {
 namespace {
 
-void Take(const TopologyProbers::Event& event, topology::Dispatcher& dispatcher) {
+void Take(const TopologyProbers::Event& event, topology::Dispatcher& dispatcher,
+          topology::Method& method) {
   if (!event.answer) {
     dispatcher.Kill(event.host);
+    method.Lose(event.host);
   } else if (const topology::Request* request = dispatcher.Find(event.id)) {
     // What is no answer is none.
     dispatcher.Report(event.id,
@@ -23,6 +25,7 @@ topology::RunTotals RunLive(topology::Method& method, TopologyProbers& probers, 
   for (int host = 0; host < probers.count(); ++host) {
     if (!probers.Lost(host).empty()) {
       dispatcher.Kill(host);
+      method.Lose(host);
     }
   }
   topology::RunTotals totals;
@@ -49,7 +52,7 @@ topology::RunTotals RunLive(topology::Method& method, TopologyProbers& probers, 
       break;
     }
     for (const TopologyProbers::Event& event : probers.Wait()) {
-      Take(event, dispatcher);
+      Take(event, dispatcher, method);
     }
   }
   totals.makespan_us =

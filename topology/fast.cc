@@ -26,6 +26,7 @@ FastMethod::FastMethod(int hosts, const FastOptions& options)
       ledger_(hosts),
       slots_(hosts),
       is_dropped_(hosts, false),
+      is_lost_(hosts, false),
       wide_(hosts, Reach::kWide) {
   if (static_cast<int>(options_.site_hints.size()) == hosts) {
     BeginSites(options_.site_hints);
@@ -249,7 +250,16 @@ void FastMethod::Drop(int host) {
   }
 }
 
-void FastMethod::Report(const Request& request, const Answer& answer) {
+void FastMethod::Lose(int host) {
+  is_lost_[host] = true;
+  if (!is_dropped_[host]) {
+    Drop(host);
+  }
+  ledger_.Forget(host);
+}
+
+void FastMethod::Report(const Request& request, const Answer& heard) {
+  const Answer answer = is_lost_[request.from] || is_lost_[request.to] ? Answer{} : heard;
   const Reach reach = site_search_ != nullptr ? Reach::kUnknown : ReachOf(request);
   slots_.Release(request, reach);
   ledger_.Add(request, answer);
@@ -269,7 +279,8 @@ void FastMethod::Report(const Request& request, const Answer& answer) {
   }
   if (!answer.is_ok) {
     for (const int host : {request.from, request.to}) {
-      if (!is_dropped_[host] &&
+      // Again, if it is lost: whoever heard of this failure may want to ask it once more.
+      if (is_dropped_[host] ||
           ledger_.Failed(host) >= kFailuresToDrop + 3 * ledger_.Answered(host)) {
         Drop(host);
       }

@@ -27,7 +27,8 @@ class FastMethod final : public Method {
   FastMethod(int hosts, const FastOptions& options);
 
   std::vector<Request> Next() override;
-  void Report(const Request& request, const Answer& answer) override;
+  void Report(const Request& request, const Answer& heard) override;
+  void Lose(int host) override;
   Outcome Finish() override;
   const Ledger& ledger() const { return ledger_; }
 
@@ -57,6 +58,7 @@ class FastMethod final : public Method {
   Ledger ledger_;
   Slots slots_;
   std::vector<bool> is_dropped_;
+  std::vector<bool> is_lost_;
   std::unique_ptr<SiteSearch> site_search_;
   std::vector<int> site_of_;
   std::deque<Site> sites_;

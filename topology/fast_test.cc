@@ -5,6 +5,7 @@
 
 #include "topology/run.h"
 #include "topology/sim/families.h"
+#include "topology/sim/network.h"
 #include "topology/sim/trial.h"
 
 namespace sekisho::topology {
@@ -95,6 +96,39 @@ TEST(FastMethod, NamesHostsThatNeverAnswerAndPlacesTheRest) {
     excluded.push_back(one.host);
   }
   EXPECT_THAT(excluded, ::testing::ElementsAre(3, 60));
+}
+
+TEST(FastMethod, ForgetsAHostThatIsLostHalfway) {
+  for (const int after : {1, 40, 400, 1500}) {
+    const sim::Truth truth = *sim::MakeFamily("exact64", 12);
+    sim::Network network(truth, 12);
+    FastMethod method(64, {});
+    int asked = 0;
+    const auto totals =
+        RunVirtually(method, [&](const Request& request, double) -> absl::StatusOr<Answer> {
+          if (++asked == after) {
+            method.Lose(5);
+          }
+          const bool is_about_it = request.from == 5 || request.to == 5;
+          Answer answer = network.Measure(request);
+          answer.min_us += is_about_it ? 7 : 0;  // its last days were not its best
+          return is_about_it && asked >= after ? Answer{.duration_us = 100} : answer;
+        });
+    ASSERT_TRUE(totals.ok());
+    const Tree tree = method.Finish().tree;
+
+    std::vector<bool> is_placed(64, false);
+    for (const Link& link : tree.links) {
+      for (const int end : {link.u, link.v}) {
+        if (tree.IsHost(end)) {
+          is_placed[end] = true;
+        }
+      }
+    }
+    EXPECT_EQ(std::count(is_placed.begin(), is_placed.end(), false), 1) << "lost after " << after;
+    EXPECT_FALSE(is_placed[5]) << "lost after " << after;
+    EXPECT_EQ(tree.vertex_count, Solve("exact64", 12).outcome.tree.vertex_count);
+  }
 }
 
 TEST(FastMethod, EndsWithoutATreeWhereNobodyAnswers) {

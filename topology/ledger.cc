@@ -43,6 +43,14 @@ void Ledger::Add(const Request& request, const Answer& answer) {
   }
 }
 
+void Ledger::Forget(int host) {
+  for (const int partner : of_host_[host].partners) {
+    samples_.erase(Key(host, partner));
+    std::erase(of_host_[partner].partners, host);
+  }
+  of_host_[host] = {};
+}
+
 double Ledger::Rtt(int a, int b) const {
   const auto found = samples_.find(Key(a, b));
   return found == samples_.end() ? -1 : found->second.min_us;

@@ -16,6 +16,8 @@ class Ledger {
   explicit Ledger(int hosts) : hosts_(hosts), of_host_(hosts) {}
 
   void Add(const Request& request, const Answer& answer);
+  // As if it had never been asked.
+  void Forget(int host);
   bool Has(int a, int b) const { return samples_.contains(Key(a, b)); }
   double Rtt(int a, int b) const;  // < 0: not measured
 

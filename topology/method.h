@@ -30,6 +30,9 @@ class Method {
   virtual std::vector<Request> Next() = 0;
   virtual void Report(const Request& request, const Answer& answer) = 0;
 
+  // This host is gone: what is under way with it fails, and what it measured before says too little.
+  virtual void Lose(int) {}
+
   // After the end.
   virtual Outcome Finish() = 0;
 };

@@ -117,6 +117,13 @@ Tree Simplified(const Tree& tree) {
   return result;
 }
 
+Tree Without(Tree tree, const std::vector<bool>& is_gone) {
+  std::erase_if(tree.links, [&](const Link& link) {
+    return (tree.IsHost(link.u) && is_gone[link.u]) || (tree.IsHost(link.v) && is_gone[link.v]);
+  });
+  return Simplified(tree);
+}
+
 Tree Contracted(const Tree& tree, const std::vector<bool>& is_gone) {
   std::vector<int> joined(tree.vertex_count);
   std::iota(joined.begin(), joined.end(), 0);

@@ -47,6 +47,9 @@ Rooted HangUp(const Tree& tree, int root);
 // vertices numbered anew.
 Tree Simplified(const Tree& tree);
 
+// Without the hosts for which is_gone is true, and the switches that only they had needed.
+Tree Without(Tree tree, const std::vector<bool>& is_gone);
+
 // Joins the two ends of each link for which is_gone is true.
 Tree Contracted(const Tree& tree, const std::vector<bool>& is_gone);
 
