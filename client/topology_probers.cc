@@ -115,22 +115,29 @@ void TopologyProbers::Poll(Clock::time_point deadline) {
   }
 }
 
-std::vector<TopologyProbers::Event> TopologyProbers::Wait() {
+std::vector<TopologyProbers::Event> TopologyProbers::Wait(Clock::time_point until) {
   for (;;) {
     auto first = Clock::time_point::max();
+    bool is_any = false;
     for (size_t host = 0; host < probers_.size(); ++host) {
-      if (!probers_[host].orders.empty() && probers_[host].orders.front().until <= Clock::now()) {
+      Prober& prober = probers_[host];
+      is_any = is_any || !prober.orders.empty();
+      // In the order in which they were given, but for those that may take for ever.
+      const auto oldest = std::find_if(prober.orders.begin(), prober.orders.end(), IsUsual);
+      if (oldest == prober.orders.end()) {
+        continue;
+      }
+      if (oldest->until <= Clock::now()) {
         Lose(static_cast<int>(host),
              fmt::format("its prober was silent for {} s", patience_.count()));
-      }
-      if (!probers_[host].orders.empty()) {
-        first = std::min(first, probers_[host].orders.front().until);
+      } else {
+        first = std::min(first, oldest->until);
       }
     }
-    if (!events_.empty() || first == Clock::time_point::max()) {
+    if (!events_.empty() || !is_any || until <= Clock::now()) {
       return std::exchange(events_, {});
     }
-    Poll(first);
+    Poll(std::min({first, until, Clock::now() + std::chrono::minutes(1)}));
   }
 }
 
@@ -181,9 +188,10 @@ absl::Status TopologyProbers::Start(const topology::HostList& hosts, const std::
   return absl::OkStatus();
 }
 
-void TopologyProbers::Order(int host, long id, const std::string& line) {
+void TopologyProbers::Order(int host, long id, const std::string& line, Patience patience) {
   if (!IsOut(probers_[host])) {  // else the event that says so is on its way
-    probers_[host].orders.push_back({id, Clock::now() + patience_});
+    probers_[host].orders.push_back(
+        {id, patience == Patience::kUsual ? Clock::now() + patience_ : Clock::time_point::max()});
     Send(host, line);
   }
 }

@@ -36,16 +36,17 @@ class TopologyProbers {
   // Why a host is out of it; empty if it is not.
   const std::string& Lost(int host) const { return probers_[host].lost; }
 
-  // Ids are the caller's, and not used twice.
-  void Order(int host, long id, const std::string& line);
+  // Ids are the caller's, and not used twice.  A host that does not obey in time is lost.
+  enum class Patience { kUsual, kEndless };
+  void Order(int host, long id, const std::string& line, Patience patience = Patience::kUsual);
 
   struct Event {
     int host = 0;
     long id = 0;
     std::optional<std::string> answer;  // nothing: the host is lost, and so are all its orders
   };
-  // What came, at least one if an order is under way.
-  std::vector<Event> Wait();
+  // What came, at least one if an order is under way and `until` is not over.
+  std::vector<Event> Wait(Clock::time_point until = Clock::time_point::max());
 
  private:
   struct Pending {
@@ -60,6 +61,7 @@ class TopologyProbers {
     std::deque<Pending> orders;
   };
 
+  static bool IsUsual(const Pending& order) { return order.until != Clock::time_point::max(); }
   static bool IsOut(const Prober& prober) { return !prober.lost.empty(); }
   static bool IsWaitedFor(const Prober& prober) {
     return !IsOut(prober) && prober.ready.name.empty();

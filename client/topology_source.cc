@@ -47,17 +47,9 @@ class OracleSource final : public TopologySource {
 
 class ProberSource final : public TopologySource {
  public:
-  ProberSource(topology::HostList hosts, int most_at_once)
-      : hosts_(std::move(hosts)), most_at_once_(most_at_once) {}
-
-  absl::Status Open(const std::string& command, int timeout_s, bool are_named_by_themselves) {
-    RETURN_IF_ERROR(probers_.Start(hosts_, command, timeout_s));
-    for (size_t i = 0; are_named_by_themselves && i < hosts_.names.size(); ++i) {
-      const int host = static_cast<int>(i);
-      if (probers_.Lost(host).empty()) {
-        hosts_.names[i] = probers_.Ready(host).name;
-      }
-    }
+  absl::Status Open(const TopologySourceOptions& options) {
+    most_at_once_ = options.most_at_once;
+    ASSIGN_OR_RETURN(hosts_, OpenProbers(options, probers_));
     return absl::OkStatus();
   }
   const topology::HostList& hosts() const override { return hosts_; }
@@ -74,7 +66,7 @@ class ProberSource final : public TopologySource {
 
  private:
   topology::HostList hosts_;
-  int most_at_once_;
+  int most_at_once_ = 0;
   TopologyProbers probers_;
 };
 
@@ -100,39 +92,61 @@ std::string JobCommand(const TopologySourceOptions& options) {
          "\"$SEKISHO_PROBER\" --probe-only --interface \"$SEKISHO_INTERFACE\"";
 }
 
-}  // namespace
+absl::StatusOr<topology::HostList> HostsOf(const std::string& path) {
+  if (path.empty()) {
+    return topology::errors::NoHosts();
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return topology::ParseHosts(text, path);
+}
 
-absl::StatusOr<std::unique_ptr<TopologySource>> OpenTopologySource(
-    const TopologySourceOptions& options) {
-  // Validate.
+// Exactly one way to come by measurements.
+absl::Status CheckWays(const TopologySourceOptions& options) {
   const int ways = (options.oracle.empty() ? 0 : 1) + (options.launch.empty() ? 0 : 1) +
                    (options.site.empty() ? 0 : 1);
   if (ways != 1) {
     return topology::errors::NoSource();
   }
-  if (!options.site.empty()) {
-    if (options.nodes < 1 || !options.hosts.empty()) {
-      return topology::errors::SiteNeedsNodes();
-    }
-    auto source =
-        std::make_unique<ProberSource>(NodesOf(options.site, options.nodes), options.most_at_once);
-    RETURN_IF_ERROR(source->Open(JobCommand(options), options.timeout_s, true));
-    return source;
+  if (!options.site.empty() && (options.nodes < 1 || !options.hosts.empty())) {
+    return topology::errors::SiteNeedsNodes();
   }
-  if (options.hosts.empty()) {
-    return topology::errors::NoHosts();
-  }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.hosts));
-  ASSIGN_OR_RETURN(topology::HostList hosts, topology::ParseHosts(text, options.hosts));
+  return absl::OkStatus();
+}
 
-  // Open.
+}  // namespace
+
+absl::StatusOr<topology::HostList> OpenProbers(const TopologySourceOptions& options,
+                                               TopologyProbers& probers) {
+  RETURN_IF_ERROR(CheckWays(options));
   if (!options.oracle.empty()) {
-    auto source = std::make_unique<OracleSource>(std::move(hosts), options.timeout_s);
-    RETURN_IF_ERROR(source->Open(options.oracle));
+    return topology::errors::OracleCannot();
+  }
+  if (options.site.empty()) {
+    ASSIGN_OR_RETURN(topology::HostList hosts, HostsOf(options.hosts));
+    RETURN_IF_ERROR(probers.Start(hosts, options.launch, options.timeout_s));
+    return hosts;
+  }
+  topology::HostList hosts = NodesOf(options.site, options.nodes);
+  RETURN_IF_ERROR(probers.Start(hosts, JobCommand(options), options.timeout_s));
+  for (int host = 0; host < probers.count(); ++host) {
+    if (probers.Lost(host).empty()) {
+      hosts.names[host] = probers.Ready(host).name;
+    }
+  }
+  return hosts;
+}
+
+absl::StatusOr<std::unique_ptr<TopologySource>> OpenTopologySource(
+    const TopologySourceOptions& options) {
+  RETURN_IF_ERROR(CheckWays(options));
+  if (options.oracle.empty()) {
+    auto source = std::make_unique<ProberSource>();
+    RETURN_IF_ERROR(source->Open(options));
     return source;
   }
-  auto source = std::make_unique<ProberSource>(std::move(hosts), options.most_at_once);
-  RETURN_IF_ERROR(source->Open(options.launch, options.timeout_s, false));
+  ASSIGN_OR_RETURN(topology::HostList hosts, HostsOf(options.hosts));
+  auto source = std::make_unique<OracleSource>(std::move(hosts), options.timeout_s);
+  RETURN_IF_ERROR(source->Open(options.oracle));
   return source;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "client/topology_probers.h"
 #include "common/status.h"
 #include "topology/method.h"
 #include "topology/run.h"
@@ -41,5 +42,9 @@ class TopologySource {
 // Probers are ready when it returns.
 absl::StatusOr<std::unique_ptr<TopologySource>> OpenTopologySource(
     const TopologySourceOptions& options);
+
+// The same without an oracle, for what only real hosts can do.  The hosts, by number in `probers`.
+absl::StatusOr<topology::HostList> OpenProbers(const TopologySourceOptions& options,
+                                               TopologyProbers& probers);
 
 }  // namespace sekisho::client

@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "client/topology_bandwidth.h"
+#include "client/topology_broadcast.h"
 #include "client/topology_infer.h"
 
 namespace sekisho::client {
@@ -82,6 +84,31 @@ void AddSimulate(CLI::App* topology, int& exit_code) {
   app->callback([o, &exit_code] { exit_code = ExitCode(SimulateTopology(*o, std::cout)); });
 }
 
+void AddBandwidth(CLI::App* topology, int& exit_code) {
+  const auto o = std::make_shared<TopologyBandwidthOptions>();
+  CLI::App* app = topology->add_subcommand("bandwidth", "What the links of a tree carry");
+  app->add_option("TREE", o->tree, "File that infer wrote")->required();
+  AddSource(app, o->source);
+  app->add_option("--transfer-ms", o->transfer_ms, "How long each transfer lasts")
+      ->capture_default_str()
+      ->check(CLI::Range(10, 60000));
+  app->add_flag("--json", o->is_json, "For programs");
+  app->callback([o, &exit_code] { exit_code = ExitCode(MapBandwidth(*o, std::cout, std::cerr)); });
+}
+
+void AddBroadcast(CLI::App* topology, int& exit_code) {
+  const auto o = std::make_shared<TopologyBroadcastOptions>();
+  CLI::App* app =
+      topology->add_subcommand("broadcast", "Copy a file from one host to all others along a tree");
+  app->add_option("FILE", o->file, "On the first host")->required();
+  app->add_option("DEST", o->destination, "On all others; must not be there yet as DEST.part")
+      ->required();
+  app->add_option("--tree", o->tree, "File that infer wrote")->required();
+  app->add_option("--from", o->from, "The first host (the first of all)");
+  AddSource(app, o->source);
+  app->callback([o, &exit_code] { exit_code = ExitCode(BroadcastFile(*o, std::cout, std::cerr)); });
+}
+
 void AddShow(CLI::App* topology, int& exit_code) {
   const auto o = std::make_shared<TopologyShowOptions>();
   CLI::App* app = topology->add_subcommand("show", "Show a tree");
@@ -101,6 +128,8 @@ void AddTopologyVerb(CLI::App& app, int& exit_code) {
   topology->require_subcommand(1);
   AddInfer(topology, exit_code);
   AddMatrix(topology, exit_code);
+  AddBandwidth(topology, exit_code);
+  AddBroadcast(topology, exit_code);
   AddShow(topology, exit_code);
   AddSimulate(topology, exit_code);
 }

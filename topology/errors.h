@@ -58,6 +58,24 @@ inline absl::Status SiteNeedsNodes() {
       "-r SITE needs --nodes N, and no --hosts: the site chooses them");
 }
 
+inline absl::Status OracleCannot() {
+  return absl::InvalidArgumentError("an oracle carries nothing: expected --launch 'CMD' or -r SITE");
+}
+
+inline absl::Status BadPath(std::string_view path) {
+  return absl::InvalidArgumentError(
+      fmt::format("\"{}\": a path with a line's end cannot be told to a prober", path));
+}
+
+inline absl::Status NoSuchHost(std::string_view name) {
+  return absl::InvalidArgumentError(fmt::format("--from {}: no host is called so", name));
+}
+
+inline absl::Status NotEverywhere(size_t good, size_t all) {
+  return absl::UnavailableError(
+      fmt::format("only {} of {} hosts have the file; the others are named above", good, all));
+}
+
 inline absl::Status NoProber(std::string_view host, std::string_view why) {
   return absl::UnavailableError(fmt::format("no prober is ready; {}: {}", host, why));
 }

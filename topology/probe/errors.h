@@ -24,10 +24,23 @@ inline absl::Status NoInterface(std::string_view wanted) {
 }
 
 inline absl::Status BadOrder(std::string_view line) {
-  return absl::InvalidArgumentError(fmt::format(
-      "\"{}\" on standard input: expected \"K KEY\" first, then \"M id address port sets stop "
-      "most\" or \"Q\" (sekisho topology infer --launch says such)",
-      line.substr(0, 80)));
+  return absl::InvalidArgumentError(
+      fmt::format("\"{}\" on standard input: expected \"K KEY\" first, then orders such as \"M id "
+                  "address port sets "
+                  "stop most\" or \"Q\" (sekisho topology infer --launch says such)",
+                  line.substr(0, 80)));
+}
+
+inline absl::Status BadCopy(std::string_view path, std::string_view why) {
+  return absl::UnavailableError(fmt::format("{}: {}", path, why));
+}
+
+inline absl::Status NoCopy() {
+  return absl::FailedPreconditionError("this prober has no file to copy");
+}
+
+inline absl::Status OneCopyOnly() {
+  return absl::FailedPreconditionError("this prober has a file to copy already");
 }
 
 }  // namespace sekisho::topology::errors

@@ -13,7 +13,7 @@
 
 namespace sekisho::topology {
 
-inline constexpr size_t kLongestOrder = 256;
+inline constexpr size_t kLongestOrder = 8192;  // with a path
 
 // Of one run: who does not show it is not answered.
 using ProbeKey = std::array<uint8_t, 16>;
@@ -24,17 +24,37 @@ struct ProbeTarget {
 };
 
 struct ProbeOrder {
-  enum class Kind { kKey, kMeasure, kQuit };
+  enum class Kind {
+    kKey,
+    kMeasure,
+    kFlow,
+    kSource,
+    kTarget,
+    kPull,
+    kHere,
+    kDigest,
+    kCommit,
+    kQuit
+  };
   Kind kind = Kind::kQuit;
   ProbeKey key{};
   long id = 0;
-  ProbeTarget target;
-  Request request;  // without its hosts
+  ProbeTarget target;   // of a measurement, a flow or a pull
+  Request request;      // without its hosts
+  uint64_t number = 0;  // of a flow, ms; of a target, bytes
+  std::string path;     // of a source or target
 };
 
-// "K KEY", "M id address port sets stop most" or "Q", each with a line's end.
+// Each with a line's end; docs/protocol/12-topology.md, "Probers", lists them.
 std::string PrintKeyOrder(const ProbeKey& key);
 std::string PrintMeasureOrder(long id, const ProbeTarget& target, const Request& request);
+std::string PrintFlowOrder(long id, const ProbeTarget& target, int duration_ms);
+std::string PrintSourceOrder(long id, const std::string& path);
+std::string PrintTargetOrder(long id, uint64_t size, const std::string& path);
+std::string PrintPullOrder(long id, const ProbeTarget& target);
+std::string PrintHereOrder(long id);
+std::string PrintDigestOrder(long id);
+std::string PrintCommitOrder(long id);
 std::optional<ProbeOrder> ParseOrder(std::string_view line);
 
 // What a prober says first: "R port address name".
@@ -45,12 +65,16 @@ struct ProbeReady {
 std::string PrintReady(const ProbeReady& ready);
 std::optional<ProbeReady> ParseReady(std::string_view line);
 
-// "A id min lo hi pings dur"; without pings there was no answer.
+// "A id ANSWER"; of a measurement "min lo hi pings dur", where no pings mean that there was no
+// answer.
 struct ProbeResult {
   long id = 0;
-  std::string_view answer;  // for ParseAnswer()
+  std::string_view answer;
 };
-std::string PrintResult(long id, const Answer& answer);
+std::string PrintResult(long id, std::string_view answer);
 std::optional<ProbeResult> ParseResult(std::string_view line);
+
+// "bytes us" of a flow as Mb/s; 0: it did not work.
+double ParseFlow(std::string_view answer);
 
 }  // namespace sekisho::topology

@@ -29,20 +29,34 @@ TEST(Orders, AreReadAsTheyWerePrinted) {
   EXPECT_EQ(ParseOrder("Q")->kind, ProbeOrder::Kind::kQuit);
 }
 
+TEST(Orders, OfCopiesTakeAnyPath) {
+  const std::string source = PrintSourceOrder(3, "/home/x/a file  with blanks");
+  const std::string target = PrintTargetOrder(4, 1ull << 40, " /d/e ");
+
+  EXPECT_EQ(ParseOrder(Line(source))->path, "/home/x/a file  with blanks");
+  EXPECT_EQ(ParseOrder(Line(target))->path, " /d/e ");
+  EXPECT_EQ(ParseOrder(Line(target))->number, 1ull << 40);
+  const std::string pull = PrintPullOrder(5, {"10.0.0.1", 7});
+  EXPECT_EQ(ParseOrder(Line(pull))->kind, ProbeOrder::Kind::kPull);
+  const std::string flow = PrintFlowOrder(6, {"10.0.0.1", 7}, 500);
+  EXPECT_EQ(ParseOrder(Line(flow))->number, 500u);
+  EXPECT_EQ(ParseFlow("1000000 1000000"), 8);
+  EXPECT_EQ(ParseFlow("0 0"), 0);
+}
+
 TEST(Orders, OfAnyOtherFormAreRefused) {
   for (const char* line :
        {"", "K 00", "K zz0102030405060708090a0b0c0d0e0f", "M 1 10.0.0.1 0 1 1 1",
         "M 1 10.0.0.1 70000 1 1 1", "M 1 10.0.0.1 5 0 1 1", "M 1 10.0.0.1 5 1 1 100000",
-        "M -1 10.0.0.1 5 1 1 1", "M 1 10.0.0.1 5 1 1", "M 1 1000000000.0.0.0.1 5 1 1 1", "Q now"}) {
+        "M -1 10.0.0.1 5 1 1 1", "M 1 10.0.0.1 5 1 1", "M 1 1000000000.0.0.0.1 5 1 1 1", "Q now",
+        "S 1", "T 1 x /a", "T 1 5", "F 1 10.0.0.1 5 0", "P 1 10.0.0.1", "H", "Z 1"}) {
     EXPECT_FALSE(ParseOrder(line).has_value()) << line;
   }
 }
 
 TEST(Orders, TheirAnswersAreReadAsTheyWerePrinted) {
   const std::string ready = PrintReady({{"10.64.0.3", 41000}, "h2"});
-  const std::string result = PrintResult(
-      17,
-      {.is_ok = true, .min_us = 90, .low_us = 90, .high_us = 95, .pings = 4, .duration_us = 500});
+  const std::string result = PrintResult(17, "90.0 90.0 95.0 4 500.0");
 
   EXPECT_EQ(ParseReady(Line(ready))->name, "h2");
   EXPECT_EQ(ParseReady(Line(ready))->at.port, 41000);

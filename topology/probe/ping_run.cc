@@ -2,14 +2,11 @@
 #include "topology/probe/ping_run.h"
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "topology/text_format.h"
 
 namespace sekisho::topology {
 namespace {
@@ -25,39 +22,25 @@ PingRun::PingRun(ProbeTarget target, const ProbeKey& key, const Request& request
   Connect();
 }
 
-PingRun::~PingRun() {
-  if (socket_ >= 0) {
-    close(socket_);
-  }
-}
-
 void PingRun::Fail() { sampler_.Failed(); }
 
 void PingRun::Connect() {
-  if (socket_ >= 0) {
-    close(socket_);
-  }
   state_ = State::kConnecting;
   deadline_ = Clock::now() + kConnectPatience;
-  sockaddr_in at{
-      .sin_family = AF_INET, .sin_port = htons(target_.port), .sin_addr = {}, .sin_zero = {}};
-  socket_ = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  if (socket_ < 0 || inet_pton(AF_INET, target_.address.c_str(), &at.sin_addr) != 1 ||
-      (connect(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 &&
-       errno != EINPROGRESS)) {
+  if (!peer_.Dial(target_)) {
     Fail();
   }
 }
 
 pollfd PingRun::Watch() const {
   const short events = state_ == State::kConnecting ? POLLOUT : POLLIN;
-  return {.fd = socket_, .events = events, .revents = 0};
+  return {.fd = peer_.socket(), .events = events, .revents = 0};
 }
 
-bool PingRun::Send(const void* bytes, size_t size) {
-  return send(socket_, bytes, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+std::string PingRun::Result() const {
+  std::string answer = PrintAnswer(sampler_.Result());
+  answer.pop_back();  // its line's end
+  return answer;
 }
 
 void PingRun::Ping() {
@@ -65,7 +48,7 @@ void PingRun::Ping() {
   got_ = 0;
   sent_ = Clock::now();
   deadline_ = sent_ + kPingPatience;
-  if (!Send(&number_, sizeof number_)) {
+  if (!peer_.Send(&number_, sizeof number_)) {
     Fail();
   }
 }
@@ -75,10 +58,7 @@ void PingRun::Handle(short events) {
     return;
   }
   if (state_ == State::kConnecting) {
-    int error = 0;
-    socklen_t size = sizeof error;
-    if (getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0 ||
-        !Send(key_.data(), key_.size())) {
+    if (!peer_.Greet(key_, Wanted::kEcho)) {
       return Fail();
     }
     // The first one wakes whoever accepts there: it is not counted.
@@ -86,7 +66,7 @@ void PingRun::Handle(short events) {
     return Ping();
   }
   const ssize_t count =
-      recv(socket_, reinterpret_cast<char*>(&back_) + got_, sizeof back_ - got_, 0);
+      recv(peer_.socket(), reinterpret_cast<char*>(&back_) + got_, sizeof back_ - got_, 0);
   const Clock::time_point now = Clock::now();
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
     return;

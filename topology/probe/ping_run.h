@@ -3,44 +3,37 @@
 // them.  docs/protocol/12-topology.md, "Probing".
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <string>
 
-#include <poll.h>
-
-#include "topology/probe/orders.h"
+#include "topology/probe/dialled.h"
+#include "topology/probe/probe_task.h"
 #include "topology/probe/sampler.h"
 
 namespace sekisho::topology {
 
-class PingRun {
+class PingRun final : public ProbeTask {
  public:
-  using Clock = std::chrono::steady_clock;
-
   PingRun(ProbeTarget target, const ProbeKey& key, const Request& request);
-  ~PingRun();
-  PingRun(const PingRun&) = delete;
-  PingRun& operator=(const PingRun&) = delete;
 
-  pollfd Watch() const;
-  void Handle(short events);           // that poll(2) saw
-  void Expire(Clock::time_point now);  // gives up if the peer has been silent for too long
-  Clock::time_point deadline() const { return deadline_; }
-
-  bool IsDone() const { return sampler_.Next() == Sampler::Step::kEnd; }
-  Answer Result() const { return sampler_.Result(); }
+  pollfd Watch() const override;
+  void Handle(short events) override;
+  void Expire(Clock::time_point now) override;  // gives up if the peer has been silent for too long
+  Clock::time_point deadline() const override { return deadline_; }
+  bool IsDone() const override { return sampler_.Next() == Sampler::Step::kEnd; }
+  std::string Result() const override;
+  Answer answer() const { return sampler_.Result(); }
 
  private:
   enum class State { kConnecting, kGreeting, kPinging };
   void Connect();
-  bool Send(const void* bytes, size_t size);
   void Ping();
   void Fail();
 
   ProbeTarget target_;
   ProbeKey key_;
   Sampler sampler_;
-  int socket_ = -1;
+  Dialled peer_;
   State state_ = State::kConnecting;
   uint64_t number_ = 0;
   uint64_t back_ = 0;  // what has come back of it

@@ -88,7 +88,7 @@ class Probing : public ::testing::Test {
     while (!run.IsDone()) {
       Turn(&run);
     }
-    return run.Result();
+    return run.answer();
   }
   int Dial() const {
     const sockaddr_in at{.sin_family = AF_INET,
@@ -129,7 +129,7 @@ TEST_F(Probing, AKeyIsJudgedOnlyOnceItIsWhole) {
   const int stranger = Dial();
   Turn(nullptr);
 
-  for (size_t i = 0; i + 1 < kKey.size(); ++i) {
+  for (size_t i = 0; i < kKey.size(); ++i) {
     ASSERT_EQ(send(stranger, "\xff", 1, MSG_NOSIGNAL), 1);
     Turn(nullptr);
     ASSERT_EQ(responder_.connections(), 1u) << "after " << i + 1 << " wrong bytes";
@@ -161,9 +161,9 @@ TEST_F(Probing, SaysSoWhereNobodyListens) {
     Turn(&closed);
   }
 
-  EXPECT_FALSE(closed.Result().is_ok);
+  EXPECT_FALSE(closed.answer().is_ok);
   EXPECT_TRUE(nowhere.IsDone());
-  EXPECT_FALSE(nowhere.Result().is_ok);
+  EXPECT_FALSE(nowhere.answer().is_ok);
 }
 
 TEST_F(Probing, GivesUpOnASilentPeerAtItsDeadline) {

@@ -17,9 +17,12 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "topology/probe/copy.h"
 #include "topology/probe/errors.h"
+#include "topology/probe/flow.h"
 #include "topology/probe/orders.h"
 #include "topology/probe/ping_run.h"
+#include "topology/probe/pull.h"
 #include "topology/probe/responder.h"
 
 namespace sekisho::topology {
@@ -27,7 +30,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostRuns = 16;  // at once; more wait in the pipe
+constexpr long kMostOrders = 16;  // at once; more wait in the pipe
+constexpr long kMostVisitors = 64;
+constexpr long kVisitor = -1;
 constexpr int kTidyMs = 1000;
 
 absl::StatusOr<std::string> AddressOf(const std::string& interface) {
@@ -60,12 +65,15 @@ class Prober {
 
  private:
   struct Task {
-    long id;
-    std::unique_ptr<PingRun> run;
+    long id;  // of the order; kVisitor: none
+    std::unique_ptr<ProbeTask> run;
   };
 
   absl::Status ReadOrders();
   absl::Status Obey(std::string_view line);
+  std::string ObeyAboutCopy(const ProbeOrder& order);
+  void Add(long id, std::unique_ptr<ProbeTask> run);
+  void Receive();
   void Say(const std::string& line);
   void Finish();
   int PatienceMs() const;
@@ -76,7 +84,10 @@ class Prober {
   std::string unread_;
   std::optional<ProbeKey> key_;
   Responder responder_;
+  std::unique_ptr<Copy> copy_;  // outlives the tasks
   std::vector<Task> tasks_;
+  long orders_ = 0;  // of the tasks
+  long visitors_ = 0;
 };
 
 // Whoever gives orders reads the answers; if nobody does any more, there is nothing left to do.
@@ -91,20 +102,80 @@ void Prober::Say(const std::string& line) {
   }
 }
 
+// What a copy's order comes to: "ok ..." or "no WHY".
+std::string Prober::ObeyAboutCopy(const ProbeOrder& order) {
+  const auto copy = [&]() -> absl::StatusOr<std::string> {
+    if (order.kind == ProbeOrder::Kind::kSource || order.kind == ProbeOrder::Kind::kTarget) {
+      if (copy_ != nullptr) {
+        return errors::OneCopyOnly();
+      }
+      ASSIGN_OR_RETURN(copy_, order.kind == ProbeOrder::Kind::kSource
+                                  ? Copy::Open(order.path)
+                                  : Copy::Create(order.path, order.number));
+      return std::to_string(copy_->size());
+    }
+    if (order.kind == ProbeOrder::Kind::kHere) {
+      return std::string("here");
+    }
+    if (copy_ == nullptr) {
+      return errors::NoCopy();
+    }
+    if (order.kind == ProbeOrder::Kind::kDigest) {
+      return copy_->Digest();
+    }
+    RETURN_IF_ERROR(copy_->Commit());
+    return std::string("there");
+  }();
+  return copy.ok() ? "ok " + *copy : "no " + std::string(copy.status().message());
+}
+
 absl::Status Prober::Obey(std::string_view line) {
+  using Kind = ProbeOrder::Kind;
   const std::optional<ProbeOrder> order = ParseOrder(line);
-  if (!order || (order->kind == ProbeOrder::Kind::kMeasure && !key_)) {
+  const bool needs_key = order && (order->kind == Kind::kMeasure || order->kind == Kind::kFlow ||
+                                   order->kind == Kind::kPull);
+  if (!order || (needs_key && !key_) || (order->kind == Kind::kPull && copy_ == nullptr)) {
     return errors::BadOrder(line);
   }
-  if (order->kind == ProbeOrder::Kind::kKey) {
-    key_ = order->key;
-    responder_.SetKey(*key_);
-  } else if (order->kind == ProbeOrder::Kind::kMeasure) {
-    tasks_.push_back({order->id, std::make_unique<PingRun>(order->target, *key_, order->request)});
-  } else {
-    is_over_ = true;
+  switch (order->kind) {
+    case Kind::kKey:
+      key_ = order->key;
+      responder_.SetKey(*key_);
+      break;
+    case Kind::kMeasure:
+      Add(order->id, std::make_unique<PingRun>(order->target, *key_, order->request));
+      break;
+    case Kind::kFlow:
+      Add(order->id, std::make_unique<FlowRun>(order->target, *key_,
+                                               std::chrono::milliseconds(order->number)));
+      break;
+    case Kind::kPull:
+      Add(order->id, std::make_unique<PullRun>(order->target, *key_, *copy_));
+      break;
+    case Kind::kQuit:
+      is_over_ = true;
+      break;
+    default:
+      Say(PrintResult(order->id, ObeyAboutCopy(*order)));
   }
   return absl::OkStatus();
+}
+
+void Prober::Add(long id, std::unique_ptr<ProbeTask> run) {
+  tasks_.push_back({id, std::move(run)});
+  (id == kVisitor ? visitors_ : orders_) += 1;
+}
+
+void Prober::Receive() {
+  for (const Responder::Visitor& visitor : responder_.TakeVisitors()) {
+    if (visitors_ >= kMostVisitors) {
+      close(visitor.socket);
+    } else if (visitor.wanted == Wanted::kSink) {
+      Add(kVisitor, std::make_unique<SinkTask>(visitor.socket));
+    } else {
+      Add(kVisitor, std::make_unique<ServeTask>(visitor.socket, copy_.get()));
+    }
+  }
 }
 
 absl::Status Prober::ReadOrders() {
@@ -124,10 +195,14 @@ absl::Status Prober::ReadOrders() {
 
 void Prober::Finish() {
   std::erase_if(tasks_, [this](const Task& task) {
-    if (task.run->IsDone()) {
+    if (!task.run->IsDone()) {
+      return false;
+    }
+    if (task.id != kVisitor) {
       Say(PrintResult(task.id, task.run->Result()));
     }
-    return task.run->IsDone();
+    (task.id == kVisitor ? visitors_ : orders_) -= 1;
+    return true;
   });
 }
 
@@ -151,7 +226,7 @@ absl::Status Prober::Run(const std::string& interface) {
   gethostname(name, sizeof name - 1);
   Say(PrintReady({{address, responder_.port()}, name}));
   while (!is_over_) {
-    std::vector<pollfd> waits{{.fd = tasks_.size() < kMostRuns ? in_ : -1,  //
+    std::vector<pollfd> waits{{.fd = orders_ < kMostOrders ? in_ : -1,  //
                                .events = POLLIN,
                                .revents = 0}};
     for (const Task& task : tasks_) {
@@ -167,6 +242,7 @@ absl::Status Prober::Run(const std::string& interface) {
       tasks_[i].run->Handle(seen[1 + i].revents);
       tasks_[i].run->Expire(now);
     }
+    Receive();
     if (seen[0].revents != 0) {
       RETURN_IF_ERROR(ReadOrders());
     }

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -20,10 +21,10 @@ constexpr size_t kMostBytes = 64 * 1024;  // a connection may ask for
 constexpr std::chrono::seconds kIdle{5};
 
 // In a time that does not tell how much of it is right.
-bool IsSame(const ProbeKey& one, const ProbeKey& other) {
+bool IsSame(const char* shown, const ProbeKey& key) {
   uint8_t differences = 0;
-  for (size_t i = 0; i < one.size(); ++i) {
-    differences |= static_cast<uint8_t>(one[i] ^ other[i]);
+  for (size_t i = 0; i < key.size(); ++i) {
+    differences |= static_cast<uint8_t>(static_cast<uint8_t>(shown[i]) ^ key[i]);
   }
   return differences == 0;
 }
@@ -36,6 +37,9 @@ Responder::~Responder() {
   }
   for (const Connection& connection : connections_) {
     close(connection.socket);
+  }
+  for (const Visitor& visitor : visitors_) {
+    close(visitor.socket);
   }
 }
 
@@ -71,43 +75,51 @@ void Responder::Watch(std::vector<pollfd>& waits) const {
 }
 
 // Judged only once it is whole: else it could be found byte by byte.
-bool Responder::TakeKey(Connection& connection) const {
+Responder::Next Responder::ReadHello(Connection& connection) const {
   const ssize_t count = read(connection.socket, connection.shown.data() + connection.shown_size,
-                             connection.shown.size() - connection.shown_size);
+                             kHello - connection.shown_size);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
-    return true;
+    return Next::kKeep;
   }
   if (count <= 0) {
-    return false;
+    return Next::kClose;
   }
   connection.shown_size += static_cast<size_t>(count);
-  return connection.shown_size < key_.size() || (has_key_ && IsSame(connection.shown, key_));
+  if (connection.shown_size < kHello) {
+    return Next::kKeep;
+  }
+  if (!has_key_ || !IsSame(connection.shown.data(), key_)) {
+    return Next::kClose;
+  }
+  switch (static_cast<Wanted>(connection.shown.back())) {
+    case Wanted::kEcho:
+      return Next::kKeep;
+    case Wanted::kSink:
+    case Wanted::kFile:
+      return Next::kHandOn;
+  }
+  return Next::kClose;
 }
 
-bool Responder::Read(Connection& connection) const {
-  if (connection.shown_size < key_.size()) {
-    if (!TakeKey(connection)) {
-      return false;
-    }
-    if (connection.shown_size < key_.size()) {
-      return true;  // the rest of it is to come
-    }
+Responder::Next Responder::Read(Connection& connection) const {
+  if (connection.shown_size < kHello) {
+    return ReadHello(connection);
   }
   char bytes[512];
   for (;;) {
     const ssize_t count = read(connection.socket, bytes, sizeof bytes);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
-      return true;
+      return Next::kKeep;
     }
     if (count <= 0) {
-      return false;
+      return Next::kClose;
     }
     connection.bytes += static_cast<size_t>(count);
     connection.last = Clock::now();
     // A peer that does not read is none that measures.
     if (connection.bytes > kMostBytes ||
         send(connection.socket, bytes, static_cast<size_t>(count), MSG_NOSIGNAL) != count) {
-      return false;
+      return Next::kClose;
     }
   }
 }
@@ -128,10 +140,14 @@ void Responder::Handle(std::span<const pollfd> waits) {
   std::vector<Connection> kept;
   for (size_t i = 0; i < connections_.size(); ++i) {
     Connection& connection = connections_[i];
-    const bool is_open =
-        now - connection.last <= kIdle && (waits[i + 1].revents == 0 || Read(connection));
-    if (is_open) {
+    Next next = now - connection.last <= kIdle ? Next::kKeep : Next::kClose;
+    if (next == Next::kKeep && waits[i + 1].revents != 0) {
+      next = Read(connection);
+    }
+    if (next == Next::kKeep) {
       kept.push_back(connection);
+    } else if (next == Next::kHandOn) {
+      visitors_.push_back({connection.socket, static_cast<Wanted>(connection.shown.back())});
     } else {
       close(connection.socket);
     }
@@ -141,5 +157,7 @@ void Responder::Handle(std::span<const pollfd> waits) {
     Accept();
   }
 }
+
+std::vector<Responder::Visitor> Responder::TakeVisitors() { return std::exchange(visitors_, {}); }
 
 }  // namespace sekisho::topology

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends back what probes send that know the key, in bounds: so many connections, so many bytes a
-// connection, none idle for long.  Needs no privilege.  docs/protocol/12-topology.md, "Probing".
+// connection, none idle for long; who knows it and wants something else is handed on.  Needs no
+// privilege.  docs/protocol/12-topology.md, "Probing".
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -12,6 +14,7 @@
 #include <poll.h>
 
 #include "common/status.h"
+#include "topology/probe/dialled.h"
 #include "topology/probe/orders.h"
 
 namespace sekisho::topology {
@@ -39,17 +42,27 @@ class Responder {
 
   size_t connections() const { return connections_.size(); }
 
+  // Who has shown the key and wants no echo; the sockets are the caller's now.
+  struct Visitor {
+    int socket = -1;
+    Wanted wanted = Wanted::kSink;
+  };
+  std::vector<Visitor> TakeVisitors();
+
  private:
+  static constexpr size_t kHello = sizeof(ProbeKey) + 1;  // the key, and what is wanted
+
   struct Connection {
     int socket;
-    ProbeKey shown{};
+    std::array<char, kHello> shown{};
     size_t shown_size = 0;
     size_t bytes = 0;  // of pings
     Clock::time_point last;
   };
-  // Of a connection that is readable.  False: it is over.
-  bool Read(Connection& connection) const;
-  bool TakeKey(Connection& connection) const;
+  // Of a connection that is readable.
+  enum class Next { kKeep, kHandOn, kClose };
+  Next Read(Connection& connection) const;
+  Next ReadHello(Connection& connection) const;
   void Accept();
 
   int listener_ = -1;
@@ -57,6 +70,7 @@ class Responder {
   bool has_key_ = false;
   ProbeKey key_{};
   std::vector<Connection> connections_;
+  std::vector<Visitor> visitors_;
 };
 
 }  // namespace sekisho::topology

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/probe/dialled.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace sekisho::topology {
+
+void Dialled::Close() {
+  if (socket_ >= 0) {
+    close(socket_);
+    socket_ = -1;
+  }
+}
+
+bool Dialled::Dial(const ProbeTarget& target) {
+  Close();
+  sockaddr_in at{
+      .sin_family = AF_INET, .sin_port = htons(target.port), .sin_addr = {}, .sin_zero = {}};
+  socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return socket_ >= 0 && inet_pton(AF_INET, target.address.c_str(), &at.sin_addr) == 1 &&
+         (connect(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 ||
+          errno == EINPROGRESS);
+}
+
+bool Dialled::Send(const void* bytes, size_t size) {
+  return send(socket_, bytes, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+}
+
+bool Dialled::Greet(const ProbeKey& key, Wanted wanted) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  char hello[sizeof key + 1];
+  std::memcpy(hello, key.data(), key.size());
+  hello[key.size()] = static_cast<char>(wanted);
+  return getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0 &&
+         Send(hello, sizeof hello);
+}
+
+}  // namespace sekisho::topology

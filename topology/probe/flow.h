@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a way carries: one host sends for some time as fast as it can, the other counts and says so.
+// docs/protocol/12-topology.md, "Flows".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "topology/probe/dialled.h"
+#include "topology/probe/probe_task.h"
+
+namespace sekisho::topology {
+
+class FlowRun final : public ProbeTask {
+ public:
+  FlowRun(const ProbeTarget& target, const ProbeKey& key, std::chrono::milliseconds duration);
+
+  pollfd Watch() const override;
+  void Handle(short events) override;
+  void Expire(Clock::time_point now) override;
+  Clock::time_point deadline() const override { return deadline_; }
+  bool IsDone() const override { return state_ == State::kDone; }
+  // "bytes us", as the other end counted; "0 0": it did not work.
+  std::string Result() const override { return result_; }
+
+ private:
+  enum class State { kConnecting, kSending, kListening, kDone };
+  void End(std::string result);
+
+  Dialled peer_;
+  ProbeKey key_;
+  std::chrono::milliseconds duration_;
+  State state_ = State::kConnecting;
+  Clock::time_point deadline_;
+  std::string reply_;
+  std::string result_ = "0 0";
+};
+
+// The other end of it, once who dialled has shown the key.
+class SinkTask final : public ProbeTask {
+ public:
+  explicit SinkTask(int socket);
+  ~SinkTask() override;
+
+  pollfd Watch() const override { return {.fd = socket_, .events = POLLIN, .revents = 0}; }
+  void Handle(short events) override;
+  void Expire(Clock::time_point now) override { is_done_ = is_done_ || now >= deadline_; }
+  Clock::time_point deadline() const override { return deadline_; }
+  bool IsDone() const override { return is_done_; }
+  std::string Result() const override { return {}; }
+
+ private:
+  int socket_;
+  bool is_done_ = false;
+  uint64_t bytes_ = 0;  // after the first that came
+  bool has_begun_ = false;
+  Clock::time_point first_;
+  Clock::time_point last_;
+  Clock::time_point deadline_;
+};
+
+}  // namespace sekisho::topology
