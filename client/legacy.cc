@@ -61,7 +61,7 @@ const Table& MpirunWords() {
 }
 constexpr std::string_view kMpirunValues[] = {"--np",        "-n",     "--machinefile",  "-x",
                                               "--export",    "--mpi",  "--directory",    "--max-wall-time",
-                                              "--ready-within", "--where"};
+                                              "--ready-within", "--where", "--per-site-exe"};
 
 // The rest of the line is the program once it begins.
 void SplitMpirun(const std::vector<std::string>& arguments, CommandLine& line) {

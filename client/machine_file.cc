@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "common/refusal.h"
+
 namespace sekisho::client {
 namespace {
 
@@ -102,6 +104,29 @@ std::string ContactOfMachine(const std::string& name) {
     return name;
   }
   return name.substr(0, dash) + "/jobmanager-" + name.substr(dash + 1);
+}
+
+absl::StatusOr<std::vector<RankRange>> TakeFree(const std::vector<Machine>& machines,
+                                                const std::map<std::string, std::string>& site_of,
+                                                std::map<std::string, int> free) {
+  std::vector<RankRange> ranges;
+  int next = 0;
+  std::string sites;
+  for (const Machine& machine : machines) {
+    int& left = free[site_of.at(machine.contact)];
+    const int count = std::min({machine.ranks_max, left, kRanksMax - next});
+    if (count > 0) {
+      ranges.push_back({machine.contact, next, count});
+      next += count;
+      left -= count;
+    }
+    sites += (sites.empty() ? "" : ", ") + machine.contact;
+  }
+  if (ranges.empty()) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, 3, fmt::format("-np auto: no processor is free at {}", sites),
+                  "wait, or give -np N: the parts then wait for processors (--ready-within)");
+  }
+  return ranges;
 }
 
 absl::StatusOr<std::vector<RankRange>> DealRanks(const std::vector<Machine>& machines, int ranks) {

@@ -3,6 +3,7 @@
 // docs/protocol/15-mpirun.md, "The machine file".  Pure.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,9 +36,16 @@ struct RankRange {
   std::string contact;
   int first = 0;
   int count = 0;
+  std::string program = {};  // in place of the command's; "" = that
 
   friend bool operator==(const RankRange&, const RankRange&) = default;
 };
+
+// As many ranks as are free now: of each line its own count at most.  `site_of` a contact; what one line takes is not free for the
+// next.  FailedPrecondition if nothing is.
+absl::StatusOr<std::vector<RankRange>> TakeFree(const std::vector<Machine>& machines,
+                                                const std::map<std::string, std::string>& site_of,
+                                                std::map<std::string, int> free);
 
 // Fills the lines in order, from the top again when all are used up; each use of a line is a part.
 // InvalidArgument if that takes more than kMachinesMax parts.

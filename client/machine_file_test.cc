@@ -67,5 +67,15 @@ TEST(DealRanks, RefusesMorePartsThanCanBeLed) {
   EXPECT_FALSE(DealRanks({{"a", 1}}, 1025).ok());
 }
 
+TEST(TakeFree, TakesWhatIsFreeOfEachLineAndNoMore) {
+  const std::vector<Machine> machines = {{"a", 2}, {"b.org", 8}, {"a", 4}};
+  const std::map<std::string, std::string> sites = {{"a", "siteA"}, {"b.org", "siteB"}};
+
+  EXPECT_EQ(*TakeFree(machines, sites, {{"siteA", 3}, {"siteB", 5}}),
+            (std::vector<RankRange>{{"a", 0, 2}, {"b.org", 2, 5}, {"a", 7, 1}}));
+  EXPECT_EQ(*TakeFree(machines, sites, {{"siteA", 0}, {"siteB", 1}}), (std::vector<RankRange>{{"b.org", 0, 1}}));
+  EXPECT_FALSE(TakeFree(machines, sites, {{"siteA", 0}, {"siteB", 0}}).ok());
+}
+
 }  // namespace
 }  // namespace sekisho::client

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho mpirun: one MPI program over the sites of a machine file, as one MPI_COMM_WORLD.
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -13,6 +15,7 @@
 #include "client/any_part.h"
 #include "client/follow.h"
 #include "client/machine_file.h"
+#include "client/part_choices.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "client/world_plan.h"
@@ -22,12 +25,13 @@ namespace sekisho::client {
 namespace {
 
 struct MpirunOptions {
-  int ranks = 0;
+  std::string ranks;
   std::string machine_file;
   std::vector<std::string> exports;
   std::string mpi;
   std::string directory;
   std::optional<int> max_wall_time;
+  std::vector<std::string> per_site_exe;
   AnyPartOptions any;
   int ready_within = 300;
   bool dump_rsl = false, tag_output = false, batch = false, no_input = false, verbose = false;
@@ -42,13 +46,46 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, const std::string&
   return text.str();
 }
 
-absl::StatusOr<std::vector<RankRange>> PartsOf(const MpirunOptions& options) {
+// 0: as many as are free.
+absl::StatusOr<int> RanksOf(const std::string& text) {
+  int ranks = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  if (text == "auto") {
+    return 0;
+  }
+  if (error != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > kRanksMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("how many ranks? give -np N, 1 to {}, or -np auto{}", kRanksMax,
+                    text.empty() ? "" : fmt::format("; saw '{}'", text)));
+  }
+  return ranks;
+}
+
+absl::StatusOr<std::vector<Machine>> MachinesOf(const MpirunOptions& options) {
   const bool is_named = !options.machine_file.empty();
   const std::string path = is_named ? options.machine_file : "./machines";
   ASSIGN_OR_RETURN(const std::string text,
                    ReadFile(path, is_named ? "" : "; name a machine file: -machinefile FILE"));
-  ASSIGN_OR_RETURN(const std::vector<Machine> machines, ParseMachineFile(text, path));
-  return DealRanks(machines, options.ranks);
+  return ParseMachineFile(text, path);
+}
+
+// With -np auto what each line takes at most; what it gets is known once its site has been asked.
+absl::StatusOr<std::vector<RankRange>> PartsOf(const MpirunOptions& options, int ranks) {
+  ASSIGN_OR_RETURN(const std::vector<Machine> machines, MachinesOf(options));
+  if (ranks > 0) {
+    return DealRanks(machines, ranks);
+  }
+  if (options.dump_rsl) {
+    return absl::InvalidArgumentError("-np auto asks the sites, and -dumprsl asks nobody: give -np N");
+  }
+  std::vector<RankRange> most;
+  for (const Machine& machine : machines) {
+    if (machine.contact == "any") {
+      return absl::InvalidArgumentError("-np auto: a line of \"any\" needs a number of ranks: give -np N");
+    }
+    most.push_back({machine.contact, 0, machine.ranks_max});
+  }
+  return most;
 }
 
 // -x NAME sends our own value along, -x NAME=VALUE that one.
@@ -112,8 +149,25 @@ absl::StatusOr<SiteRelay> MeetingPlace(const std::map<std::string, Site>& sites,
   return are_several ? ChooseRelay(relays) : SiteRelay();
 }
 
+absl::StatusOr<std::vector<RankRange>> FreeParts(const std::map<std::string, Site>& sites,
+                                                 const std::vector<RankRange>& most) {
+  std::vector<Machine> machines;
+  std::map<std::string, std::string> site_of;
+  std::map<std::string, int> free;
+  for (const RankRange& part : most) {
+    const proto::SiteInfo& info = sites.at(part.contact).info;
+    machines.push_back({part.contact, part.count});
+    site_of[part.contact] = info.site();
+    free[info.site()] = 0;
+    for (const proto::NodeInfo& node : info.node()) {
+      free[info.site()] += node.is_up() ? std::max(node.processors() - node.busy(), 0) : 0;
+    }
+  }
+  return TakeFree(machines, site_of, std::move(free));
+}
+
 awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> ranges,
-                      JobOptions job, MpirunOptions options) {
+                      JobOptions job, MpirunOptions options, PartChoices choices) {
   for (auto& [contact, site] : sites) {
     const auto info = co_await site.session->Call<proto::SiteRequest, proto::SiteInfo>(
         &Session::Async::Site, proto::SiteRequest());
@@ -122,6 +176,16 @@ awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> 
       co_return Report(info.status());
     }
     site.info = *info;
+  }
+  if (options.ranks == "auto") {
+    auto free = FreeParts(sites, ranges);
+    if (!free.ok()) {
+      co_return Report(free.status());
+    }
+    ranges = *std::move(free);
+  }
+  if (const absl::Status applied = ApplyChoices(choices, ranges); !applied.ok()) {
+    co_return Report(applied);
   }
   const auto relay = MeetingPlace(sites, ranges);
   if (!relay.ok()) {
@@ -148,16 +212,26 @@ awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> 
 }
 
 int MpirunVerb(const MpirunOptions& options, const Invocation& invocation) {
-  if (options.ranks < 1 || options.ranks > kRanksMax) {
-    return Report(absl::InvalidArgumentError("how many ranks? give -np N"));
+  const auto ranks = RanksOf(options.ranks);
+  if (!ranks.ok()) {
+    return Report(ranks.status());
   }
-  const auto ranges = PartsOf(options);
+  auto ranges = PartsOf(options, *ranks);
   if (!ranges.ok()) {
     return Report(ranges.status());
+  }
+  const auto choices = ParsePartChoices(options.per_site_exe);
+  if (!choices.ok()) {
+    return Report(choices.status());
   }
   const auto job = JobOf(options, invocation.command);
   if (!job.ok()) {
     return Report(job.status());
+  }
+  if (options.dump_rsl) {
+    if (const absl::Status applied = ApplyChoices(*choices, *ranges); !applied.ok()) {
+      return Report(applied);
+    }
   }
   const auto rsl = MultiRequestRsl(*job, *ranges);
   if (!rsl.ok()) {
@@ -176,7 +250,7 @@ int MpirunVerb(const MpirunOptions& options, const Invocation& invocation) {
   if (!sites.ok()) {
     return Report(sites.status());
   }
-  return RunOnLoop(loop, Mpirun(*std::move(sites), *placed, *job, options));
+  return RunOnLoop(loop, Mpirun(*std::move(sites), *placed, *job, options, *choices));
 }
 
 }  // namespace
@@ -186,11 +260,13 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
                                   "Run one MPI program over several sites: sekisho mpirun -np N "
                                   "[OPTIONS] PROGRAM ARGUMENTS...");
   auto options = std::make_shared<MpirunOptions>();
-  verb->add_option("-n,--np", options->ranks, "How many ranks (-np)");
+  verb->add_option("-n,--np", options->ranks, "How many ranks (-np); auto: as many as are free now");
   verb->add_option("--machinefile", options->machine_file,
                    "Lines \"SITE\" COUNT, filled in order (-machinefile; default ./machines)");
   verb->add_option("--where", options->any.where, "Conditions on the sites that lines of \"any\" may go to");
   verb->add_flag("--why", options->any.says_why, "Say how they were chosen");
+  verb->add_option("--per-site-exe", options->per_site_exe, "SITE=PATH: the program there; may be repeated")
+      ->allow_extra_args(false);
   verb->add_option("-x,--export", options->exports,
                    "NAME or NAME=VALUE for every rank; may be repeated")
       ->allow_extra_args(false);

@@ -11,6 +11,9 @@ namespace sekisho::client {
 absl::StatusOr<std::string> PartRsl(const JobOptions& job, const RankRange& part) {
   JobOptions own = job;
   own.count = part.count;
+  if (!part.program.empty() && !own.command.empty()) {
+    own.command.front() = part.program;
+  }
   own.job_type = "multiple";  // each rank is a task: agents start them, no launcher of the site
   return ToRsl(own);
 }

@@ -35,6 +35,17 @@ TEST(MultiRequest, HasAPartForEachUseOfAMachine) {
   EXPECT_EQ((*parts)[1].environment[0].value, "1");
 }
 
+TEST(MultiRequest, HasEachPartsOwnProgram) {
+  JobOptions job;
+  job.command = {"/bin/app"};
+  const auto text = MultiRequestRsl(job, {{"siteA", 0, 1}, {"siteB", 1, 1, "/opt/app"}});
+
+  const auto parts = rsl::ParseAndDescribeParts(*text, {});
+  ASSERT_TRUE(parts.ok()) << *text;
+  EXPECT_EQ((*parts)[0].executable, "/bin/app");
+  EXPECT_EQ((*parts)[1].executable, "/opt/app");
+}
+
 TEST(ChooseRelay, TakesTheOneThatClosedNodesReachElseTheFirst) {
   EXPECT_EQ(Chosen({Site("a", "a:1"), Site("b", "b:1")}), "a");
   EXPECT_EQ(Chosen({Site("a", ""), Site("b", "b:1")}), "b");
