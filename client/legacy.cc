@@ -61,7 +61,8 @@ const Table& MpirunWords() {
 }
 constexpr std::string_view kMpirunValues[] = {"--np",        "-n",     "--machinefile",  "-x",
                                               "--export",    "--mpi",  "--directory",    "--max-wall-time",
-                                              "--ready-within", "--where", "--per-site-exe"};
+                                              "--ready-within", "--where", "--per-site-exe",
+                                              "--profile"};
 
 // The rest of the line is the program once it begins.
 void SplitMpirun(const std::vector<std::string>& arguments, CommandLine& line) {

@@ -30,6 +30,7 @@ struct MpirunOptions {
   std::vector<std::string> exports;
   std::string mpi;
   std::string directory;
+  std::string profile;
   std::optional<int> max_wall_time;
   std::vector<std::string> per_site_exe;
   AnyPartOptions any;
@@ -102,6 +103,9 @@ absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
           fmt::format("-x {}: there is no such variable here", entry));
     }
     job.environment.push_back(entry.find('=') == std::string::npos ? entry + "=" + value : entry);
+  }
+  if (!options.profile.empty()) {
+    job.environment.push_back("SEKISHO_TRAFFIC=" + options.profile);
   }
   if (!options.mpi.empty() && options.mpi != "auto") {
     job.clauses.push_back(fmt::format("(mpi_type={})", options.mpi));
@@ -273,6 +277,8 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("--mpi", options->mpi, "What the program was built with")
       ->check(CLI::IsMember({"mpich", "openmpi", "auto"}));
   verb->add_option("--directory", options->directory, "Working directory at the sites");
+  verb->add_option("--profile", options->profile,
+                   "Count who sends how much to whom, into this file where rank 0 runs: a pattern for rankmap");
   verb->add_option("--max-wall-time", options->max_wall_time, "Minutes")
       ->check(CLI::PositiveNumber);
   verb->add_option("--ready-within", options->ready_within,

@@ -59,6 +59,16 @@ size_t PlaceOfProgram(const std::vector<char*>& words) {
   return at;
 }
 
+// What counts the program's messages, if its user asked for that: `sekisho mpirun --profile`.
+void LoadTracer(MpiKind kind) {
+  if (std::getenv("SEKISHO_TRAFFIC") == nullptr || kind == MpiKind::kUnknown) {
+    return;
+  }
+  const char* const loaded = std::getenv("LD_PRELOAD");
+  const std::string tracer = OwnFolder() + "libsekisho-traffic-" + std::string(Name(kind)) + ".so";
+  setenv("LD_PRELOAD", (loaded != nullptr ? tracer + ":" + loaded : tracer).c_str(), 1);
+}
+
 int Fail(const std::string& program, const std::string& what) {
   std::fprintf(stderr, "sekisho: rank %s: %s: %s\n", std::getenv("PMI_RANK"), program.c_str(),
                what.c_str());
@@ -78,6 +88,7 @@ int Main(const std::string& asked, std::vector<char*> words) {
   }
   const bool is_openmpi =
       kind == MpiKind::kOpenMpi || (kind == MpiKind::kUnknown && asked == "openmpi");
+  LoadTracer(kind);
   std::string server = OwnFolder() + "sekisho-pmix";
   if (is_openmpi) {
     words.insert(words.begin(), server.data());

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * traffic MODE: known messages for those who count them.
+ *   p2p          every way to send, also in communicators whose ranks are others than the world's
+ *   persistent   from each rank to the next 3 messages of 80 bytes, by one request
+ *   collectives  every collective operation, of few bytes and of many
+ *   pause        what only MPI_Pcontrol's iterations and pauses leave: one message of 8 bytes from each rank to the next */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANY = 20000 };
+static double from[16 * MANY], to[16 * MANY];
+static int rank, size;
+
+static void ways_to_send(MPI_Comm comm, int count) {
+  int self, all;
+  MPI_Request requests[2];
+  MPI_Comm_rank(comm, &self);
+  MPI_Comm_size(comm, &all);
+  const int next = (self + 1) % all, last = (self + all - 1) % all;
+  for (int i = 0; i < 4; ++i) {
+    MPI_Irecv(to, count, MPI_DOUBLE, last, i, comm, &requests[0]);
+    if (i == 0) {
+      MPI_Send(from, count, MPI_DOUBLE, next, i, comm);
+    } else if (i == 1) {
+      MPI_Ssend(from, count, MPI_DOUBLE, next, i, comm);
+    } else if (i == 2) {
+      MPI_Isend(from, count, MPI_DOUBLE, next, i, comm, &requests[1]);
+      MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    } else {
+      MPI_Issend(from, count, MPI_DOUBLE, next, i, comm, &requests[1]);
+      MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    }
+    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  }
+  MPI_Sendrecv(from, count, MPI_DOUBLE, last, 5, to, count, MPI_DOUBLE, next, 5, comm, MPI_STATUS_IGNORE);
+  MPI_Sendrecv_replace(to, count, MPI_DOUBLE, next, 6, last, 6, comm, MPI_STATUS_IGNORE);
+  MPI_Send(from, count, MPI_DOUBLE, MPI_PROC_NULL, 8, comm);
+}
+
+static void p2p(void) {
+  ways_to_send(MPI_COMM_WORLD, 1);
+  ways_to_send(MPI_COMM_WORLD, MANY);
+  MPI_Comm reversed;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &reversed);
+  ways_to_send(reversed, 10);
+  MPI_Comm_free(&reversed);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, (rank + 2) % size, &reversed); /* perhaps under the freed one's handle */
+  ways_to_send(reversed, 100);
+  MPI_Comm_free(&reversed);
+}
+
+static void persistent(void) {
+  MPI_Request requests[2];
+  MPI_Status statuses[2];
+  MPI_Send_init(from, 10, MPI_DOUBLE, (rank + 1) % size, 7, MPI_COMM_WORLD, &requests[0]);
+  MPI_Recv_init(to, 10, MPI_DOUBLE, (rank + size - 1) % size, 7, MPI_COMM_WORLD, &requests[1]);
+  for (int i = 0; i < 3; ++i) {
+    MPI_Startall(2, requests);
+    MPI_Waitall(2, requests, statuses);
+  }
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+}
+
+static void all_of(int count) {
+  int counts[16], places[16];
+  for (int i = 0; i < size; ++i) {
+    counts[i] = count;
+    places[i] = i * count;
+  }
+  MPI_Bcast(from, count, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+  MPI_Reduce(from, to, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  MPI_Allreduce(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Gather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  MPI_Gatherv(from, count, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  MPI_Scatter(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+  MPI_Scatterv(from, counts, places, MPI_DOUBLE, to, count, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+  MPI_Allgather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, MPI_COMM_WORLD);
+  MPI_Allgatherv(from, count, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, MPI_COMM_WORLD);
+  MPI_Alltoall(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, MPI_COMM_WORLD);
+  MPI_Alltoallv(from, counts, places, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, MPI_COMM_WORLD);
+  MPI_Reduce_scatter(from, to, counts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Reduce_scatter_block(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Scan(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Exscan(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void pause_and_go(void) {
+  MPI_Pcontrol(0);
+  ways_to_send(MPI_COMM_WORLD, 10);
+  MPI_Pcontrol(1);
+  MPI_Sendrecv(from, 1, MPI_DOUBLE, (rank + 1) % size, 0, to, 1, MPI_DOUBLE, (rank + size - 1) % size, 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Pcontrol(2);
+  ways_to_send(MPI_COMM_WORLD, 10); /* beyond the one iteration that is wanted */
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const char *const what = argc > 1 ? argv[1] : "";
+  if (size > 16) {
+    MPI_Abort(MPI_COMM_WORLD, 64);
+  }
+  if (strcmp(what, "p2p") == 0) {
+    p2p();
+  } else if (strcmp(what, "persistent") == 0) {
+    persistent();
+  } else if (strcmp(what, "collectives") == 0) {
+    all_of(4);
+    all_of(MANY);
+  } else if (strcmp(what, "pause") == 0) {
+    pause_and_go();
+  } else {
+    MPI_Abort(MPI_COMM_WORLD, 64);
+  }
+  MPI_Finalize();
+  return 0;
+}
