@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "agent/agent_harness.h"
+#include "tests/support/eventually.h"
 
 namespace sekisho::agent {
 
@@ -89,15 +90,7 @@ class AgentTest : public ::testing::Test {
 
   template <typename Condition>
   [[nodiscard]] bool Await(Condition is_true) {
-    const auto deadline = std::chrono::steady_clock::now() + 20s;
-    while (!is_true()) {
-      loop_.restart();
-      loop_.run_one_until(std::min(deadline, std::chrono::steady_clock::now() + 20ms));
-      if (std::chrono::steady_clock::now() >= deadline) {
-        return false;
-      }
-    }
-    return true;
+    return test::EventuallyOn(loop_, is_true);
   }
 
   proto::ServerMessage StartMessage(const std::string& script, const std::string& job = "job",

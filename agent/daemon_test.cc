@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program itself, with certificates, killed by kill -9.
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include "agent/agent_fixture.h"
 #include "common/tls/peer_verifier.h"
+#include "tests/support/program.h"
 #include "tests/support/test_ca.h"
 
 namespace sekisho::agent {
@@ -64,53 +63,20 @@ class DaemonTest : public ::testing::Test {
                         "\"stateDirectory\": \"" + directory_.File("state") + "\"}\n");
   }
 
-  void Spawn(const std::vector<std::string>& more = {}) {
-    const std::string program = std::string(std::getenv("SEKISHO_BIN")) + "/sekisho-agent";
-    std::vector<std::string> words = {"sekisho-agent", "--config", directory_.File("agent.json")};
-    words.insert(words.end(), more.begin(), more.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) {
-      argv.push_back(word.data());
-    }
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 2, directory_.File("log").c_str(),
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    ASSERT_EQ(posix_spawn(&agent_, program.c_str(), &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
+  void Spawn(std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"--config", directory_.File("agent.json")});
+    agent_.Start(more);
   }
   void StartAgent() {
     Spawn();
     ASSERT_TRUE(Await([&] { return server_.is_attached(); }));
   }
-  int StopAgent(int signal) {
-    int status = 0;
-    if (agent_ > 0) {
-      kill(agent_, signal);
-      waitpid(agent_, &status, 0);
-      agent_ = 0;
-    }
-    return status;
-  }
-  std::string Log() const {
-    std::ifstream file(directory_.File("log"));
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
+  int StopAgent(int signal) { return agent_.Stop(signal); }
+  std::string Log() const { return agent_.Log(); }
 
   template <typename Condition>
   [[nodiscard]] bool Await(Condition is_true) {
-    const auto deadline = std::chrono::steady_clock::now() + 20s;
-    while (!is_true()) {
-      loop_.restart();
-      loop_.run_one_until(std::min(deadline, std::chrono::steady_clock::now() + 20ms));
-      if (std::chrono::steady_clock::now() >= deadline) {
-        return false;
-      }
-    }
-    return true;
+    return test::EventuallyOn(loop_, is_true);
   }
 
   void StartTask(const std::string& job, const std::string& script) {
@@ -130,7 +96,7 @@ class DaemonTest : public ::testing::Test {
   test::TemporaryDirectory directory_;
   FakeServer server_{loop_};
   std::unique_ptr<grpc::Server> grpc_;
-  pid_t agent_ = 0;
+  test::Program agent_{"sekisho-agent", directory_.File("log")};
 };
 
 TEST_F(DaemonTest, KillMinusNineLosesNothing) {
@@ -194,12 +160,11 @@ TEST_F(DaemonTest, CheckSaysWhatIsWrong) {
 
 TEST_F(DaemonTest, SecondAgentOfTheSameStateIsRefused) {
   StartAgent();
-  const pid_t first = std::exchange(agent_, 0);
-  Spawn();
+  test::Program second("sekisho-agent", directory_.File("log-of-second"));
+  second.Start({"--config", directory_.File("agent.json")});
 
-  EXPECT_NE(StopAgent(0), 0);
-  EXPECT_THAT(Log(), HasSubstr("another agent uses it"));
-  agent_ = first;
+  EXPECT_NE(second.Stop(0), 0);
+  EXPECT_THAT(second.Log(), HasSubstr("another agent uses it"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "common/call_metadata.h"
 #include "common/daemon.h"
 #include "common/log.h"
 #include "common/refusal.h"
@@ -57,6 +58,17 @@ proto::AgentMessage Session::Hello() const {
   return message;
 }
 
+// For whom it speaks, before its first message is read.
+rpc::CallOptions Session::Introduction() const {
+  rpc::CallOptions options;
+  if (settings_.pilot) {
+    options.metadata.emplace_back(metadata::kPilot, settings_.pilot->job_id() + ":" + settings_.pilot->token());
+  } else {
+    options.metadata.emplace_back(metadata::kNode, settings_.node);
+  }
+  return options;
+}
+
 awaitable<void> Session::Run() {
   std::minstd_rand random(std::random_device{}());
   std::chrono::milliseconds delay = settings_.first_delay;
@@ -82,7 +94,7 @@ awaitable<void> Session::Run() {
 
 awaitable<absl::Status> Session::Attend() {
   was_attached_ = false;
-  auto call = rpc::Start<Call>(loop_, {}, [this](Call& starting) {
+  auto call = rpc::Start<Call>(loop_, Introduction(), [this](Call& starting) {
     stub_->async()->Attach(&starting.context(), &starting);
   });
   call_ = call;

@@ -51,6 +51,7 @@ class Session {
   using Call = rpc::ClientDuplex<proto::AgentMessage, proto::ServerMessage>;
 
   awaitable<absl::Status> Attend();
+  rpc::CallOptions Introduction() const;
   proto::AgentMessage Hello() const;
 
   Loop& loop_;

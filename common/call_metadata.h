@@ -18,8 +18,11 @@ inline constexpr char kQueue[] = "sekisho-queue";
 inline constexpr char kPeer[] = "sekisho-peer";
 inline constexpr char kLimited[] = "sekisho-limited";  // "1": by a limited proxy
 inline constexpr char kToken[] = "sekisho-token";      // proves that the gatekeeper says it
-
 inline constexpr char kLeader[] = "sekisho-leader";    // "1": came by a passage
+
+// Agent to queue server: for whom it speaks, so that it is judged before its first message is read.
+inline constexpr char kNode[] = "sekisho-node";
+inline constexpr char kPilot[] = "sekisho-pilot";  // "JOB:TOKEN"
 
 inline constexpr char kPrefix[] = "sekisho-";
 

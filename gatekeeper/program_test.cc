@@ -7,11 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <sstream>
-#include <thread>
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -21,7 +18,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/identity/dn.h"
@@ -29,35 +25,19 @@
 #include "common/refusal.h"
 #include "common/rpc_status.h"
 #include "common/tls/client_tls.h"
+#include "tests/support/eventually.h"
+#include "tests/support/program.h"
 #include "tests/support/test_ca.h"
 
 namespace sekisho::gatekeeper {
 namespace {
 
 namespace fs = std::filesystem;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::Eventually;
+using test::ReadFile;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// True as soon as `condition` holds; looks again every few milliseconds.
-bool Eventually(const std::function<bool()>& condition, seconds limit = seconds(15)) {
-  const auto end = Clock::now() + limit;
-  while (!condition()) {
-    if (Clock::now() > end) {
-      return false;
-    }
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return true;
-}
 
 class GatekeeperProgram : public testing::Test {
  protected:
@@ -89,32 +69,17 @@ class GatekeeperProgram : public testing::Test {
   }
 
   void TearDown() override {
-    if (pid_ > 0) {
-      kill(pid_, SIGTERM);
-      waitpid(pid_, nullptr, 0);
-    }
+    program_.Stop(SIGTERM);
     EXPECT_TRUE(Eventually([this] { return JobManagers().empty(); }));
     if (HasFailure()) {
-      std::fprintf(stderr, "%s", ReadFile(File("log")).c_str());
+      std::fprintf(stderr, "%s", program_.Log().c_str());
     }
   }
 
   void Start() {
-    test::WriteFile(File("log"), "");
-    const std::string program = std::string(std::getenv("SEKISHO_BIN")) + "/sekisho-gatekeeper";
-    const std::string config = File("gatekeeper.json");
-    const std::string log = File("log");
-    pid_ = fork();
-    if (pid_ == 0) {
-      const int fd = open(log.c_str(), O_WRONLY | O_APPEND);
-      dup2(fd, 2);
-      execl(program.c_str(), program.c_str(), "--config", config.c_str(), nullptr);
-      _exit(127);
-    }
-    ASSERT_TRUE(Eventually([this] { return ReadFile(File("log")).find(" port=") != std::string::npos; }))
-        << ReadFile(File("log"));
-    const std::string text = ReadFile(File("log"));
-    port_ = std::atoi(text.c_str() + text.find(" port=") + 6);
+    program_.Start({"--config", File("gatekeeper.json")});
+    port_ = program_.NumberAfter(" port=");
+    ASSERT_GT(port_, 0) << program_.Log();
   }
 
   std::string File(const std::string& name) const { return directory_.File(name); }
@@ -161,7 +126,7 @@ class GatekeeperProgram : public testing::Test {
   identity::Credential host_ = ca_.IssueHost("gate.example.org");
   identity::Credential alice_;
   std::string account_;
-  pid_t pid_ = -1;
+  test::Program program_{"sekisho-gatekeeper", directory_.File("log")};
   int port_ = 0;
 };
 
@@ -207,8 +172,7 @@ TEST_F(GatekeeperProgram, StartsAKilledJobManagerAgain) {
 TEST_F(GatekeeperProgram, LeavesNoJobManagerBehindWhenItIsKilled) {
   ASSERT_TRUE(List(Dial(alice_)).ok());
 
-  kill(pid_, SIGKILL);
-  waitpid(pid_, nullptr, 0);
+  program_.Stop(SIGKILL);
 
   EXPECT_TRUE(Eventually([this] { return JobManagers().empty(); }));
   Start();
@@ -296,8 +260,8 @@ TEST_F(GatekeeperProgram, ServesAGoodClientWhileTwentyThousandConnectionsHang) {
     }
   }
 
-  const auto descriptors = std::distance(fs::directory_iterator(fmt::format("/proc/{}/fd", pid_)), {});
-  const std::string status = ReadFile(fmt::format("/proc/{}/status", pid_));
+  const auto descriptors = std::distance(fs::directory_iterator(fmt::format("/proc/{}/fd", program_.pid())), {});
+  const std::string status = ReadFile(fmt::format("/proc/{}/status", program_.pid()));
   const long resident_kib = std::atol(status.c_str() + status.find("VmRSS:") + 6);
   std::printf("%d hanging connections: good client at most %.0f ms, %ld descriptors, %ld MiB resident\n", count,
               slowest_ms, static_cast<long>(descriptors), resident_kib / 1024);

@@ -47,6 +47,7 @@ class EngineDriver {
   void OnPilot(const proto::AgentMessage::Hello& hello);
 
   std::string TokenOf(const std::string& job_id) const;
+  bool IsTokenOf(const std::string& job_id, const std::string& token) const;  // from any thread
 
  private:
   using Clock = std::chrono::steady_clock;

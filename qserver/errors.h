@@ -37,6 +37,12 @@ inline absl::Status NotANode(const std::string& subject, const std::string& node
       "server's configuration");
 }
 
+inline absl::Status NamelessNode(const std::string& subject) {
+  return Refuse(StatusCode::kPermissionDenied, 7,
+                fmt::format("{} does not say for which node it speaks", subject),
+                "run the sekisho-agent of this version on the nodes");
+}
+
 inline absl::Status NotInTheInventory(const std::string& node) {
   return Refuse(StatusCode::kPermissionDenied, 7,
                 fmt::format("node {} is not in the site's inventory", node),

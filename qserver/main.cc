@@ -13,12 +13,12 @@
 #include "common/acceptor.h"
 #include "common/daemon.h"
 #include "common/identity/dn.h"
-#include "common/identity/host.h"
 #include "common/log.h"
-#include "common/rpc_window.h"
 #include "common/tls/client_tls.h"
 #include "qserver/accounting.h"
+#include "qserver/callers.h"
 #include "qserver/config.pb.h"
+#include "qserver/doors.h"
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
 #include "qserver/inventory_watch.h"
@@ -34,7 +34,7 @@ namespace sekisho::qserver {
 namespace {
 
 constexpr char kListenNodes[] = "0.0.0.0:7513";
-constexpr int kNodeMessageMost = 16 << 20;  // as the agents': a helper's request with a task's environment
+constexpr size_t kConnectionsOfAnAddress = 256;  // of agents and pilots
 
 std::set<std::string> Subjects(const google::protobuf::RepeatedPtrField<std::string>& subjects) {
   std::set<std::string> normalized;
@@ -200,59 +200,12 @@ absl::Status CheckConfig(const Config& config) {
   return absl::OkStatus();
 }
 
-// The peer's certificate must be one that may speak for the node.
-absl::Status JudgeNode(Trust& trust, const std::set<std::string>& subjects,
-                       const grpc::CallbackServerContext& context, const std::string& node) {
-  const auto auth = context.auth_context();
-  trust.Refresh(tls::SystemClock());
-  ASSIGN_OR_RETURN(const identity::Identity peer,
-                   trust.verifier().PeerIdentity(*auth, tls::SystemClock()));
-  if (subjects.count(identity::NormalizeDn(peer.subject)) > 0) {
-    return absl::OkStatus();
-  }
-  if (!subjects.empty()) {
-    return errors::NotANode(peer.subject, node);
-  }
-  const auto text = [&](const char* name) {
-    const auto values = auth->FindPropertyValues(name);
-    return values.empty() ? std::string() : std::string(values[0].data(), values[0].size());
-  };
-  ASSIGN_OR_RETURN(const identity::Chain chain,
-                   tls::PresentedChain(text("x509_pem_cert"), text("x509_pem_cert_chain")));
-  if (identity::CheckHost(chain, peer, node)) {
-    return errors::NotANode(peer.subject, node);
-  }
-  return absl::OkStatus();
-}
-
 // Ended jobs and their output go after their time.
 awaitable<void> KeepTidy(Loop& loop, Conductor& conductor, int keep_days) {
   for (;;) {
     conductor.ForgetEndedBefore(Conductor::NowMs() - int64_t{keep_days} * 24 * 3600 * 1000);
     co_await Sleep(loop, std::chrono::hours(1));
   }
-}
-
-// Serves what `acceptor` lets in.
-std::unique_ptr<grpc::Server> Serve(Acceptor& acceptor, const identity::Credential& host,
-                                    const std::vector<grpc::Service*>& services) {
-  grpc::ServerBuilder builder;
-  auto door = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      tls::ServerCredentials(host));
-  for (grpc::Service* service : services) {
-    builder.RegisterService(service);
-  }
-  builder.SetMaxReceiveMessageSize(kNodeMessageMost);
-  rpc::SetWindow(builder);
-  // Half-open connections are found in half a minute.
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-  auto server = builder.BuildAndStart();
-  acceptor.Run(std::move(door));
-  return server;
 }
 
 absl::Status Run(const Config& config) {
@@ -300,26 +253,23 @@ absl::Status Run(const Config& config) {
 
   // Who may call.
   const AdmissionRules rules = MakeRules(config);
-  const std::set<std::string> jobmanagers = Subjects(config.jobmanager());
-  const std::set<std::string> directories = Subjects(config.directory());
-  const std::set<std::string> nodes = Subjects(config.node());
-  Acceptor queue_door(loop, {});
-  Acceptor nodes_door(loop, {});
-  // The peer's subject must be one of `allowed`.
-  const auto judge_caller = [&](const std::set<std::string>& allowed, auto refusal) {
-    return [&, refusal](const grpc::CallbackServerContext& context) -> absl::Status {
-      trust->Refresh(tls::SystemClock());
-      ASSIGN_OR_RETURN(const identity::Identity peer,
-                       trust->verifier().PeerIdentity(*context.auth_context(), tls::SystemClock()));
-      if (allowed.count(identity::NormalizeDn(peer.subject)) == 0) {
-        return refusal(peer.subject);
-      }
-      queue_door.Finish(context.peer());
-      return absl::OkStatus();
+  Callers::Rules who{.jobmanagers = Subjects(config.jobmanager()),
+                     .directories = Subjects(config.directory()),
+                     .nodes = Subjects(config.node())};
+  if (conductor.has_engine()) {
+    who.is_pilot = [&engine](const std::string& job_id, const std::string& token) {
+      return engine.IsTokenOf(job_id, token);
     };
-  };
+  }
+  Callers callers(loop, *trust, std::move(who));
+  Acceptor queue_door(loop, {});
+  Acceptor nodes_door(loop, {.per_peer = kConnectionsOfAnAddress});
   QueueService::Judges judges;
-  judges.caller = judge_caller(jobmanagers, errors::NotAJobmanager);
+  judges.caller = [&](const grpc::CallbackServerContext& context) -> absl::Status {
+    RETURN_IF_ERROR(callers.JudgeJobmanager(*context.auth_context()));
+    queue_door.Finish(context.peer());
+    return absl::OkStatus();
+  };
   judges.request = [&](const proto::QueueRequest& request) {
     return Verify(request, rules, trust->signers(), trust->gridmap(), tls::SystemClock());
   };
@@ -328,10 +278,14 @@ absl::Status Run(const Config& config) {
   QueueService queue_service(loop, conductor, rules, std::move(judges));
   InventoryWatch inventory(loop, allocator_target, [&] { conductor.SiteChanged(); });
   SiteWatchService site_watch_service(loop, conductor, inventory, MakeSiteFacts(config),
-                                      judge_caller(directories, errors::NotADirectory));
+                                      [&](const grpc::CallbackServerContext& context) -> absl::Status {
+                                        RETURN_IF_ERROR(callers.JudgeDirectory(*context.auth_context()));
+                                        queue_door.Finish(context.peer());
+                                        return absl::OkStatus();
+                                      });
   NodesService nodes_service(
       loop, conductor, [&](const auto& context, const std::string& node) -> absl::Status {
-        RETURN_IF_ERROR(JudgeNode(*trust, nodes, context, node));
+        RETURN_IF_ERROR(callers.JudgeNode(*context.auth_context(), node));
         nodes_door.Finish(context.peer());
         return absl::OkStatus();
       },
@@ -357,9 +311,14 @@ absl::Status Run(const Config& config) {
            detached);
   RETURN_IF_ERROR(queue_door.Listen(listen));
   RETURN_IF_ERROR(nodes_door.Listen(listen_nodes));
-  const auto queue_server = Serve(queue_door, host, {&queue_service, &site_watch_service});
-  const auto nodes_server = Serve(nodes_door, host, {&nodes_service});
-  spdlog::info("serving site={} listen={} listen_nodes={}", config.site(), listen, listen_nodes);
+  const auto queue_server = Serve(
+      queue_door, kQueueDoor, host, [&](const auto& peer, const auto&) { return callers.AtQueueGate(peer); },
+      {&queue_service, &site_watch_service});
+  const auto nodes_server = Serve(
+      nodes_door, kNodesDoor, host,
+      [&](const auto& peer, const auto& metadata) { return callers.AtNodesGate(peer, metadata); },
+      {&nodes_service});
+  spdlog::info("serving site={} port={} port_nodes={}", config.site(), queue_door.port(), nodes_door.port());
   NotifyReady();
 
   co_spawn(loop, WaitForStop(loop, [&] { trust->ReadAgain(); }), [&](std::exception_ptr) {

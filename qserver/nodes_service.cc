@@ -15,6 +15,26 @@ struct Attachment {
   ~Attachment() { conductor.Detach(node, generation); }
 };
 
+// Ends the call unless it goes away in time.
+class Patience {
+ public:
+  Patience(Loop& loop, grpc::CallbackServerContext& context, std::chrono::milliseconds limit)
+      : timer_(loop, limit) {
+    timer_.async_wait([&context, is_over = is_over_](const std::error_code& error) {
+      if (!error && !*is_over) {
+        context.TryCancel();
+      }
+    });
+  }
+  ~Patience() { *is_over_ = true; }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+ private:
+  const std::shared_ptr<bool> is_over_ = std::make_shared<bool>(false);  // the timer may have fired already
+  asio::steady_timer timer_;
+};
+
 }  // namespace
 
 grpc::ServerBidiReactor<proto::AgentMessage, proto::ServerMessage>* NodesService::Attach(
@@ -25,8 +45,8 @@ grpc::ServerBidiReactor<proto::AgentMessage, proto::ServerMessage>* NodesService
 
 awaitable<absl::Status> NodesService::Serve(grpc::CallbackServerContext& context, Stream& stream) {
   proto::AgentMessage message;
-  const bool has_first = co_await stream.Read(message);
-  if (!has_first || !message.has_hello()) {
+  const bool has_hello = co_await HearHello(context, stream, message);
+  if (!has_hello) {
     co_return errors::BadRequest("expected Hello first");
   }
   if (const absl::Status status = co_await JudgeHello(context, *message.mutable_hello()); !status.ok()) {
@@ -43,6 +63,14 @@ awaitable<absl::Status> NodesService::Serve(grpc::CallbackServerContext& context
     }
   }
   co_return absl::OkStatus();
+}
+
+// A stream that says nothing ends.
+awaitable<bool> NodesService::HearHello(grpc::CallbackServerContext& context, Stream& stream,
+                                        proto::AgentMessage& message) {
+  const Patience patience(loop_, context, hello_within_);
+  const bool has_first = co_await stream.Read(message);
+  co_return has_first && message.has_hello();
 }
 
 // A pilot's node is named after its job.

@@ -2,6 +2,7 @@
 // The agents' streams: docs/protocol/7-nodes.md.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <set>
 
@@ -21,11 +22,13 @@ class NodesService final : public proto::Nodes::CallbackService {
   using JudgePilot = std::function<absl::StatusOr<std::string>(
       const grpc::CallbackServerContext&, const proto::AgentMessage::Hello& hello)>;
 
-  NodesService(Loop& loop, Conductor& conductor, Judge judge, JudgePilot judge_pilot = {})
+  NodesService(Loop& loop, Conductor& conductor, Judge judge, JudgePilot judge_pilot = {},
+               std::chrono::milliseconds hello_within = std::chrono::seconds(10))
       : loop_(loop),
         conductor_(conductor),
         judge_(std::move(judge)),
-        judge_pilot_(std::move(judge_pilot)) {}
+        judge_pilot_(std::move(judge_pilot)),
+        hello_within_(hello_within) {}
 
   grpc::ServerBidiReactor<proto::AgentMessage, proto::ServerMessage>* Attach(
       grpc::CallbackServerContext* context) override;
@@ -33,6 +36,7 @@ class NodesService final : public proto::Nodes::CallbackService {
  private:
   using Stream = rpc::Duplex<proto::AgentMessage, proto::ServerMessage>;
   awaitable<absl::Status> Serve(grpc::CallbackServerContext& context, Stream& stream);
+  awaitable<bool> HearHello(grpc::CallbackServerContext& context, Stream& stream, proto::AgentMessage& message);
   awaitable<absl::Status> JudgeHello(grpc::CallbackServerContext& context, proto::AgentMessage::Hello& hello);
   awaitable<absl::Status> CheckListed(std::string node);
 
@@ -40,6 +44,7 @@ class NodesService final : public proto::Nodes::CallbackService {
   Conductor& conductor_;
   const Judge judge_;
   const JudgePilot judge_pilot_;
+  const std::chrono::milliseconds hello_within_;
   std::set<std::string> listed_;  // the inventory's nodes, as last heard
 };
 

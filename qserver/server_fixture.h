@@ -104,7 +104,8 @@ class Server {
     nodes_service_ = std::make_unique<NodesService>(
         loop_, *conductor_, [](const auto&, const std::string& node) {
           return node == "stranger" ? errors::NotANode("/CN=x", node) : absl::OkStatus();
-        });
+        },
+        nullptr, std::chrono::milliseconds(1500));
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(queue_service_.get());

@@ -300,6 +300,14 @@ TEST_F(ServerTest, ServesOnlyJobmanagersAndNodes) {
   }
 }
 
+TEST_F(ServerTest, EndsAStreamThatSaysNothing) {
+  const auto nodes = proto::Nodes::NewStub(server_->Dial());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+
+  EXPECT_EQ(nodes->Attach(&context)->Finish().error_code(), grpc::CANCELLED);
+}
+
 TEST_F(ServerTest, DiagnosesEveryHopBehindIt) {
   const auto agent = Attach("n1");
   grpc::ClientContext context;

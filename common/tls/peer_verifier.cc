@@ -52,6 +52,7 @@ absl::StatusOr<Identity> PeerVerifier::Verify(const std::string& leaf_pem,
   if (leaf_pem.empty()) {
     return identity::ToStatus({Reason::kEmptyChain, "no certificate was presented"});
   }
+  const std::lock_guard lock(mutex_);
   // A NUL between them: the same bytes cut elsewhere are another chain.
   const auto judged =
       chains_.Judge(leaf_pem + '\0' + rest_pem, [&] { return PresentedChain(leaf_pem, rest_pem); }, now);

@@ -2,10 +2,11 @@
 // The server's side: credentials that ask every client for a certificate, and who the client is.
 //
 // gRPC only proves that the client holds the key of its certificate; it accepts any certificate. So
-// no call may be served before PeerVerifier has judged the chain, whatever the method.
+// no call may be served before PeerVerifier has judged the chain, whatever the method: gate.h.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include <grpcpp/security/auth_context.h>
@@ -18,7 +19,8 @@ namespace sekisho::tls {
 
 std::shared_ptr<grpc::ServerCredentials> ServerCredentials(const identity::Credential& host);
 
-// Belongs to one thread.  Chains that passed are remembered: judged_chains.h.
+// Chains that passed are remembered: judged_chains.h.  With a lock, which our code else has none of: at a
+// gate gRPC's threads ask, and the loop sets the trust.
 class PeerVerifier {
  public:
   explicit PeerVerifier(std::shared_ptr<const identity::TrustStore> trust)
@@ -34,12 +36,18 @@ class PeerVerifier {
   absl::StatusOr<identity::Identity> Verify(const std::string& leaf_pem,
                                             const std::string& rest_pem, identity::Time now);
 
-  void SetTrust(std::shared_ptr<const identity::TrustStore> trust) { chains_.SetTrust(std::move(trust)); }
+  void SetTrust(std::shared_ptr<const identity::TrustStore> trust) {
+    const std::lock_guard lock(mutex_);
+    chains_.SetTrust(std::move(trust));
+  }
 
-  const identity::TrustStore& trust() const { return chains_.trust(); }
-  size_t remembered() const { return chains_.size(); }
+  size_t remembered() const {
+    const std::lock_guard lock(mutex_);
+    return chains_.size();
+  }
 
  private:
+  mutable std::mutex mutex_;
   identity::JudgedChains chains_;
 };
 
