@@ -207,15 +207,11 @@ bool Acceptor::Accept() {
   if (arrival.evicted) {
     Drop(*arrival.evicted);
   }
-  if (!arrival.admitted) {
-    close(fd);
-    return true;
-  }
   const int on = 1;
   if (!is_unix_) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }
-  const Admission::Id id = *arrival.admitted;
+  const Admission::Id id = arrival.admitted;
   connections_[id] = {fd, name.endpoint, false};
   epoll_event event{.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT, .data = {.u64 = id}};
   CHECK(epoll_ctl(events_.native_handle(), EPOLL_CTL_ADD, fd, &event) == 0);
@@ -275,6 +271,10 @@ void Acceptor::OnEvent(Admission::Id id, uint32_t events) {
 
 void Acceptor::HandOver(Admission::Id id) {
   Connection& connection = connections_[id];
+  if (is_unix_ && !admission_.Finish(id)) {
+    admission_.Leave(id);
+    return Drop(id);
+  }
   const int copy = fcntl(connection.fd, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) {
     spdlog::error("out of descriptors open={}", admission_.open());
@@ -283,9 +283,7 @@ void Acceptor::HandOver(Admission::Id id) {
     return;
   }
   connection.is_handed_over = true;
-  if (is_unix_) {
-    admission_.Finish(id);
-  } else {
+  if (!is_unix_) {
     by_endpoint_[connection.endpoint] = id;
   }
   epoll_event event{.events = EPOLLRDHUP | EPOLLET, .data = {.u64 = id}};
@@ -296,10 +294,17 @@ void Acceptor::HandOver(Admission::Id id) {
   server_->HandleNewConnection(&parameters);
 }
 
-void Acceptor::Finish(const std::string& grpc_peer) {
+bool Acceptor::Finish(const std::string& grpc_peer) {
   const auto found = by_endpoint_.find(EndpointText(grpc_peer));
-  if (found != by_endpoint_.end()) {
-    admission_.Finish(found->second);
+  return found == by_endpoint_.end() || admission_.Finish(found->second);
+}
+
+void Acceptor::HangUp(const std::string& grpc_peer) {
+  const auto found = by_endpoint_.find(EndpointText(grpc_peer));
+  if (found != by_endpoint_.end() && admission_.IsUnfinished(found->second)) {
+    const Admission::Id id = found->second;
+    admission_.Leave(id);
+    Drop(id);
   }
 }
 

@@ -41,8 +41,12 @@ class Acceptor {
   // From here on, connections go to `server`, which must not outlive us.
   void Run(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server);
 
-  // A call on the connection of this peer (as gRPC writes it) was authenticated.
-  void Finish(const std::string& grpc_peer);
+  // A call on the connection of this peer (as gRPC writes it) was authenticated.  False: its address has all
+  // the connections that one may have.
+  bool Finish(const std::string& grpc_peer);
+
+  // Calls on it were refused, and no other was authenticated: it has nothing more to say.
+  void HangUp(const std::string& grpc_peer);
 
   // No more connections; those open stay.
   void Stop();

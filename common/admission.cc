@@ -5,12 +5,9 @@ namespace sekisho {
 
 Admission::Arrival Admission::Arrive(const std::string& peer, Time now) {
   Arrival arrival;
-  if (const auto known = peers_.find(peer);
-      known != peers_.end() && known->second.open >= limits_.per_peer) {
-    if (known->second.unfinished.empty()) {
-      return arrival;
-    }
-    arrival.evicted = *known->second.unfinished.begin();
+  const auto known = peers_.find(peer);
+  if (known != peers_.end() && known->second.open >= limits_.per_peer + limits_.per_peer_spare) {
+    arrival.evicted = *known->second.unfinished.begin();  // there is one: not more than per_peer finish
   } else if (unfinished_.size() >= limits_.unfinished && !unfinished_.empty()) {
     arrival.evicted = *unfinished_.begin();
   }
@@ -28,14 +25,19 @@ Admission::Arrival Admission::Arrive(const std::string& peer, Time now) {
   return arrival;
 }
 
-void Admission::Finish(Id id) {
+bool Admission::Finish(Id id) {
   const auto connection = connections_.find(id);
   if (connection == connections_.end() || connection->second.is_finished) {
-    return;
+    return true;
+  }
+  Peer& peer = peers_[connection->second.peer];
+  if (peer.open - peer.unfinished.size() >= limits_.per_peer) {
+    return false;
   }
   connection->second.is_finished = true;
-  peers_[connection->second.peer].unfinished.erase(id);
+  peer.unfinished.erase(id);
   unfinished_.erase(id);
+  return true;
 }
 
 void Admission::Leave(Id id) {

@@ -2,7 +2,8 @@
 // Which connections stay open: docs/operations/gatekeeper.md, "Limits".  Pure: no clock, no sockets.
 // A connection is unfinished until a call on it has been authenticated.  When unfinished ones are too
 // many the oldest goes, not the newest: a good client finishes within milliseconds, so it gets in however
-// many others hang.
+// many others hang.  A peer whose connections are all in use may still come and be told so: a few more get in,
+// unfinished, and cannot finish.
 #pragma once
 
 #include <chrono>
@@ -22,19 +23,22 @@ class Admission {
 
   struct Limits {
     size_t unfinished = 1024;
-    size_t per_peer = 1024;  // open connections of one peer, finished or not
+    size_t per_peer = 1024;  // finished connections of one peer
+    size_t per_peer_spare = 16;  // and so many unfinished ones besides, at least 1
     std::chrono::milliseconds handshake{10'000};
   };
   struct Arrival {
-    std::optional<Id> admitted;  // none: refuse it
-    std::optional<Id> evicted;   // close this one, it is out of the table already
+    Id admitted = 0;
+    std::optional<Id> evicted;  // close this one, it is out of the table already
   };
 
   explicit Admission(Limits limits) : limits_(limits) {}
 
   Arrival Arrive(const std::string& peer, Time now);
-  // A call on it was authenticated; no-op for connections already gone.
-  void Finish(Id id);
+  // A call on it was authenticated; no-op for connections already gone.  False: its peer has all that one may
+  // have, and this one stays unfinished.
+  bool Finish(Id id);
+  bool IsUnfinished(Id id) const { return unfinished_.count(id) > 0; }
   void Leave(Id id);
   // Unfinished connections whose time is up, taken out of the table.
   std::vector<Id> Expire(Time now);

@@ -13,7 +13,7 @@ using testing::Optional;
 
 const Admission::Time kStart{};
 
-Admission::Limits Small() { return {.unfinished = 3, .per_peer = 2, .handshake = milliseconds(100)}; }
+Admission::Limits Small() { return {.unfinished = 3, .per_peer = 1, .per_peer_spare = 1, .handshake = milliseconds(100)}; }
 
 TEST(Admission, EvictsTheOldestUnfinishedWhenFullAndAdmitsTheNewcomer) {
   Admission table(Small());
@@ -23,7 +23,6 @@ TEST(Admission, EvictsTheOldestUnfinishedWhenFullAndAdmitsTheNewcomer) {
 
   const auto fourth = table.Arrive("d", kStart);
 
-  EXPECT_TRUE(fourth.admitted);
   EXPECT_EQ(fourth.evicted, first.admitted);
   EXPECT_EQ(table.unfinished(), 3u);
 }
@@ -34,7 +33,7 @@ TEST(Admission, NeverEvictsAFinishedConnection) {
   const auto second = table.Arrive("b", kStart);
   table.Arrive("c", kStart);
   table.Arrive("d", kStart);
-  table.Finish(*second.admitted);
+  table.Finish(second.admitted);
   table.Arrive("e", kStart);
 
   EXPECT_FALSE(first.evicted);
@@ -49,24 +48,26 @@ TEST(Admission, MakesAPeerAtItsLimitLoseItsOwnOldestUnfinishedConnection) {
   table.Arrive("a", kStart);
   const auto second = table.Arrive("b", kStart);
   const auto third = table.Arrive("b", kStart);
-  table.Finish(*second.admitted);
+  table.Finish(second.admitted);
 
   const auto fourth = table.Arrive("b", kStart);
 
-  EXPECT_TRUE(fourth.admitted);
   EXPECT_EQ(fourth.evicted, third.admitted);
 }
 
-TEST(Admission, RefusesAPeerWhoseConnectionsAreAllInUse) {
+TEST(Admission, LetsAPeerWhoseConnectionsAreAllInUseComeButNotFinish) {
   Admission table(Small());
-  table.Finish(*table.Arrive("b", kStart).admitted);
-  table.Finish(*table.Arrive("b", kStart).admitted);
+  const auto first = table.Arrive("b", kStart);
+  ASSERT_TRUE(table.Finish(first.admitted));
 
-  const auto third = table.Arrive("b", kStart);
+  const auto second = table.Arrive("b", kStart);
 
-  EXPECT_FALSE(third.admitted);
-  EXPECT_FALSE(third.evicted);
-  EXPECT_TRUE(table.Arrive("a", kStart).admitted);
+  EXPECT_FALSE(second.evicted);
+  EXPECT_FALSE(table.Finish(second.admitted));
+  EXPECT_TRUE(table.IsUnfinished(second.admitted));
+  EXPECT_TRUE(table.Finish(table.Arrive("a", kStart).admitted));  // another is not held up
+  table.Leave(first.admitted);
+  EXPECT_TRUE(table.Finish(second.admitted));
 }
 
 TEST(Admission, ExpiresOnlyUnfinishedConnectionsWhoseTimeIsUp) {
@@ -74,13 +75,13 @@ TEST(Admission, ExpiresOnlyUnfinishedConnectionsWhoseTimeIsUp) {
   const auto first = table.Arrive("a", kStart);
   const auto second = table.Arrive("b", kStart);
   const auto third = table.Arrive("c", kStart + milliseconds(50));
-  table.Finish(*second.admitted);
+  table.Finish(second.admitted);
 
   EXPECT_THAT(table.NextDeadline(), Optional(kStart + milliseconds(100)));
   EXPECT_THAT(table.Expire(kStart + milliseconds(99)), ElementsAre());
-  EXPECT_THAT(table.Expire(kStart + milliseconds(100)), ElementsAre(*first.admitted));
+  EXPECT_THAT(table.Expire(kStart + milliseconds(100)), ElementsAre(first.admitted));
   EXPECT_THAT(table.NextDeadline(), Optional(kStart + milliseconds(150)));
-  EXPECT_THAT(table.Expire(kStart + milliseconds(150)), ElementsAre(*third.admitted));
+  EXPECT_THAT(table.Expire(kStart + milliseconds(150)), ElementsAre(third.admitted));
   EXPECT_FALSE(table.NextDeadline());
 }
 
@@ -88,10 +89,9 @@ TEST(Admission, ForgetsConnectionsThatLeave) {
   Admission table(Small());
   for (int i = 0; i < 100; ++i) {
     const auto arrival = table.Arrive("a", kStart);
-    ASSERT_TRUE(arrival.admitted);
     EXPECT_FALSE(arrival.evicted);
-    table.Finish(*arrival.admitted);
-    table.Leave(*arrival.admitted);
+    table.Finish(arrival.admitted);
+    table.Leave(arrival.admitted);
   }
 
   EXPECT_EQ(table.open(), 0u);
@@ -99,7 +99,7 @@ TEST(Admission, ForgetsConnectionsThatLeave) {
 }
 
 TEST(Admission, BoundsWhatAFloodFromManyPeersHolds) {
-  Admission table({.unfinished = 64, .per_peer = 16, .handshake = milliseconds(100)});
+  Admission table({.unfinished = 64, .per_peer = 16, .per_peer_spare = 1, .handshake = milliseconds(100)});
   size_t evicted = 0;
 
   for (int i = 0; i < 20'000; ++i) {

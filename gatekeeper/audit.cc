@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
@@ -105,9 +106,31 @@ absl::Status AuditLog::Open() {
 }
 
 absl::Status AuditLog::Write(const AuditRecord& record) {
-  const std::string line = AuditLine(record) + "\n";
-  if (write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    return absl::UnavailableError(fmt::format("audit log {}: {}", path_, std::strerror(errno)));
+  if (kept_.size() < kKeptBytesMost) {
+    kept_ += AuditLine(record) + "\n";
+  } else {
+    ++lost_;
+  }
+  return Flush();
+}
+
+absl::Status AuditLog::Flush() {
+  while (!kept_.empty()) {
+    const ssize_t written = write(fd_, kept_.data(), kept_.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      return absl::UnavailableError(fmt::format("audit log {}: {}", path_, std::strerror(errno)));
+    }
+    kept_.erase(0, static_cast<size_t>(written));
+    if (kept_.empty() && lost_ > 0) {
+      AuditRecord record;
+      record.time = std::chrono::system_clock::now();
+      record.status = "UNKNOWN";
+      record.reason = fmt::format("and {} more calls that could not be written down", std::exchange(lost_, 0));
+      kept_ = AuditLine(record) + "\n";
+    }
   }
   return absl::OkStatus();
 }

@@ -67,11 +67,21 @@ class AuditLog {
 
   // Also again, after the file was rotated away.
   absl::Status Open();
+
+  // A line that cannot be written (a full disk) is kept, and goes before the next.
   absl::Status Write(const AuditRecord& record);
 
+  // An error: lines are waiting that cannot be written.
+  absl::Status Flush();
+
  private:
+  // Of calls that were in progress, or refused, while nothing could be written.
+  static constexpr size_t kKeptBytesMost = 8 << 20;
+
   const std::string path_;
   int fd_ = -1;
+  std::string kept_;  // whole lines but perhaps the first, whose beginning is in the file
+  uint64_t lost_ = 0;
 };
 
 }  // namespace sekisho::gatekeeper

@@ -102,5 +102,31 @@ TEST(Audit, AppendsAndFollowsRotation) {
   std::filesystem::remove_all(directory);
 }
 
+TEST(Audit, KeepsLinesThatCannotBeWrittenUntilTheyCan) {
+  char directory[] = "/tmp/sekisho-audit-XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const std::string path = std::string(directory) + "/audit.log";
+  std::filesystem::create_symlink("/dev/full", path);
+  AuditLog log(path);
+  ASSERT_TRUE(log.Open().ok());
+
+  const absl::Status full = log.Write(Record());
+  EXPECT_EQ(full.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(full.ToString(), testing::HasSubstr("No space left on device"));
+  EXPECT_FALSE(log.Flush().ok());
+  EXPECT_FALSE(log.Write(Record()).ok());
+
+  std::filesystem::remove(path);
+  ASSERT_TRUE(log.Open().ok());
+  EXPECT_TRUE(log.Flush().ok());
+  std::ifstream file(path);
+  int lines = 0;
+  for (std::string line; std::getline(file, line); ++lines) {
+    EXPECT_EQ(line, AuditLine(Record()));
+  }
+  EXPECT_EQ(lines, 2);
+  std::filesystem::remove_all(directory);
+}
+
 }  // namespace
 }  // namespace sekisho::gatekeeper

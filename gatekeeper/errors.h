@@ -71,6 +71,18 @@ inline absl::Status TooManyCalls(const std::string& address, int limit) {
                 "let some of them end, or ask the site to raise limits.calls_per_peer");
 }
 
+inline absl::Status TooManyConnections(const std::string& address) {
+  return Refuse(absl::StatusCode::kResourceExhausted, 0,
+                fmt::format("all the connections that {} may have here are in use", address),
+                "let some of them end, or ask the site to raise limits.per_peer");
+}
+
+inline absl::Status NoAuditLog(const absl::Status& why) {
+  return Refuse(absl::StatusCode::kUnavailable, kGatekeeperMisconfigured,
+                "the gatekeeper serves nobody while it cannot keep its audit log: " + Message(why),
+                "tell the site's administrator to make room for it, and try again");
+}
+
 inline absl::Status TooManyCallsOfSubject(const std::string& subject, int limit) {
   return Refuse(absl::StatusCode::kResourceExhausted, 0,
                 fmt::format("{} calls of \"{}\" are in progress, and that is the limit", limit, subject),

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
 
 #include "common/acceptor.h"
 #include "common/daemon.h"
@@ -25,6 +26,8 @@ namespace sekisho::gatekeeper {
 namespace {
 
 constexpr int kMessageBytesMax = 4 << 20;
+constexpr int kCallsOfAConnection = 1024;     // at a time; more wait at their sender
+constexpr size_t kMemoryMost = 256 << 20;     // for what has come and is not taken, of all connections
 constexpr std::chrono::seconds kDrain{5};
 
 int Or(int value, int fallback) { return value > 0 ? value : fallback; }
@@ -62,7 +65,9 @@ absl::StatusOr<JobManagers::Options> JobManagersOf(const Config& config,
 
 void SetLimits(grpc::ServerBuilder& builder, const Config& config) {
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  builder.SetResourceQuota(grpc::ResourceQuota("gatekeeper").Resize(kMemoryMost));
   rpc::SetWindow(builder);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsOfAConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Or(config.limits().handshake_s(), 10) * 1000);
   // What a call's other side does not take stays with its sender.
@@ -100,7 +105,9 @@ absl::Status Run(const Config& config) {
   Service service(
       loop, config,
       {.identify = [&callers](const grpc::ServerContextBase& context) { return callers.Identify(context); },
-       .authenticated = [&acceptor](const std::string& peer) { acceptor.Finish(peer); },
+       .authenticated = [&acceptor](const std::string& peer) { return acceptor.Finish(peer); },
+       .hang_up = [&acceptor](const std::string& peer) { acceptor.HangUp(peer); },
+       .can_audit = [&audit] { return audit.Flush(); },
        .connect = [&jobmanagers](std::string account) -> awaitable<absl::StatusOr<Service::Inside>> {
          CO_ASSIGN_OR_RETURN(auto channel, co_await jobmanagers.Get(account));
          co_return Service::Inside{std::move(channel), jobmanagers.TokenOf(account)};

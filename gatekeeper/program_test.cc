@@ -223,6 +223,31 @@ TEST_F(GatekeeperProgram, RefusesLimitedProxiesUnknownServicesAndForeignAuthorit
                         "method=\"/sekisho.proto.JobService/List\" status=FAILED_PRECONDITION"));
 }
 
+TEST_F(GatekeeperProgram, ServesNobodyWhileItsAuditLogIsFullAndLosesNoLine) {
+  fs::remove(File("audit.log"));
+  fs::create_symlink("/dev/full", File("audit.log"));
+  kill(program_.pid(), SIGHUP);
+  int served = 0;  // before it was noticed
+  absl::Status status;
+  ASSERT_TRUE(Eventually([&] {
+    status = List(Dial(alice_));
+    served += status.ok();
+    return !status.ok();
+  }));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Message(status), HasSubstr("cannot keep its audit log"));
+
+  fs::remove(File("audit.log"));
+  kill(program_.pid(), SIGHUP);
+
+  ASSERT_TRUE(Eventually([&] { return List(Dial(alice_)).ok(); }));
+  EXPECT_TRUE(Eventually([&] {
+    const std::string audit = ReadFile(File("audit.log"));
+    return std::count(audit.begin(), audit.end(), '\n') >= served + 2 &&
+           audit.find("status=UNAVAILABLE") != std::string::npos;
+  })) << ReadFile(File("audit.log"));
+}
+
 TEST_F(GatekeeperProgram, ServesAGoodClientWhileTwentyThousandConnectionsHang) {
   rlimit limit{32768, 32768};
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {

@@ -63,12 +63,14 @@ struct Service::Call {
   Forward* forward = nullptr;
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   AuditRecord record;
+  std::string peer;  // as gRPC writes it
   std::string address;
   Grant grant;
   Inside inside;
   bool is_limited = false;
   bool is_leader = false;
   bool is_counted = false;
+  bool is_stranger = false;  // hung up on when it has been told
 };
 
 Service::Service(Loop& loop, const Config& config, Parts parts)
@@ -78,7 +80,8 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(grpc::GenericCallbackServ
   auto call = std::make_shared<Call>();
   call->context = context;
   call->record.time = std::chrono::system_clock::now();
-  call->record.peer = EndpointText(context->peer());
+  call->peer = context->peer();
+  call->record.peer = EndpointText(call->peer);
   call->record.method = context->method();
   auto* forward = new Forward(context, [this, call](const Forward::Summary& summary) {
     asio::post(loop_, [this, call, summary] { Done(call, summary); });
@@ -121,6 +124,7 @@ awaitable<absl::Status> Service::Admit(std::shared_ptr<Call> call) {
 
   // Authenticate, before anything else.
   const auto caller = parts_.identify(*call->context);
+  call->is_stranger = true;
   if (!caller.ok()) {
     co_return errors::NotAuthenticated(caller.status());
   }
@@ -130,7 +134,13 @@ awaitable<absl::Status> Service::Admit(std::shared_ptr<Call> call) {
   const int subject_limit =
       config_.limits().calls_per_subject() > 0 ? config_.limits().calls_per_subject() : kCallsPerSubject;
   const bool is_too_many_of_subject = ++calls_by_subject_[caller->subject] > subject_limit;
-  parts_.authenticated(call->context->peer());
+  if (!parts_.authenticated(call->context->peer())) {
+    co_return errors::TooManyConnections(call->address);
+  }
+  call->is_stranger = false;
+  if (const absl::Status status = parts_.can_audit(); !status.ok()) {
+    co_return errors::NoAuditLog(status);
+  }
   if (is_too_many) {
     co_return errors::TooManyCalls(call->address, limit);
   }
@@ -160,6 +170,9 @@ void Service::Done(const std::shared_ptr<Call>& call, const Forward::Summary& su
     --calls_;
     CountDown(calls_by_peer_, call->address);
     CountDown(calls_by_subject_, call->record.subject);
+  }
+  if (call->is_stranger) {
+    parts_.hang_up(call->peer);
   }
   AuditRecord& record = call->record;
   record.status = CodeName(summary.status.error_code());

@@ -28,7 +28,11 @@ class Service final : public grpc::CallbackGenericService {
   struct Parts {
     // Who is at the other end, verified; called on the loop.
     std::function<absl::StatusOr<Caller>(const grpc::ServerContextBase&)> identify;
-    std::function<void(const std::string& peer)> authenticated;
+    // False: its address has too many connections.
+    std::function<bool(const std::string& peer)> authenticated;
+    // No call on this connection was authenticated, and the refusal is on its way.
+    std::function<void(const std::string& peer)> hang_up;
+    std::function<absl::Status()> can_audit;
     std::function<awaitable<absl::StatusOr<Inside>>(std::string account)> connect;
     std::function<void(const AuditRecord&)> audit;
   };

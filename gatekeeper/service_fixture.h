@@ -133,13 +133,15 @@ class GatekeeperService : public testing::Test {
     inside_server_ = inside_builder.BuildAndStart();
     channel_ = grpc::CreateChannel("unix:" + directory_ + "/socket", grpc::InsecureChannelCredentials());
 
-    acceptor_ = std::make_unique<Acceptor>(loop_, Admission::Limits(), /*expect_tls=*/false);
+    acceptor_ = std::make_unique<Acceptor>(loop_, limits_, /*expect_tls=*/false);
     ASSERT_TRUE(acceptor_->Listen("127.0.0.1:0").ok());
     service_ = std::make_unique<Service>(
         loop_, config_,
         Service::Parts{
             .identify = [this](const grpc::ServerContextBase&) { return caller_; },
-            .authenticated = [this](const std::string& peer) { acceptor_->Finish(peer); },
+            .authenticated = [this](const std::string& peer) { return acceptor_->Finish(peer); },
+            .hang_up = [this](const std::string& peer) { acceptor_->HangUp(peer); },
+            .can_audit = [this] { return audit_status_; },
             .connect = [this](std::string) -> awaitable<absl::StatusOr<Service::Inside>> {
               CO_RETURN_IF_ERROR(connect_status_);
               co_return Service::Inside{channel_, "secret"};
@@ -159,10 +161,21 @@ class GatekeeperService : public testing::Test {
     acceptor_->Run(std::move(external_));
     thread_ = std::thread([this] { loop_.run(); });
 
+    client_ = Dial();
+  }
+
+  // A connection of its own.
+  std::shared_ptr<grpc::Channel> Dial() const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    client_ = grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(acceptor_->port()),
-                                        grpc::InsecureChannelCredentials(), arguments);
+    return grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(acceptor_->port()),
+                                     grpc::InsecureChannelCredentials(), arguments);
+  }
+
+  size_t OpenConnections() {
+    std::promise<size_t> open;
+    asio::post(loop_, [&] { open.set_value(acceptor_->admission().open()); });
+    return open.get_future().get();
   }
 
   void TearDown() override {
@@ -179,8 +192,9 @@ class GatekeeperService : public testing::Test {
 
   // A call as a client makes it, step by step.
   struct ClientCall {
-    ClientCall(GatekeeperService& test, const std::string& method) {
-      stub = std::make_unique<grpc::GenericStub>(test.client_);
+    ClientCall(GatekeeperService& test, const std::string& method) : ClientCall(test.client_, method) {}
+    ClientCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method) {
+      stub = std::make_unique<grpc::GenericStub>(channel);
       context.set_deadline(std::chrono::system_clock::now() + seconds(20));
       this->method = method;
     }
@@ -242,6 +256,8 @@ class GatekeeperService : public testing::Test {
   Config config_;
   absl::StatusOr<Caller> caller_ = Caller{"/O=Grid/CN=Alice", false, {"alice"}};
   absl::Status connect_status_;
+  absl::Status audit_status_;
+  Admission::Limits limits_;
   FakeInside inside_;
   std::unique_ptr<grpc::Server> inside_server_;
   std::shared_ptr<grpc::Channel> channel_;

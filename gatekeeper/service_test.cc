@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "gatekeeper/service_fixture.h"
+#include "tests/support/eventually.h"
 
 namespace sekisho::gatekeeper {
 namespace {
@@ -90,6 +91,69 @@ TEST_F(GatekeeperService, LimitsTheCallsOfOneAddress) {
   EXPECT_TRUE(first.Finish().ok());
   second.WritesDone();
   EXPECT_TRUE(second.Finish().ok());
+}
+
+TEST_F(GatekeeperService, HangsUpOnWhomItCannotAuthenticate) {
+  caller_ = absl::UnauthenticatedError("[unknown-issuer] who is that?");
+  ClientCall stranger(*this, "/sekisho.proto.JobService/Echo");
+  stranger.Start();
+  EXPECT_THAT(stranger.Finish().error_message(), HasSubstr("unknown-issuer"));
+
+  EXPECT_TRUE(test::Eventually([this] { return OpenConnections() == 0; }));
+}
+
+// A proxy that ends while its calls go on: they go on.
+TEST_F(GatekeeperService, DoesNotHangUpOnWhomItHasAuthenticatedBefore) {
+  ClientCall first(*this, "/sekisho.proto.JobService/Echo");
+  first.Start();
+  ASSERT_TRUE(first.Write("a") && first.Read());
+  caller_ = absl::UnauthenticatedError("[proxy-expired] a moment ago");
+  ClientCall second(*this, "/sekisho.proto.JobService/Echo");
+  second.Start();
+  EXPECT_EQ(second.Finish().error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_NE(LastAudit(1), "");
+
+  EXPECT_TRUE(first.Write("b"));
+  EXPECT_EQ(first.Read(), "echo b");
+}
+
+TEST_F(GatekeeperService, ServesNobodyWhileItCannotAudit) {
+  audit_status_ = absl::UnavailableError("audit log /x: No space left on device");
+  ClientCall call(*this, "/sekisho.proto.JobService/Echo");
+  call.Start();
+
+  const absl::Status status = FromGrpc(call.Finish());
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(GramCode(status), 47);
+  EXPECT_EQ(Message(status), "the gatekeeper serves nobody while it cannot keep its audit log: "
+                             "audit log /x: No space left on device");
+  EXPECT_THAT(Remedy(status), HasSubstr("administrator"));
+}
+
+class CrowdedGatekeeper : public GatekeeperService {
+ protected:
+  CrowdedGatekeeper() { limits_.per_peer = 2; }
+};
+
+TEST_F(CrowdedGatekeeper, TellsAnAddressThatAllItsConnectionsAreInUse) {
+  const auto channels = {Dial(), Dial()};
+  std::vector<std::unique_ptr<ClientCall>> calls;
+  for (const auto& channel : channels) {
+    calls.push_back(std::make_unique<ClientCall>(channel, "/sekisho.proto.JobService/Echo"));
+    calls.back()->Start();
+    ASSERT_TRUE(calls.back()->Write("a") && calls.back()->Read());
+  }
+
+  ClientCall third(Dial(), "/sekisho.proto.JobService/Echo");
+  third.Start();
+
+  const absl::Status status = FromGrpc(third.Finish());
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Message(status), "all the connections that 127.0.0.1 may have here are in use");
+  EXPECT_TRUE(calls.front()->Write("b"));
+  EXPECT_EQ(calls.front()->Read(), "echo b");
+  EXPECT_TRUE(test::Eventually([this] { return OpenConnections() == 2; }));  // it was hung up on
 }
 
 }  // namespace

@@ -37,6 +37,11 @@ inline absl::Status NotANode(const std::string& subject, const std::string& node
       "server's configuration");
 }
 
+inline absl::Status TooManyConnections() {
+  return Refuse(StatusCode::kResourceExhausted, 0, "all the connections that this address may have here are in use",
+                "see what holds them, on the host that calls");
+}
+
 inline absl::Status NamelessNode(const std::string& subject) {
   return Refuse(StatusCode::kPermissionDenied, 7,
                 fmt::format("{} does not say for which node it speaks", subject),

@@ -267,8 +267,7 @@ absl::Status Run(const Config& config) {
   QueueService::Judges judges;
   judges.caller = [&](const grpc::CallbackServerContext& context) -> absl::Status {
     RETURN_IF_ERROR(callers.JudgeJobmanager(*context.auth_context()));
-    queue_door.Finish(context.peer());
-    return absl::OkStatus();
+    return queue_door.Finish(context.peer()) ? absl::OkStatus() : errors::TooManyConnections();
   };
   judges.request = [&](const proto::QueueRequest& request) {
     return Verify(request, rules, trust->signers(), trust->gridmap(), tls::SystemClock());
@@ -280,22 +279,20 @@ absl::Status Run(const Config& config) {
   SiteWatchService site_watch_service(loop, conductor, inventory, MakeSiteFacts(config),
                                       [&](const grpc::CallbackServerContext& context) -> absl::Status {
                                         RETURN_IF_ERROR(callers.JudgeDirectory(*context.auth_context()));
-                                        queue_door.Finish(context.peer());
-                                        return absl::OkStatus();
+                                        return queue_door.Finish(context.peer()) ? absl::OkStatus()
+                                                                                 : errors::TooManyConnections();
                                       });
   NodesService nodes_service(
       loop, conductor, [&](const auto& context, const std::string& node) -> absl::Status {
         RETURN_IF_ERROR(callers.JudgeNode(*context.auth_context(), node));
-        nodes_door.Finish(context.peer());
-        return absl::OkStatus();
+        return nodes_door.Finish(context.peer()) ? absl::OkStatus() : errors::TooManyConnections();
       },
       [&](const auto& context, const auto& hello) -> absl::StatusOr<std::string> {
         if (!conductor.has_engine()) {
           return errors::BadPilot("this site has no batch system");
         }
         ASSIGN_OR_RETURN(const std::string name, engine.JudgePilot(hello));
-        nodes_door.Finish(context.peer());
-        return name;
+        return nodes_door.Finish(context.peer()) ? absl::StatusOr<std::string>(name) : errors::TooManyConnections();
       });
 
   // Serve.
