@@ -41,6 +41,7 @@ constexpr Verb kVerbs[] = {
     {"sites", AddSitesVerb},
     {"doctor", AddDoctorVerb},
     {"usage", AddUsageVerb},
+    {"admin", AddAdminVerb},
     {"proxy", [](CLI::App& app, Invocation& invocation) { AddProxyVerb(app, invocation.exit_code); }},
     {"rsl", [](CLI::App& app, Invocation& invocation) { AddRslVerb(app, invocation.exit_code); }},
     {"relay", AddRelayVerb},

@@ -29,6 +29,7 @@ void AddCancelVerb(CLI::App& app, Invocation& invocation);
 void AddSignalVerb(CLI::App& app, Invocation& invocation);
 void AddListVerb(CLI::App& app, Invocation& invocation);
 void AddSitesVerb(CLI::App& app, Invocation& invocation);
+void AddAdminVerb(CLI::App& app, Invocation& invocation);
 void AddDoctorVerb(CLI::App& app, Invocation& invocation);
 void AddUsageVerb(CLI::App& app, Invocation& invocation);
 

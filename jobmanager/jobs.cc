@@ -225,6 +225,19 @@ awaitable<absl::StatusOr<proto::CommandReply>> Jobs::Command(Caller caller,
   co_return errors::QueueServerLost(here_.site);
 }
 
+awaitable<absl::StatusOr<proto::AdministerReply>> Jobs::Administer(Caller caller, proto::SignedRequest request) {
+  CO_ASSIGN_OR_RETURN(const proto::RequestBody body, ReadRequest(request, caller, here_));
+  if (!body.has_administer()) {
+    co_return errors::Malformed("what an administrator may ask was expected");
+  }
+  CO_RETURN_IF_ERROR(co_await queue_.Reach());
+  auto reply = co_await queue_.Administer(request);
+  if (reply.ok() || IsVerdict(reply.status())) {
+    co_return reply;
+  }
+  co_return errors::QueueServerLost(here_.site);
+}
+
 // ---- clean-up
 
 awaitable<void> Jobs::Tidy() {

@@ -50,6 +50,8 @@ class Jobs {
   awaitable<absl::StatusOr<proto::CommandReply>> Command(Caller caller,
                                                          proto::SignedRequest request);
 
+  awaitable<absl::StatusOr<proto::AdministerReply>> Administer(Caller caller, proto::SignedRequest request);
+
   // Waits until the queue server has the job.  False: it ended before that.
   awaitable<bool> UntilSubmitted(std::string job_id);
 

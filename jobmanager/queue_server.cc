@@ -165,6 +165,14 @@ awaitable<absl::StatusOr<proto::CommandReply>> QueueServer::Command(const proto:
   co_return reply;
 }
 
+awaitable<absl::StatusOr<proto::AdministerReply>> QueueServer::Administer(const proto::SignedRequest& request) {
+  proto::QueueRequest message;
+  *message.mutable_request() = request;
+  message.set_account(options_.account);
+  co_return co_await rpc::Call<Async, proto::QueueRequest, proto::AdministerReply>(
+      loop_, stub_->async(), &Async::Administer, std::move(message), {.timeout = options_.answer});
+}
+
 awaitable<absl::StatusOr<proto::SiteInfo>> QueueServer::Site() {
   co_return co_await rpc::Call<Async, proto::SiteRequest, proto::SiteInfo>(
       loop_, stub_->async(), &Async::Site, proto::SiteRequest(), {.timeout = options_.answer});

@@ -41,6 +41,7 @@ class QueueServer {
 
   awaitable<absl::StatusOr<proto::SubmitReply>> Submit(const proto::SignedRequest& request);
   awaitable<absl::StatusOr<proto::CommandReply>> Command(const proto::SignedRequest& request);
+  awaitable<absl::StatusOr<proto::AdministerReply>> Administer(const proto::SignedRequest& request);
   awaitable<absl::StatusOr<proto::SiteInfo>> Site();
   OutputCall Output(const proto::OutputRequest& request);
   InputCall Input();

@@ -203,6 +203,16 @@ grpc::ServerUnaryReactor* Service::Command(Context* context, const proto::Signed
                     });
 }
 
+grpc::ServerUnaryReactor* Service::Administer(Context* context, const proto::SignedRequest* request,
+                                              proto::AdministerReply* reply) {
+  return rpc::Unary(loop_, context,
+                    [this, caller = CallerOf(*context), request, reply]() -> awaitable<absl::Status> {
+                      CO_RETURN_IF_ERROR(caller.status());
+                      CO_ASSIGN_OR_RETURN(*reply, co_await jobs_.Administer(*caller, *request));
+                      co_return absl::OkStatus();
+                    });
+}
+
 grpc::ServerUnaryReactor* Service::Status(Context* context, const proto::StatusRequest* request,
                                           proto::StatusReply* reply) {
   return rpc::Unary(loop_, context,

@@ -27,6 +27,7 @@ class Service final : public proto::JobService::CallbackService {
   grpc::ServerWriteReactor<proto::Update>* Attach(Context*, const proto::AttachRequest*) override;
   grpc::ServerReadReactor<proto::InputChunk>* Input(Context*, proto::InputReply*) override;
   grpc::ServerUnaryReactor* Command(Context*, const proto::SignedRequest*, proto::CommandReply*) override;
+  grpc::ServerUnaryReactor* Administer(Context*, const proto::SignedRequest*, proto::AdministerReply*) override;
   grpc::ServerUnaryReactor* Status(Context*, const proto::StatusRequest*, proto::StatusReply*) override;
   grpc::ServerUnaryReactor* List(Context*, const proto::ListRequest*, proto::StatusReply*) override;
   grpc::ServerUnaryReactor* Site(Context*, const proto::SiteRequest*, proto::SiteInfo*) override;

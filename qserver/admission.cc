@@ -173,6 +173,14 @@ absl::Status CheckFresh(const Verified& verified, const AdmissionRules& rules, i
   return absl::OkStatus();
 }
 
+absl::Status CheckAdministrator(const Verified& verified, const AdmissionRules& rules, identity::Time now) {
+  if (rules.administrators.count(identity::NormalizeDn(verified.identity.subject)) == 0) {
+    return errors::NotAnAdministrator(verified.identity.subject);
+  }
+  RETURN_IF_ERROR(identity::RequireUnlimited(verified.identity));
+  return CheckFresh(verified, rules, now);
+}
+
 absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedRequest& request,
                                   const AdmissionRules& rules, const FindAccount& find_account) {
   const absl::StatusOr<Account> account = find_account(verified.account);

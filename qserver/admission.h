@@ -28,6 +28,7 @@ struct AdmissionRules {
   std::set<std::string>
       gatekeepers;  // normalized subjects; empty: any, if the request names the site
   bool accept_limited = false;
+  std::set<std::string> administrators;  // normalized subjects
   std::chrono::seconds freshness{300};
   bool has_engine = false;         // a batch system: engine.h
   RelaySettings relay;
@@ -53,6 +54,9 @@ absl::StatusOr<Verified> Verify(const proto::QueueRequest& request, const Admiss
                                 identity::Time now);
 
 absl::Status CheckFresh(const Verified& verified, const AdmissionRules& rules, identity::Time now);
+
+// A verified Administer: fresh, by an administrator, and not by a limited proxy.
+absl::Status CheckAdministrator(const Verified& verified, const AdmissionRules& rules, identity::Time now);
 
 // A verified Submit: its RSL evaluated and understood.
 absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedRequest& request,

@@ -69,6 +69,8 @@ class Conductor {
 
   // What follows from the change is stored, then sent.
   void Change(const std::function<Effects(Queue&)>& change) { Perform(change(queue_)); }
+  // What has changed so far is on disk.
+  awaitable<absl::Status> Durable() { return store_.Flush(); }
 
   // ---- For jobmanagers.  A job, durably, or the reason why it can never run.  True: it was one
   // already.

@@ -66,6 +66,7 @@ AdmissionRules MakeRules(const Config& config) {
   rules.site = config.site();
   rules.gatekeepers = Subjects(config.gatekeeper());
   rules.accept_limited = config.accept_limited();
+  rules.administrators = Subjects(config.administrator());
   rules.freshness = std::chrono::seconds(config.freshness_s() > 0 ? config.freshness_s() : 300);
   rules.has_engine = config.has_slurm();
   rules.relay = MakeRelaySettings(config);

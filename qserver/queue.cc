@@ -109,6 +109,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
         task.gram_code = GramCodeOf(event.task_exited());
         task.cpu_ms = event.task_exited().cpu_ms();
         task.max_rss_kb = event.task_exited().max_rss_kb();
+        task.is_confirmed = task.is_confirmed || event.task_exited().is_last_word();
       }
       break;
     case proto::JobEvent::kEnded:

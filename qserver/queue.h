@@ -131,6 +131,10 @@ class Queue {
   absl::StatusOr<Effects> Resume(const std::string& job_id, int64_t now_ms);
   absl::Status SetPriority(const std::string& job_id, int priority);
 
+  // An administrator's word: the node will not come back.  Its jobs, and how they fail.
+  std::vector<std::string> JobsOn(const std::string& node) const;
+  Effects DeclareLost(const std::string& node, const std::string& reason, int64_t now_ms);
+
   // Ended jobs, oldest end first, that ended before `before_ms`.
   std::vector<std::string> EndedBefore(int64_t before_ms) const;
   void Forget(const std::string& job_id);
@@ -150,6 +154,7 @@ class Queue {
   void EndTask(Job& job, int number, const std::string& reason, int gram_code, int64_t now_ms,
                Effects& effects);
   void EndTheRest(Job& job, int64_t now_ms, Effects& effects);
+  void LoseNode(Job& job, const std::string& node, const std::string& reason, int64_t now_ms, Effects& effects);
   void KillAll(const Job& job, int signal, int64_t grace_ms, Effects& effects) const;
   void EndIfComplete(Job& job, int64_t now_ms, Effects& effects);
   void End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects);

@@ -243,8 +243,9 @@ Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exit
     proto::JobEvent ended;
     ended.mutable_task_exited()->set_task(number);
     *ended.mutable_task_exited()->mutable_exit() = exited.exit();
-    ended.mutable_task_exited()->set_reason(exited.reason());
-    ended.mutable_task_exited()->set_gram_code(exited.gram_code());
+    const bool was_doomed = exited.gram_code() == 0 && task.gram_code != 0;  // LoseNode
+    ended.mutable_task_exited()->set_reason(was_doomed ? task.reason : exited.reason());
+    ended.mutable_task_exited()->set_gram_code(was_doomed ? task.gram_code : exited.gram_code());
     ended.mutable_task_exited()->set_cpu_ms(exited.cpu_ms());
     ended.mutable_task_exited()->set_max_rss_kb(exited.max_rss_kb());
     Emit(*job, std::move(ended), now_ms, effects);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue's part about users' commands.
+// The queue's part about the commands of users and administrators.
+#include <algorithm>
+
 #include "common/job_state.h"
 #include "qserver/errors.h"
 #include "qserver/queue.h"
@@ -90,4 +92,51 @@ absl::Status Queue::SetPriority(const std::string& job_id, int priority) {
   }
   return absl::OkStatus();
 }
+
+// ---- Of administrators
+
+std::vector<std::string> Queue::JobsOn(const std::string& node) const {
+  std::vector<std::string> jobs;
+  for (const auto& [id, job] : holding_) {
+    if (HasNode(job->status, node)) {
+      jobs.push_back(id);
+    }
+  }
+  return jobs;
+}
+
+Effects Queue::DeclareLost(const std::string& node, const std::string& reason, int64_t now_ms) {
+  Effects effects;
+  for (const std::string& job_id : JobsOn(node)) {
+    LoseNode(*FindMutable(job_id), node, reason, now_ms, effects);
+  }
+  effects.is_pass_due = true;
+  return effects;
+}
+
+// What is elsewhere of the job ends as when a task cannot start; also a launcher whose helpers were there.
+void Queue::LoseNode(Job& job, const std::string& node, const std::string& reason, int64_t now_ms,
+                     Effects& effects) {
+  const bool has_task_there =
+      std::any_of(job.tasks.begin(), job.tasks.end(), [&](const Task& task) { return task.node == node; });
+  for (size_t number = 0; number < job.tasks.size(); ++number) {
+    Task& task = job.tasks[number];
+    if (task.node == node && !task.is_ended) {
+      EndTask(job, int(number), reason, 17, now_ms, effects);
+      effects.events.back().mutable_task_exited()->set_is_last_word(true);
+      proto::AgentMessage::Exited lost;
+      lost.set_reason(reason);
+      ReportFailure(job, int(number), lost);
+    } else if (task.node == node) {
+      task.is_confirmed = true;
+      task.expected = task.spooled;
+    } else if (!has_task_there && !task.is_ended) {
+      task.gram_code = 17;
+      task.reason = reason;
+    }
+  }
+  EndTheRest(job, now_ms, effects);
+  EndIfComplete(job, now_ms, effects);
+}
+
 }  // namespace sekisho::qserver

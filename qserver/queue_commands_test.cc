@@ -79,5 +79,74 @@ TEST_F(QueueTest, GoesOnCancellingAfterARestart) {
   EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow)), ElementsAre("kill@n1"));
 }
 
+constexpr char kLost[] = "node n2 was declared lost by /CN=Admin";
+
+TEST_F(QueueTest, FailsTheJobsOfANodeThatIsDeclaredLostAndNoOthers) {
+  Start("both", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+  Start("there", "&(executable=/bin/true)", {{"n2", 1}});
+  Start("elsewhere", "&(executable=/bin/true)", {{"n1", 1}});
+  for (const char* job : {"both", "elsewhere"}) {
+    Keep(queue_->OnStarted("n1", Key(job, 0), kNow));
+  }
+  Keep(queue_->OnStarted("n2", Key("both", 1), kNow));
+  queue_->SetAttached("n2", false);
+
+  EXPECT_THAT(queue_->JobsOn("n2"), ElementsAre("both", "there"));
+  const Effects effects = Keep(queue_->DeclareLost("n2", kLost, kNow));
+
+  EXPECT_TRUE(effects.is_pass_due);
+  EXPECT_EQ(Status("there").state(), proto::FAILED);
+  EXPECT_EQ(Status("there").gram_code(), 17);
+  EXPECT_EQ(Status("there").reason(), kLost);
+  EXPECT_EQ(Status("elsewhere").state(), proto::ACTIVE);
+  // What is elsewhere of a job is killed, and waited for.
+  EXPECT_THAT(Words(effects), ::testing::Contains("kill@n1"));
+  EXPECT_EQ(Status("both").state(), proto::ACTIVE);
+  Keep(queue_->OnExited("n1", Exited("both", 0, 0), kNow));
+  EXPECT_EQ(Status("both").state(), proto::FAILED);
+  EXPECT_EQ(Status("both").reason(), std::string("task 1 on n2: ") + kLost);
+}
+
+TEST_F(QueueTest, ALostNodeStaysLostOverARestart) {
+  Start("both", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+  Keep(queue_->OnStarted("n1", Key("both", 0), kNow));
+  Keep(queue_->DeclareLost("n2", kLost, kNow));
+
+  Restart();
+  Keep(queue_->OnExited("n1", Exited("both", 0, 0), kNow));
+
+  EXPECT_EQ(Status("both").state(), proto::FAILED);
+}
+
+TEST_F(QueueTest, KillsWhatALostNodeStillRunsWhenItComesBack) {
+  Start("both", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+  Keep(queue_->OnStarted("n2", Key("both", 1), kNow));
+  Keep(queue_->DeclareLost("n2", kLost, kNow));
+
+  EXPECT_THAT(Words(Keep(queue_->OnAttached("n2", Hello({Key("both", 1)}), kNow))), ::testing::Contains("kill@n2"));
+}
+
+TEST_F(QueueTest, ALauncherWhoseHelpersNodeIsLostFailsWithThatReason) {
+  Start("mpi", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
+  Keep(queue_->OnStarted("n1", Key("mpi", 0), kNow));
+
+  EXPECT_THAT(Words(Keep(queue_->DeclareLost("n2", kLost, kNow))), ::testing::Contains("kill@n1"));
+  proto::AgentMessage::Exited exited = Exited("mpi", 0, 0);
+  exited.mutable_exit()->set_signal(15);
+  Keep(queue_->OnExited("n1", exited, kNow));
+
+  EXPECT_EQ(Status("mpi").state(), proto::FAILED);
+  EXPECT_EQ(Status("mpi").reason(), kLost);
+}
+
+TEST_F(QueueTest, ACancelledJobEndsCancelledWhenItsNodeIsLost) {
+  Start("there", "&(executable=/bin/true)", {{"n2", 1}});
+  ASSERT_TRUE(queue_->Cancel("there", "by its user", kNow).ok());
+
+  Keep(queue_->DeclareLost("n2", kLost, kNow));
+
+  EXPECT_EQ(Status("there").state(), proto::CANCELLED);
+}
+
 }  // namespace
 }  // namespace sekisho::qserver

@@ -8,10 +8,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// ---- Restart of the queue server
-
-// ---- Helpers
-
 class HelperTest : public QueueTest {
  protected:
   HelperTest() {

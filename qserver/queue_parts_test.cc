@@ -140,6 +140,19 @@ TEST_F(QueuePartsTest, ARankThatDiesIsReportedOnceAndEndsTheRest) {
   EXPECT_TRUE(Reports()[2].has_ended());
 }
 
+TEST_F(QueuePartsTest, ANodeThatIsDeclaredLostIsWhatFailed) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+
+  EXPECT_THAT(Sent(queue_.DeclareLost("n2", "node n2 was declared lost", kNow)), ElementsAre("kill@n1", "kill@n2"));
+  queue_.OnExited("n1", Killed(0, 15), kNow);
+
+  ASSERT_EQ(Reports().size(), 3u);
+  EXPECT_EQ(Reports()[1].failed().rank(), 3);
+  EXPECT_EQ(Reports()[1].failed().reason(), "node n2 was declared lost");
+  EXPECT_TRUE(Reports()[2].has_ended());
+}
+
 TEST_F(QueuePartsTest, EndsIfItsLeaderDoesNotReleaseItInTime) {
   StandReady();
   EXPECT_THAT(Sent(queue_.EndUnreleased(kNow + 31'000)), IsEmpty());

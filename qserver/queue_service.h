@@ -39,6 +39,8 @@ class QueueService final : public proto::Queue::CallbackService {
   grpc::ServerUnaryReactor* Command(grpc::CallbackServerContext* context,
                                     const proto::QueueRequest* request,
                                     proto::CommandReply* reply) override;
+  grpc::ServerUnaryReactor* Administer(grpc::CallbackServerContext* context, const proto::QueueRequest* request,
+                                       proto::AdministerReply* reply) override;
   grpc::ServerWriteReactor<proto::JobEvent>* Events(grpc::CallbackServerContext* context,
                                                     const proto::EventsRequest* request) override;
   grpc::ServerWriteReactor<proto::OutputChunk>* Output(
@@ -67,6 +69,8 @@ class QueueService final : public proto::Queue::CallbackService {
   awaitable<absl::Status> HandleCommand(grpc::CallbackServerContext& context,
                                         const proto::QueueRequest& request,
                                         proto::CommandReply& reply);
+  awaitable<absl::Status> HandleAdminister(grpc::CallbackServerContext& context,
+                                           const proto::QueueRequest& request, proto::AdministerReply& reply);
   awaitable<absl::Status> HandleEvents(grpc::CallbackServerContext& context,
                                        rpc::Writer<proto::JobEvent>& writer,
                                        proto::EventsRequest request);

@@ -91,6 +91,7 @@ class Server {
     store_ = *EventStore::Open(loop_, state + "/events.db");
     TaskSettings settings;
     settings.site = rules_.site = "siteA";
+    rules_.administrators = {"/CN=Admin"};
     conductor_ = std::make_unique<Conductor>(loop_, *store_, spool_, allocator, settings, 0);
     CHECK(conductor_->Restore().ok());
     QueueService::Judges judges;
@@ -277,6 +278,15 @@ class ServerTest : public ::testing::Test {
     grpc::ClientContext context;
     proto::CommandReply reply;
     return queue_->Command(&context, request, &reply);
+  }
+  grpc::Status DeclareLost(const std::string& node, const std::string& subject, proto::AdministerReply& reply) {
+    proto::QueueRequest request = Request("lost " + node, subject);
+    proto::RequestBody body;
+    body.ParseFromString(request.request().body());
+    body.mutable_administer()->mutable_lost()->set_node(node);
+    request.mutable_request()->set_body(body.SerializeAsString());
+    grpc::ClientContext context;
+    return queue_->Administer(&context, request, &reply);
   }
   // Reads events until one of `job_id` ends it, and says their kinds.
   std::vector<std::string> EventsToEnd(const std::string& job_id) {

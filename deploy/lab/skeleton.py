@@ -112,6 +112,7 @@ def configuration(world, host, authority):
                     "jobmanager": [authority.service_subject("jobmanager", dmz)],
                     "gatekeeper": [authority.host_subject(dmz)],
                     "directory": [authority.host_subject(dmz)],
+                    "administrator": [world.users[name].subject for name in site.administrators],
                     "firewall": {"dmz_address": [world.host(dmz).address]},
                     "relay": {"address": f"{dmz}:7514"} | ({"inner": f"{head}:7514"} if site.has_closed_nodes else {}),
                     **({"slurm": {}} if site.slurm else {}),

@@ -55,6 +55,7 @@ class Site:
     inventory: str  # a file
     hosts: list
     slurm: bool = False  # a batch system beside the agents
+    administrators: list = dataclasses.field(default_factory=list)  # users
 
     @property
     def has_closed_nodes(self):
@@ -146,7 +147,7 @@ def load(path, slot=0):
         index.done()
     top.done()
     for site in world.sites.values():
-        for user in {*site.outside_map, *site.inside_map, *site.accounts}:
+        for user in {*site.outside_map, *site.inside_map, *site.accounts, *site.administrators}:
             if user not in users:
                 raise LabError(f"{path}: sites.{site.name}.mapping: no user '{user}'")
     return world
@@ -188,6 +189,7 @@ def _site(name, reader, path):
         name, prefix, outside, inside, pinholes, reader.value("dial_out"), outside_map, inside_map,
         reader.text("policy", "paper"),
         os.path.join(os.path.dirname(path), reader.text("inventory")), hosts, reader.flag("slurm"),
+        reader.value("administrators", []),
     )  # fmt: skip
     reader.done()
     known = {host.name for host in hosts}
