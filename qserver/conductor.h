@@ -122,6 +122,8 @@ class Conductor {
   awaitable<void> Schedule();
   awaitable<void> EndStalled();
   awaitable<bool> Pass();
+  std::vector<Queue::NodeView> Views() const;
+  awaitable<absl::StatusOr<std::string>> NodeToCheckOn(std::shared_ptr<Proposal> proposal);
   void Decided(const std::shared_ptr<Proposal>& proposal, const proto::Decision* decision,
                Batch& batch);
   bool AreAttached(const proto::Lease& lease) const;

@@ -35,21 +35,23 @@ awaitable<void> Conductor::Schedule() {
   }
 }
 
+std::vector<Queue::NodeView> Conductor::Views() const {
+  std::vector<Queue::NodeView> views;
+  for (const auto& [name, link] : nodes_) {
+    if (!link.hello.has_pilot()) {
+      views.push_back({name, link.load.load(), link.hello.architecture(), link.hello.os(), link.hello.memory_mb()});
+    }
+  }
+  return views;
+}
+
 awaitable<bool> Conductor::Pass() {
   const std::vector<std::shared_ptr<Proposal>> proposals = std::exchange(proposals_, {});
   std::vector<const proto::Demand*> demands;
   for (const auto& proposal : proposals) {
     demands.push_back(&proposal->admitted.demand);
   }
-  std::vector<Queue::NodeView> views;
-  for (const auto& [name, link] : nodes_) {
-    if (link.hello.has_pilot()) {
-      continue;
-    }
-    views.push_back({name, link.load.load(), link.hello.architecture(), link.hello.os(),
-                     link.hello.memory_mb()});
-  }
-  const proto::DecideRequest request = queue_.Ask(NowMs(), views, demands);
+  const proto::DecideRequest request = queue_.Ask(NowMs(), Views(), demands);
   if (request.pending().empty()) {
     co_return true;
   }
@@ -153,6 +155,26 @@ awaitable<absl::StatusOr<bool>> Conductor::Submit(Admitted admitted) {
   co_return false;
 }
 
+// The node that the job would start on; if it would wait, one that it could start on were the site empty.
+awaitable<absl::StatusOr<std::string>> Conductor::NodeToCheckOn(std::shared_ptr<Proposal> proposal) {
+  std::string node = proposal->node;
+  std::string why;
+  if (node.empty()) {
+    proto::DecideRequest request;
+    request.set_now_ms(NowMs());
+    *request.mutable_node() = queue_.Ask(NowMs(), Views(), {}).node();
+    *request.add_pending() = proposal->admitted.demand;
+    CO_ASSIGN_OR_RETURN(const proto::DecideReply reply, co_await allocator_.Decide(request));
+    const proto::Decision decision = reply.decision_size() == 1 ? reply.decision(0) : proto::Decision();
+    node = decision.has_start() ? decision.start().placement(0).node() : "";
+    why = decision.has_wait() ? ": " + decision.wait().reason() : "";
+  }
+  if (nodes_.count(node) == 0) {
+    co_return errors::NoNodeToCheck(why);
+  }
+  co_return node;
+}
+
 awaitable<absl::Status> Conductor::CheckOnNode(Admitted admitted) {
   if (IsEngineService(admitted.submitted.service())) {
     co_return co_await engine_->Check(std::move(admitted));
@@ -168,14 +190,7 @@ awaitable<absl::Status> Conductor::CheckOnNode(Admitted admitted) {
   CO_RETURN_IF_ERROR(proposal->result);
 
   // Would its program start there?
-  const auto some = std::find_if(nodes_.begin(), nodes_.end(),
-                                 [](const auto& link) { return !link.second.hello.has_pilot(); });
-  const std::string node = !proposal->node.empty() ? proposal->node
-                           : some == nodes_.end()  ? ""
-                                                   : some->first;
-  if (nodes_.count(node) == 0) {
-    co_return errors::NoNodeToCheck();
-  }
+  CO_ASSIGN_OR_RETURN(const std::string node, co_await NodeToCheckOn(proposal));
   const proto::JobEvent::Submitted& submitted = proposal->admitted.submitted;
   const std::string trial =
       JobIdFor(submitted.site(), submitted.subject(),

@@ -48,6 +48,11 @@ inline absl::Status NamelessNode(const std::string& subject) {
                 "run the sekisho-agent of this version on the nodes");
 }
 
+inline absl::Status NodesNotKnownYet() {
+  return Refuse(StatusCode::kUnavailable, 0, "the allocator has not said yet which nodes the site has",
+                "start sekisho-allocator on the queue server's host; the agent comes again by itself");
+}
+
 inline absl::Status NotInTheInventory(const std::string& node) {
   return Refuse(StatusCode::kPermissionDenied, 7,
                 fmt::format("node {} is not in the site's inventory", node),
@@ -352,8 +357,8 @@ inline absl::Status InputGap(uint64_t expected, uint64_t seen) {
                 "");
 }
 
-inline absl::Status NoNodeToCheck() {
-  return Refuse(StatusCode::kUnavailable, 17, "no node is up to check the job on",
+inline absl::Status NoNodeToCheck(const std::string& why) {
+  return Refuse(StatusCode::kUnavailable, 17, "no node that could run the job is up to check it on" + why,
                 "try again later");
 }
 

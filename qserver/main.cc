@@ -251,6 +251,8 @@ absl::Status Run(const Config& config) {
     conductor.SetAccounting(accounting);
   }
   RETURN_IF_ERROR(conductor.Restore());
+  KnownNodes known_nodes(*store);
+  RETURN_IF_ERROR(known_nodes.Restore());
 
   // Who may call.
   const AdmissionRules rules = MakeRules(config);
@@ -284,7 +286,7 @@ absl::Status Run(const Config& config) {
                                                                                  : errors::TooManyConnections();
                                       });
   NodesService nodes_service(
-      loop, conductor, [&](const auto& context, const std::string& node) -> absl::Status {
+      loop, conductor, known_nodes, [&](const auto& context, const std::string& node) -> absl::Status {
         RETURN_IF_ERROR(callers.JudgeNode(*context.auth_context(), node));
         return nodes_door.Finish(context.peer()) ? absl::OkStatus() : errors::TooManyConnections();
       },

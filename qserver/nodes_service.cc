@@ -91,13 +91,9 @@ awaitable<absl::Status> NodesService::JudgeHello(grpc::CallbackServerContext& co
 awaitable<absl::Status> NodesService::CheckListed(std::string node) {
   const auto inventory = co_await conductor_.allocator().Inventory();
   if (inventory.ok()) {
-    listed_.clear();
-    for (const proto::NodeInfo& known : inventory->node()) {
-      listed_.insert(known.name());
-    }
+    CO_RETURN_IF_ERROR(co_await known_.Learn(*inventory));
   }
-  co_return listed_.empty() || listed_.count(node) > 0 ? absl::OkStatus()
-                                                       : errors::NotInTheInventory(node);
+  co_return known_.Check(node);
 }
 
 }  // namespace sekisho::qserver

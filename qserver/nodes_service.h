@@ -4,12 +4,12 @@
 
 #include <chrono>
 #include <functional>
-#include <set>
 
 #include "common/loop.h"
 #include "common/rpc_server.h"
 #include "proto/nodes.grpc.pb.h"
 #include "qserver/conductor.h"
+#include "qserver/known_nodes.h"
 
 namespace sekisho::qserver {
 
@@ -22,10 +22,11 @@ class NodesService final : public proto::Nodes::CallbackService {
   using JudgePilot = std::function<absl::StatusOr<std::string>(
       const grpc::CallbackServerContext&, const proto::AgentMessage::Hello& hello)>;
 
-  NodesService(Loop& loop, Conductor& conductor, Judge judge, JudgePilot judge_pilot = {},
+  NodesService(Loop& loop, Conductor& conductor, KnownNodes& known, Judge judge, JudgePilot judge_pilot = {},
                std::chrono::milliseconds hello_within = std::chrono::seconds(10))
       : loop_(loop),
         conductor_(conductor),
+        known_(known),
         judge_(std::move(judge)),
         judge_pilot_(std::move(judge_pilot)),
         hello_within_(hello_within) {}
@@ -42,10 +43,10 @@ class NodesService final : public proto::Nodes::CallbackService {
 
   Loop& loop_;
   Conductor& conductor_;
+  KnownNodes& known_;
   const Judge judge_;
   const JudgePilot judge_pilot_;
   const std::chrono::milliseconds hello_within_;
-  std::set<std::string> listed_;  // the inventory's nodes, as last heard
 };
 
 }  // namespace sekisho::qserver

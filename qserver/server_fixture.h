@@ -23,7 +23,7 @@ namespace sekisho::qserver {
 
 inline const identity::Time kTestNow{std::chrono::seconds(1'800'000'000)};
 
-// Every node that is up has two processors; more than four can never run.
+// Every node that is up has two processors, and serves a queue of its name; more than four can never run.
 class FakeAllocator final : public AllocatorLink {
  public:
   awaitable<absl::StatusOr<proto::DecideReply>> Decide(proto::DecideRequest request) override {
@@ -43,6 +43,9 @@ class FakeAllocator final : public AllocatorLink {
     co_return reply;
   }
   awaitable<absl::StatusOr<proto::InventoryReply>> Inventory() override {
+    if (is_silent) {
+      co_return absl::UnavailableError("silent");
+    }
     proto::InventoryReply reply;
     for (const char* name : {"n1", "n2"}) {
       reply.add_node()->set_name(name);
@@ -62,7 +65,8 @@ class FakeAllocator final : public AllocatorLink {
     }
     int left = demand.processes();
     for (auto& [node, count] : free) {
-      const int take = std::min(left, count);
+      const bool is_served = demand.queue().empty() || demand.queue() == node;
+      const int take = is_served ? std::min(left, count) : 0;
       if (take > 0) {
         proto::Placement& place = *decision.mutable_start()->add_placement();
         place.set_node(node);
@@ -94,6 +98,8 @@ class Server {
     rules_.administrators = {"/CN=Admin"};
     conductor_ = std::make_unique<Conductor>(loop_, *store_, spool_, allocator, settings, 0);
     CHECK(conductor_->Restore().ok());
+    known_nodes_ = std::make_unique<KnownNodes>(*store_);
+    CHECK(known_nodes_->Restore().ok());
     QueueService::Judges judges;
     judges.caller = [caller](const auto&) { return caller; };
     judges.request = [this](const proto::QueueRequest& request) { return Judge(request); };
@@ -103,7 +109,7 @@ class Server {
     };
     queue_service_ = std::make_unique<QueueService>(loop_, *conductor_, rules_, std::move(judges));
     nodes_service_ = std::make_unique<NodesService>(
-        loop_, *conductor_, [](const auto&, const std::string& node) {
+        loop_, *conductor_, *known_nodes_, [](const auto&, const std::string& node) {
           return node == "stranger" ? errors::NotANode("/CN=x", node) : absl::OkStatus();
         },
         nullptr, std::chrono::milliseconds(1500));
@@ -145,6 +151,7 @@ class Server {
   Spool spool_;
   std::unique_ptr<EventStore> store_;
   std::unique_ptr<Conductor> conductor_;
+  std::unique_ptr<KnownNodes> known_nodes_;
   std::unique_ptr<QueueService> queue_service_;
   std::unique_ptr<NodesService> nodes_service_;
   std::unique_ptr<grpc::Server> server_;

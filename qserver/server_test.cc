@@ -110,8 +110,8 @@ TEST_F(ServerTest, AJobWaitsForANodeAndRunsWhenItComes) {
 }
 
 TEST_F(ServerTest, AJobIsKeptWhileTheAllocatorIsSilent) {
-  allocator_.is_silent = true;
   const auto agent = Attach("n1");
+  allocator_.is_silent = true;
   const std::string job = SubmitOk("r1", "&(executable=/bin/x)");
 
   allocator_.is_silent = false;
@@ -269,23 +269,6 @@ TEST_F(ServerTest, OneCallFeedsAJobInPiecesThatAreNotTooLarge) {
   EXPECT_EQ(second.writer->Finish().error_code(), grpc::INVALID_ARGUMENT);
 }
 
-TEST_F(ServerTest, ADryRunTriesTheProgramAndLeavesNoJob) {
-  const auto agent = Attach("n1");
-  for (const int gram_code : {0, 5}) {
-    std::thread node([&] {
-      const proto::ServerMessage::Start start = agent->NextStart();
-      EXPECT_TRUE(start.check_only());
-      agent->Exited(start.task(), 0, 0, 0, gram_code);
-    });
-    proto::SubmitReply reply;
-    const grpc::Status status = Submit("r1", "&(executable=/bin/x)", reply, false, true);
-    node.join();
-    EXPECT_EQ(status.ok(), gram_code == 0) << status.error_message();
-    EXPECT_EQ(reply.dry_run(), gram_code == 0);
-  }
-  EXPECT_TRUE(std::filesystem::is_empty(state_ + "/spool"));
-}
-
 TEST_F(ServerTest, ServesOnlyJobmanagersAndNodes) {
   Restart(errors::NotAJobmanager("/CN=Eve"));
   proto::SubmitReply reply;
@@ -298,14 +281,6 @@ TEST_F(ServerTest, ServesOnlyJobmanagersAndNodes) {
     Agent stranger(*server_, name);
     EXPECT_EQ(stranger.Next().kind_case(), proto::ServerMessage::KIND_NOT_SET);
   }
-}
-
-TEST_F(ServerTest, EndsAStreamThatSaysNothing) {
-  const auto nodes = proto::Nodes::NewStub(server_->Dial());
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-
-  EXPECT_EQ(nodes->Attach(&context)->Finish().error_code(), grpc::CANCELLED);
 }
 
 TEST_F(ServerTest, DiagnosesEveryHopBehindIt) {
