@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // QueueService's half about bytes: output from the spool, input to task 0.
 #include <algorithm>
-#include <map>
 
 #include <asio/experimental/awaitable_operators.hpp>
 
 #include "common/job_state.h"
 #include "common/log.h"
 #include "qserver/errors.h"
+#include "qserver/output_cursor.h"
 #include "qserver/queue_service.h"
 
 namespace sekisho::qserver {
@@ -18,14 +18,6 @@ constexpr uint64_t kInputWindow = 256 * 1024;  // sent to the agent, not yet tak
 constexpr size_t kInputChunkMost = 256 * 1024;
 
 using asio::experimental::awaitable_operators::operator||;
-
-int TaskCountOf(const Job& job) {
-  int count = int(job.tasks.size());
-  for (const proto::TaskStatus& task : job.status.task()) {
-    count = std::max(count, task.task() + 1);
-  }
-  return count;
-}
 
 }  // namespace
 
@@ -47,40 +39,33 @@ awaitable<absl::Status> QueueService::HandleOutput(grpc::CallbackServerContext& 
   }
 
   // Send what there is, from the positions on; then wait for more, until the job has ended.
-  std::map<std::pair<int, int>, uint64_t> at;  // task, stream
-  for (const proto::OutputPosition& position : request.position()) {
-    at[{position.task(), int(position.stream())}] = position.offset();
-  }
+  OutputCursor cursor(request);
   const auto changed = conductor_.JobSignal(job_id);
   for (;;) {
     const Job* job = conductor_.queue().Find(job_id);
     if (job == nullptr) {
       co_return absl::OkStatus();  // forgotten meanwhile
     }
-    // Its end is published before the queue is asked again: what is in the spool now is all.
-    const bool has_ended = IsFinal(job->status.state()) && conductor_.IsPublished(job_id);
-    const int tasks = TaskCountOf(*job);
+    const bool is_all_there = IsFinal(job->status.state());  // in the spool
+    const bool has_ended = is_all_there && conductor_.IsPublished(job_id);
     bool has_sent = false;
-    for (int task = 0; task < tasks; ++task) {
-      for (int stream = 0; stream < 2 && (request.task() == 0 || request.task() == task + 1);
-           ++stream) {
-        uint64_t& offset = at[{task, stream}];
-        CO_ASSIGN_OR_RETURN(std::string data,
-                            conductor_.spool().Read(job_id, task, stream, offset, kChunkBytes));
-        if (data.empty()) {
-          continue;
-        }
-        proto::OutputChunk chunk;
-        chunk.set_task(task);
-        chunk.set_stream(proto::OutputChunk::Stream(stream));
-        chunk.set_offset(offset);
-        offset += data.size();
-        chunk.set_data(std::move(data));
-        has_sent = true;
-        const bool is_there = co_await writer.Write(std::move(chunk));
-        if (!is_there) {
-          co_return absl::CancelledError("the jobmanager has gone");
-        }
+    for (const auto& [task, stream] : cursor.Due(*job, is_all_there)) {
+      const OutputCursor::Key key{task, stream};
+      CO_ASSIGN_OR_RETURN(std::string data,
+                          conductor_.spool().Read(job_id, task, stream, cursor.offset(key), kChunkBytes));
+      proto::OutputChunk chunk;
+      chunk.set_task(task);
+      chunk.set_stream(proto::OutputChunk::Stream(stream));
+      chunk.set_offset(cursor.offset(key));
+      cursor.Read(key, data.size());
+      if (data.empty()) {
+        continue;
+      }
+      chunk.set_data(std::move(data));
+      has_sent = true;
+      const bool is_there = co_await writer.Write(std::move(chunk));
+      if (!is_there) {
+        co_return absl::CancelledError("the jobmanager has gone");
       }
     }
     if (has_sent) {
