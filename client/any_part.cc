@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "client/any_site.h"
+#include "client/harmless.h"
 #include "client/site_call.h"
 #include "client/sites.h"
 #include "client/world_plan.h"
@@ -100,7 +101,7 @@ absl::StatusOr<std::vector<RankRange>> PlaceAnyParts(std::vector<RankRange> part
   auto placed = PlaceAnyParts(std::move(parts), std::move(demand), offers, *where, NowMs() / 1000,
                               glue::DistanceFrom(sites.near(), offers), &why);
   if (options.says_why) {
-    fmt::print(stderr, "{}", why);
+    fmt::print(stderr, "{}", HarmlessLines(why));
   }
   return placed;
 }

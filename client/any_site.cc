@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "client/exit_code.h"
+#include "client/harmless.h"
 #include "client/site_call.h"
 #include "common/identity/credential.h"
 #include "common/identity/dn.h"
@@ -71,7 +72,7 @@ int AskBest(const Sites& sites, const PlaceOptions& options, const rsl::JobDescr
   const glue::Choice choice = glue::Choose(*offers, DemandOf(job, OwnSubject()), *where, NowMs() / 1000,
                                             glue::DistanceFrom(sites.near(), *offers));
   if (options.says_why) {
-    fmt::print(stderr, "{}", glue::Explain(choice));
+    fmt::print(stderr, "{}", HarmlessLines(glue::Explain(choice)));
   }
   absl::Status last;
   for (const glue::Candidate& candidate : choice.candidates) {
@@ -81,7 +82,7 @@ int AskBest(const Sites& sites, const PlaceOptions& options, const rsl::JobDescr
       continue;
     }
     if (options.says_why) {
-      fmt::print(stderr, "chosen: {}\n", candidate.offer->site);
+      fmt::print(stderr, "chosen: {}\n", Harmless(candidate.offer->site));
     }
     const Outcome outcome = AskOne(*target, ask);
     if (outcome.refusal.ok()) {
@@ -89,7 +90,8 @@ int AskBest(const Sites& sites, const PlaceOptions& options, const rsl::JobDescr
     }
     last = outcome.refusal;
     if (!options.is_quiet) {
-      fmt::print(stderr, "sekisho: {} does not take the job: {}\n", candidate.offer->site, Message(last));
+      fmt::print(stderr, "sekisho: {} does not take the job: {}\n", Harmless(candidate.offer->site),
+                 Harmless(Message(last)));
     }
   }
   return Report(NobodyTakesIt(choice, last));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "client/harmless.h"
 #include "common/job_state.h"
 #include "rsl/gram_errors.h"
 
@@ -10,13 +11,13 @@ namespace sekisho::client {
 namespace {
 
 std::string Shape(const std::string& reason, int gram_code, const std::string& remedy) {
-  std::string text = "sekisho: " + reason;
+  std::string text = "sekisho: " + Harmless(reason);
   if (gram_code != 0 && reason.find("GRAM error") == std::string::npos) {
     text += fmt::format(" (GRAM error {}, {})", gram_code, rsl::GramErrorName(gram_code));
   }
   text += "\n";
   if (!remedy.empty()) {
-    text += "  -> " + remedy + "\n";
+    text += "  -> " + Harmless(remedy) + "\n";
   }
   return text;
 }

@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "client/harmless.h"
 #include "client/progress.h"
 #include "client/unsent_input.h"
 
@@ -137,7 +138,7 @@ awaitable<void> FeedInput(Session& session, std::string job_id) {
     const absl::StatusOr<uint64_t> taken = co_await FeedOnce(session, job_id, *pump, input);
     if (!taken.ok() && !IsWorthAnotherTry(taken.status())) {
       fmt::print(stderr, "sekisho: standard input is not passed on after byte {}: {}\n", input.first(),
-                 Message(taken.status()));
+                 Harmless(Message(taken.status())));
       co_return;
     }
     const bool has_moved = taken.ok() && input.Take(*taken);
@@ -174,7 +175,7 @@ awaitable<void> SendCancel(Session& session, std::shared_ptr<Watch> watch) {
   const auto reply = co_await Cancel(session, watch->job_id);
   if (!reply.ok() && reply.status().code() != absl::StatusCode::kFailedPrecondition) {
     watch->sent_cancel = false;
-    fmt::print(stderr, "sekisho: could not cancel: {}\n", Message(reply.status()));
+    fmt::print(stderr, "sekisho: could not cancel: {}\n", Harmless(Message(reply.status())));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "client/harmless.h"
 #include "common/job_state.h"
 
 namespace sekisho::client {
@@ -94,7 +95,10 @@ nlohmann::json ToJson(const proto::JobStatus& job) {
   return json;
 }
 
-std::string Columns(const std::vector<std::vector<std::string>>& rows) {
+std::string Columns(std::vector<std::vector<std::string>> rows) {
+  for (auto& row : rows) {
+    std::transform(row.begin(), row.end(), row.begin(), Harmless);
+  }
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -130,7 +134,7 @@ std::string Describe(const proto::JobStatus& job, int64_t now_ms) {
   std::string text;
   const auto add = [&text](const char* name, const std::string& value) {
     if (!value.empty()) {
-      text += fmt::format("{:<10} {}\n", name, value);
+      text += fmt::format("{:<10} {}\n", name, Harmless(value));
     }
   };
   add("job", Name(job));

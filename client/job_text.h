@@ -27,7 +27,7 @@ std::vector<std::string> Nodes(const proto::JobStatus& job);
 // "3 s", "12 min", "5 h", "2 d".
 std::string Age(int64_t milliseconds);
 
-// Columns padded to their widest cell, two blanks between, no blank at a line's end.
-std::string Columns(const std::vector<std::vector<std::string>>& rows);
+// Harmless columns, padded to their widest cell, two blanks between, no blank at a line's end.
+std::string Columns(std::vector<std::vector<std::string>> rows);
 
 }  // namespace sekisho::client

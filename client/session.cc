@@ -11,6 +11,7 @@
 #include <grpcpp/create_channel_posix.h>
 #include <openssl/rand.h>
 
+#include "client/harmless.h"
 #include "client/reach.h"
 #include "common/call_metadata.h"
 #include "common/identity/signed_request.h"
@@ -150,7 +151,7 @@ rpc::CallOptions Session::Options(std::chrono::milliseconds timeout) const {
 
 std::string JobName(const Target& target, const std::string& site, const std::string& id) {
   const std::string name = target.site.empty() ? target.contact.Address() : site;
-  return name + "/" + id;
+  return Harmless(name + "/" + id);
 }
 
 std::string NewRequestId() {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "client/harmless.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 
@@ -35,7 +36,7 @@ awaitable<int> DeclareLost(Session& session, const LostOptions& options) {
     co_return 0;
   }
   for (const std::string& job : reply->job_id()) {
-    fmt::print("{}\n", job);
+    fmt::print("{}\n", Harmless(job));
   }
   fmt::print(stderr, "node {} is declared lost; jobs that fail by it: {}\n", options.node, reply->job_id_size());
   co_return 0;

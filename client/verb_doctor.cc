@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/exit_code.h"
+#include "client/harmless.h"
 #include "client/reach.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
@@ -46,10 +47,10 @@ class Walk {
                        {"ms", hop.milliseconds()}});
       return;
     }
-    fmt::print("{}  {:<12} {:>8.1f} ms  {}\n", hop.is_ok() ? "ok  " : "FAIL", hop.name(), hop.milliseconds(),
-               hop.detail());
+    fmt::print("{}  {:<12} {:>8.1f} ms  {}\n", hop.is_ok() ? "ok  " : "FAIL", Harmless(hop.name()),
+               hop.milliseconds(), Harmless(hop.detail()));
     if (!hop.remedy().empty()) {
-      fmt::print("      -> {}\n", hop.remedy());
+      fmt::print("      -> {}\n", Harmless(hop.remedy()));
     }
     std::fflush(stdout);
   }

@@ -13,6 +13,7 @@
 #include "client/any_site.h"
 #include "client/exit_code.h"
 #include "client/follow.h"
+#include "client/harmless.h"
 #include "client/job_options.h"
 #include "client/one_part.h"
 #include "client/site_call.h"
@@ -172,7 +173,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     }
     if (options.verbose) {
       fmt::print(stderr, "sekisho: submitted {} as {}\n",
-                 JobName(session.target(), reply.site(), reply.job_id()), reply.account());
+                 JobName(session.target(), reply.site(), reply.job_id()), Harmless(reply.account()));
     }
   };
   follow.on_event = [&](const proto::JobEvent& event) {
@@ -184,7 +185,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
       notice.OnEvent(event);
     }
     if (options.verbose && event.has_waiting()) {
-      fmt::print(stderr, "sekisho: waits: {}\n", event.waiting().reason());
+      fmt::print(stderr, "sekisho: waits: {}\n", Harmless(event.waiting().reason()));
     }
     // -b: exit once PENDING, ACTIVE or an end is seen.
     if (is_batch && state != proto::UNKNOWN && !is_running) {
@@ -234,7 +235,7 @@ awaitable<int> Versions(Session& session) {
   if (!reply.ok()) {
     co_return Report(reply.status());
   }
-  fmt::print("sekisho {}\njobmanager of {}: {}\n", kVersion, reply->site(), reply->version());
+  fmt::print("sekisho {}\njobmanager of {}: {}\n", kVersion, Harmless(reply->site()), Harmless(reply->version()));
   co_return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "client/harmless.h"
 #include "client/job_text.h"
 #include "client/published.h"
 #include "client/site_call.h"
@@ -185,10 +186,11 @@ int AskThemselves(const Sites& sites, const SitesOptions& options, const std::ve
   if (!options.site.empty() && answers[0].info.ok()) {
     const auto& info = *answers[0].info;
     fmt::print("\n{}\nservices  {}\nqueues    {}\nversion   {}\n", NodesTable(info),
-               fmt::join(info.service(), " "), fmt::join(info.queue(), " "), info.version());
+               Harmless(fmt::format("{}", fmt::join(info.service(), " "))),
+               Harmless(fmt::format("{}", fmt::join(info.queue(), " "))), Harmless(info.version()));
   }
   for (const glue::Offer& offer : OfferOf(offers, options.site)) {
-    fmt::print("\n{}", PublishedInFull(offer, NowMs() / 1000));
+    fmt::print("\n{}", HarmlessLines(PublishedInFull(offer, NowMs() / 1000)));
   }
   return exit_code;
 }
@@ -213,7 +215,7 @@ int SitesVerb(const SitesOptions& options) {
     } else if (!options.where.empty()) {
       return Report(published.status());
     } else {
-      fmt::print(stderr, "sekisho: {}; asking the sites\n", Message(published.status()));
+      fmt::print(stderr, "sekisho: {}; asking the sites\n", Harmless(Message(published.status())));
     }
   } else if (!options.where.empty()) {
     return Report(Refuse(absl::StatusCode::kInvalidArgument, 0, "--where chooses among what a directory says; there is none",

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "client/harmless.h"
+
 namespace sekisho::client {
 namespace {
 
@@ -21,7 +23,7 @@ std::string WaitText(const std::string& site, const std::string& job_id, bool is
       is_inside
           ? fmt::format("{}/{}: {}", site, job_id, reason)
           : fmt::format("{} does not answer through its firewall; the job is kept and waits", site);
-  return fmt::format("sekisho: {}{}\n", text, is_cancelled_by_interrupt ? " (Ctrl-C cancels)" : "");
+  return fmt::format("sekisho: {}{}\n", Harmless(text), is_cancelled_by_interrupt ? " (Ctrl-C cancels)" : "");
 }
 
 WaitNotice::WaitNotice(Loop& loop, bool is_cancelled_by_interrupt)

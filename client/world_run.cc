@@ -11,6 +11,7 @@
 
 #include "client/exit_code.h"
 #include "client/follow.h"
+#include "client/harmless.h"
 #include "client/progress.h"
 #include "client/site_call.h"
 #include "client/tagged_output.h"
@@ -147,7 +148,7 @@ awaitable<void> ShowOutput(std::shared_ptr<Run> run, int part) {
   }
   if (!status.ok()) {
     fmt::print(stderr, "sekisho: output of {} is cut off: {}\n", run->parts[part].site,
-               Message(status));
+               Harmless(Message(status)));
   }
   --run->outputs_open;
   run->changed.Notify();
@@ -157,7 +158,7 @@ awaitable<void> CancelPart(std::shared_ptr<Run> run, int part) {
   const auto reply = co_await Cancel(*run->parts[part].session, run->job_ids[part]);
   if (!reply.ok() && reply.status().code() != absl::StatusCode::kFailedPrecondition) {
     fmt::print(stderr, "sekisho: could not cancel at {}: {}\n", run->parts[part].site,
-               Message(reply.status()));
+               Harmless(Message(reply.status())));
   }
 }
 
@@ -225,9 +226,9 @@ int EndCode(const Run& run, const proto::WorldEnded& ended) {
   if (run.wants_cancel) {
     return kExitCancelled;
   }
-  fmt::print(stderr, "sekisho: {}\n", ended.reason());
+  fmt::print(stderr, "sekisho: {}\n", Harmless(ended.reason()));
   if (!ended.remedy().empty()) {
-    fmt::print(stderr, "  -> {}\n", ended.remedy());
+    fmt::print(stderr, "  -> {}\n", Harmless(ended.remedy()));
   }
   return ExitCodeOf(status);
 }
@@ -281,7 +282,7 @@ awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run) {
       }
     } else if (update.has_waiting() && size_t(update.waiting().part()) < run->parts.size()) {
       fmt::print(stderr, "sekisho: {} waits: {}\n", run->parts[update.waiting().part()].site,
-                 update.waiting().reason());
+                 Harmless(update.waiting().reason()));
     } else if (update.has_released() && run->options.is_verbose) {
       fmt::print(stderr, "sekisho: all ranks stand ready and are released\n");
     } else if (update.has_ended()) {
