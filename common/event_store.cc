@@ -96,6 +96,7 @@ class SqliteEventStore final : public EventStore {
   }
 
   uint64_t next_sequence() const override { return next_; }
+  void SkipTo(uint64_t sequence) override { next_ = std::max(next_, sequence); }
 
   uint64_t Append(std::string key, std::string event) override {
     const uint64_t sequence = next_++;

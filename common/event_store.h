@@ -30,6 +30,8 @@ class EventStore {
 
   // The sequence number that the next Append will give.
   virtual uint64_t next_sequence() const = 0;
+  // It is to be at least this.  Before anything is appended.
+  virtual void SkipTo(uint64_t sequence) = 0;
 
   // Queue a change; it is durable once Flush() has returned OK, or soon: what nobody waits for shares a
   // group with what comes within some milliseconds.  Changes reach the disk in this order.

@@ -161,5 +161,19 @@ TEST_F(EventStoreTest, AnUnusablePathIsAnErrorThatNamesIt) {
   EXPECT_THAT(store.status().ToString(), ::testing::HasSubstr("/none/events.db"));
 }
 
+// A database that was lost, or put back from a copy, must give no number that somebody has seen.
+TEST_F(EventStoreTest, SkipsNumbersAheadAndNeverBack) {
+  {
+    const auto store = OpenStore();
+    store->SkipTo(1000);
+    EXPECT_EQ(store->Append("a", "1"), 1000u);
+    ASSERT_TRUE(Flush(*store).ok());
+  }
+  const auto store = OpenStore();
+  store->SkipTo(500);
+  EXPECT_EQ(store->Append("a", "2"), 1001u);
+  EXPECT_TRUE(Flush(*store).ok());
+}
+
 }  // namespace
 }  // namespace sekisho

@@ -150,6 +150,16 @@ proto::StatusReply Book::List(const std::string& subject, bool with_ended) const
   return reply;
 }
 
+std::vector<std::string> Book::AliveInside() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, job] : jobs_) {
+    if (job.last_sequence > 0 && !IsFinal(job.status.state()) && job.status.state() != proto::UNSUBMITTED) {
+      ids.push_back(id);
+    }
+  }
+  return ids;
+}
+
 std::vector<std::string> Book::EndedBefore(int64_t time_ms) const {
   std::vector<std::string> ids;
   for (const auto& [id, job] : jobs_) {

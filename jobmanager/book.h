@@ -44,6 +44,8 @@ class Book {
   // Newest first; as many as fit a message.
   proto::StatusReply List(const std::string& subject, bool with_ended) const;
 
+  // Jobs that wait or run inside, as the queue server has said.
+  std::vector<std::string> AliveInside() const;
   // Jobs that ended before `time_ms`.
   std::vector<std::string> EndedBefore(int64_t time_ms) const;
   bool Has(const std::string& job_id) const { return jobs_.count(job_id) > 0; }

@@ -18,6 +18,7 @@ enum Gram {
   kAuthorization = 7,
   kUserCancelled = 8,
   kProtocolFailed = 10,
+  kExecutionFailed = 17,
   kInvalidQueue = 37,
   kUnknownSignal = 108,
   kJobContactNotFound = 156,

@@ -35,6 +35,8 @@ class FakeQueue final : public proto::Queue::CallbackService {
     is_mute = false;
     changed_.Notify();
   }
+  // As after its database was lost.
+  void ForgetAll() { known_.clear(); }
   void Emit(proto::JobEvent event) {
     event.set_sequence(log_.size() + 1);
     log_.push_back(event);
@@ -95,6 +97,7 @@ class FakeQueue final : public proto::Queue::CallbackService {
                                         });
   }
   awaitable<absl::Status> SendEvents(rpc::Writer<proto::JobEvent>& writer, size_t next) {
+    co_await writer.Write(proto::JobEvent());
     for (;;) {
       while (next < log_.size()) {
         const proto::JobEvent event = log_[next++];
@@ -149,11 +152,16 @@ class FakeQueue final : public proto::Queue::CallbackService {
     reply.set_accepted(input.size());
     co_return absl::OkStatus();
   }
-  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context,
-                                   const proto::StatusRequest*, proto::StatusReply*) override {
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const proto::StatusRequest* request,
+                                   proto::StatusReply* reply) override {
+    return rpc::Unary(loop_, context, [this, request, reply]() -> awaitable<absl::Status> {
+      for (const std::string& id : request->job_id()) {
+        proto::JobStatus& job = *reply->add_job();
+        job.set_job_id(id);
+        job.set_state(known_.count(id) > 0 ? proto::PENDING : proto::UNKNOWN);
+      }
+      co_return absl::OkStatus();
+    });
   }
   grpc::ServerUnaryReactor* Site(grpc::CallbackServerContext* context, const proto::SiteRequest*,
                                  proto::SiteInfo* reply) override {

@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 
 constexpr char kPosition[] = "queue_position";
 constexpr std::chrono::hours kTidyEvery{1};
+constexpr size_t kAskedAtOnce = 10'000;
 
 }  // namespace
 
@@ -121,6 +122,10 @@ void Jobs::Record(JobEvent event) {
 // An event of the queue server is durable there, and asked for again after a crash: watchers need
 // not wait for our disk.
 void Jobs::TakeEvent(const JobEvent& event) {
+  if (event.job_id().empty()) {  // the stream stands
+    co_spawn(loop_, EndLost(), detached);
+    return;
+  }
   if (!book_.Take(event)) {
     return;
   }
@@ -130,6 +135,35 @@ void Jobs::TakeEvent(const JobEvent& event) {
     spdlog::info("job taken over from the queue server job={}", event.job_id());
   } else if (event.has_ended()) {
     spdlog::info("job ended job={} state={}", event.job_id(), StateName(event.ended().state()));
+  }
+}
+
+// Jobs that the queue server had and does not know any more: its database was lost, or put back from a copy.
+awaitable<void> Jobs::EndLost() {
+  const std::vector<std::string> alive = book_.AliveInside();
+  for (size_t begin = 0; begin < alive.size(); begin += kAskedAtOnce) {
+    const std::vector<std::string> some(alive.begin() + long(begin),
+                                        alive.begin() + long(std::min(alive.size(), begin + kAskedAtOnce)));
+    const auto unknown = co_await queue_.Unknown(some);
+    if (!unknown.ok()) {
+      co_return;  // asked again when the stream stands again
+    }
+    for (const std::string& id : *unknown) {
+      const proto::JobStatus* job = book_.FindAny(id);
+      if (job == nullptr || IsFinal(job->state())) {
+        continue;  // ended meanwhile
+      }
+      spdlog::error("the queue server has lost a job job={}", id);
+      JobEvent ended;
+      ended.set_job_id(id);
+      ended.set_time_ms(NowMs());
+      ended.mutable_ended()->set_state(proto::FAILED);
+      ended.mutable_ended()->set_gram_code(errors::kExecutionFailed);
+      ended.mutable_ended()->set_reason("the queue server does not know this job any more: its database was lost, or "
+                                    "put back from a copy");
+      ended.mutable_ended()->set_remedy("submit it again");
+      Record(ended);
+    }
   }
 }
 

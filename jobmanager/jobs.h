@@ -86,6 +86,7 @@ class Jobs {
   void Store(const proto::JobEvent& event);
   void Publish(uint64_t row, const proto::JobEvent& event);
   void TakeEvent(const proto::JobEvent& event);
+  awaitable<void> EndLost();
   void Withdraw(const std::string& job_id);
   void StartForwarding(const proto::JobEvent& submitted);
   awaitable<void> Forward(std::string job_id, proto::SignedRequest request,

@@ -173,6 +173,22 @@ awaitable<absl::StatusOr<proto::AdministerReply>> QueueServer::Administer(const 
       loop_, stub_->async(), &Async::Administer, std::move(message), {.timeout = options_.answer});
 }
 
+awaitable<absl::StatusOr<std::vector<std::string>>> QueueServer::Unknown(std::vector<std::string> job_ids) {
+  proto::StatusRequest request;
+  request.mutable_job_id()->Assign(job_ids.begin(), job_ids.end());
+  request.set_unknown_only(true);
+  CO_ASSIGN_OR_RETURN(const auto reply, (co_await rpc::Call<Async, proto::StatusRequest, proto::StatusReply>(
+                                            loop_, stub_->async(), &Async::Status, std::move(request),
+                                            {.timeout = options_.answer})));
+  std::vector<std::string> unknown;
+  for (const proto::JobStatus& job : reply.job()) {
+    if (job.state() == proto::UNKNOWN) {
+      unknown.push_back(job.job_id());
+    }
+  }
+  co_return unknown;
+}
+
 awaitable<absl::StatusOr<proto::SiteInfo>> QueueServer::Site() {
   co_return co_await rpc::Call<Async, proto::SiteRequest, proto::SiteInfo>(
       loop_, stub_->async(), &Async::Site, proto::SiteRequest(), {.timeout = options_.answer});

@@ -42,6 +42,8 @@ class QueueServer {
   awaitable<absl::StatusOr<proto::SubmitReply>> Submit(const proto::SignedRequest& request);
   awaitable<absl::StatusOr<proto::CommandReply>> Command(const proto::SignedRequest& request);
   awaitable<absl::StatusOr<proto::AdministerReply>> Administer(const proto::SignedRequest& request);
+  // Which of these jobs the server does not know.
+  awaitable<absl::StatusOr<std::vector<std::string>>> Unknown(std::vector<std::string> job_ids);
   awaitable<absl::StatusOr<proto::SiteInfo>> Site();
   OutputCall Output(const proto::OutputRequest& request);
   InputCall Input();

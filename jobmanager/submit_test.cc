@@ -157,6 +157,22 @@ TEST_F(JobManagerTest, CancelsAtOnceWhatTheQueueServerHasNotAnsweredAndTellsItLa
   EXPECT_TRUE(Submit(Request("r1"))->is_repeat());
 }
 
+TEST_F(JobManagerTest, AJobThatTheQueueServerHasLostFails) {
+  ASSERT_TRUE(Submit(Request("r1")).ok());
+  ASSERT_TRUE(Submit(Request("r2")).ok());
+  WaitFor(Job("r1"), proto::PENDING);
+  WaitFor(Job("r2"), proto::PENDING);
+  const int port = port_;
+  StopQueue();
+  inside_->Do([this] { queue_->ForgetAll(); });
+  StartQueue(port);
+
+  WaitFor(Job("r1"), proto::FAILED);
+  WaitFor(Job("r2"), proto::FAILED);
+  EXPECT_THAT(StatusOf(Job("r1")).reason(), HasSubstr("does not know this job any more"));
+  EXPECT_EQ(StatusOf(Job("r1")).gram_code(), 17);
+}
+
 TEST_F(JobManagerTest, ADryRunAsksTheQueueServerAndLeavesNothing) {
   proto::RequestBody body;
   body.set_request_id("r1");

@@ -151,6 +151,13 @@ SlurmSettings MakeSlurmSettings(const Config& config) {
           .subject = slurm.server_subject()};
 }
 
+// Larger than any number of an earlier life, also if the database was lost, or put back from a copy: who
+// follows the events asks for what comes after the last that he has seen.
+uint64_t FirstSequence(std::chrono::system_clock::time_point now) {
+  constexpr int kEventsASecond = 24;  // bits
+  return uint64_t(std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count()) << kEventsASecond;
+}
+
 // Made once, kept with the jobs.
 absl::StatusOr<std::string> PilotSecret(EventStore& store) {
   constexpr char kName[] = "pilot_secret";
@@ -226,6 +233,7 @@ absl::Status Run(const Config& config) {
   RETURN_IF_ERROR(spool.Prepare());
   ASSIGN_OR_RETURN(const std::unique_ptr<EventStore> store,
                    EventStore::Open(loop, state + "/events.db"));
+  store->SkipTo(FirstSequence(std::chrono::system_clock::now()));
   const std::string allocator_target = OrDefault(config.allocator(), "unix:/run/sekisho/allocator/socket");
   const std::unique_ptr<AllocatorLink> allocator = AllocatorLink::Dial(loop, allocator_target);
   Conductor conductor(loop, *store, spool, *allocator, MakeTaskSettings(config),

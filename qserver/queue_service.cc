@@ -149,6 +149,10 @@ awaitable<absl::Status> QueueService::HandleEvents(grpc::CallbackServerContext& 
   CO_RETURN_IF_ERROR(judges_.caller(context));
   const auto changed = conductor_.AccountSignal(request.account());
   uint64_t at = request.after_sequence();
+  const bool is_heard = co_await writer.Write(proto::JobEvent());  // the stream stands
+  if (!is_heard) {
+    co_return absl::CancelledError("the jobmanager has gone");
+  }
   for (;;) {
     const std::vector<Journal::Found> events =
         conductor_.journal().After(request.account(), at, kEventsAtOnce);
@@ -184,7 +188,9 @@ awaitable<absl::Status> QueueService::HandleStatus(grpc::CallbackServerContext& 
                                                    proto::StatusReply& reply) {
   CO_RETURN_IF_ERROR(judges_.caller(context));
   for (const std::string& job_id : request.job_id()) {
-    *reply.add_job() = conductor_.queue().StatusOf(job_id);
+    if (!request.unknown_only() || conductor_.queue().Find(job_id) == nullptr) {
+      *reply.add_job() = conductor_.queue().StatusOf(job_id);
+    }
   }
   co_return absl::OkStatus();
 }
