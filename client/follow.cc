@@ -162,17 +162,26 @@ struct Watch {
   UpdateStream updates;
   Signal changed;
   std::string job_id;
+  std::string request_id;
   bool wants_cancel = false;
   bool sent_cancel = false;
   bool was_left = false;
 };
 
 awaitable<void> SendCancel(Session& session, std::shared_ptr<Watch> watch) {
-  if (watch->sent_cancel || watch->job_id.empty()) {
-    co_return;  // sent as soon as the job has a name
+  if (watch->sent_cancel) {
+    co_return;
   }
   watch->sent_cancel = true;
-  const auto reply = co_await Cancel(session, watch->job_id);
+  const bool was_nameless = watch->job_id.empty();
+  const auto reply = co_await Cancel(session, watch->job_id, watch->request_id);
+  if (was_nameless && !reply.ok()) {
+    watch->sent_cancel = false;  // the site has not come so far: again when the job has a name
+    if (!watch->job_id.empty()) {
+      co_await SendCancel(session, watch);
+    }
+    co_return;
+  }
   if (!reply.ok() && reply.status().code() != absl::StatusCode::kFailedPrecondition) {
     watch->sent_cancel = false;
     fmt::print(stderr, "sekisho: could not cancel: {}\n", Harmless(Message(reply.status())));
@@ -194,7 +203,7 @@ awaitable<void> WatchInterrupt(Session& session, std::shared_ptr<Watch> watch, b
     }
     watch->wants_cancel = true;
     fmt::print(stderr, "sekisho: cancelling; Ctrl-C again leaves without waiting\n");
-    co_await SendCancel(session, watch);
+    co_spawn(session.loop(), SendCancel(session, watch), detached);  // the next is heard meanwhile
   }
 }
 
@@ -266,9 +275,13 @@ bool HasInput() {
   return isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id) {
+awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id,
+                                                      const std::string& request_id) {
   proto::RequestBody body;
   body.mutable_cancel()->set_job_id(job_id);
+  if (job_id.empty()) {
+    body.mutable_cancel()->set_request_id(request_id);
+  }
   CO_ASSIGN_OR_RETURN(auto request, session.Sign(std::move(body)));
   co_return co_await session.Call<proto::SignedRequest, proto::CommandReply>(&Session::Async::Command,
                                                                              std::move(request));
@@ -280,6 +293,7 @@ awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream update
   auto watch = std::make_shared<Watch>(session.loop());
   watch->updates = updates;
   watch->job_id = options.job_id;
+  watch->request_id = options.request_id;
   if (!options.job_id.empty()) {
     followed.name = JobName(session.target(), session.target().site, options.job_id);
   }

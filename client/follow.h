@@ -15,6 +15,7 @@ awaitable<void> FeedStandardInput(Session& session, std::string job_id);
 
 struct FollowOptions {
   std::string job_id;             // empty: learned from the stream's first message
+  std::string request_id;         // of its submission
   bool feeds_input = false;       // our standard input goes to task 0
   bool cancels_on_interrupt = true;  // first Ctrl-C cancels, second leaves; false: the first leaves
   proto::AttachRequest again;        // asked for when the connection was lost
@@ -39,7 +40,8 @@ awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream update
 // Whether standard input has anything to say: no if it is closed, /dev/null, or a terminal that is not ours.
 bool HasInput();
 
-// Sends the signed request to end a job.
-awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id);
+// Sends the signed request to end a job, named by its id or, if that is empty, by its submission.
+awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id,
+                                                      const std::string& request_id = "");
 
 }  // namespace sekisho::client

@@ -143,7 +143,11 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
 awaitable<int> RunJob(Session& session, const RunOptions& options, const std::string& rsl, absl::Status& refusal) {
   const bool is_batch = options.batch;
   const bool has_input = !options.no_input && !is_batch && HasInput();
-  const auto request = session.Sign(SubmitBody(options, rsl, has_input));
+  proto::RequestBody body = SubmitBody(options, rsl, has_input);
+  if (body.request_id().empty()) {
+    body.set_request_id(NewRequestId());
+  }
+  const auto request = session.Sign(body);
   if (!request.ok()) {
     co_return Report(request.status());
   }
@@ -152,6 +156,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
       [&](auto& call) { session.stub().async()->Run(&call.context(), &*request, &call); });
 
   FollowOptions follow;
+  follow.request_id = body.request_id();
   follow.again.set_events(true);
   follow.again.set_output(true);
   follow.again.set_follow(true);

@@ -135,6 +135,11 @@ inline absl::Status NothingSubmitted(const absl::Status& why) {
   return Refuse(why.code(), GramCode(why), Message(why), "nothing was submitted; " + Remedy(why));
 }
 
+inline absl::Status CancelledInTime() {
+  return Refuse(absl::StatusCode::kFailedPrecondition, kUserCancelled,
+                "the job was cancelled by its user before it was submitted", "");
+}
+
 inline absl::Status QueueServerLost(const std::string& site) {
   return Refuse(absl::StatusCode::kUnavailable, kNoResources,
                 fmt::format("the connection to the queue server of {} broke", site),

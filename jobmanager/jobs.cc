@@ -226,10 +226,18 @@ awaitable<absl::StatusOr<proto::CommandReply>> Jobs::Command(Caller caller,
   if (!body.has_cancel() && !body.has_signal()) {
     co_return errors::Malformed("a cancel or a signal was expected");
   }
-  const std::string id = body.has_cancel() ? body.cancel().job_id() : body.signal().job_id();
+  const bool is_by_request = body.has_cancel() && body.cancel().job_id().empty();
+  const std::string id = is_by_request ? JobIdFor(here_.site, caller.subject, body.cancel().request_id())
+                         : body.has_cancel() ? body.cancel().job_id()
+                                             : body.signal().job_id();
 
   // Look up.
   const proto::JobStatus* job = book_.Find(id, caller.subject);
+  if (job == nullptr && is_by_request && CancelArriving(id)) {
+    proto::CommandReply cancelled;
+    cancelled.set_state(proto::CANCELLED);
+    co_return cancelled;
+  }
   if (job == nullptr) {
     co_return errors::NoSuchJob(id);
   }

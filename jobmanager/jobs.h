@@ -68,6 +68,14 @@ class Jobs {
   static int64_t NowMs();
 
  private:
+  // A submission that waits for the way inside: nothing is recorded of it yet.
+  struct Arriving {
+    explicit Arriving(Loop& loop) : changed(loop) {}
+    Signal changed;
+    bool is_cancelled = false;
+  };
+  class Arrival;
+
   struct Forwarding {
     explicit Forwarding(Loop& loop) : changed(loop) {}
     Signal changed;
@@ -82,6 +90,8 @@ class Jobs {
     }
   };
 
+  static awaitable<absl::Status> UntilCancelled(std::shared_ptr<Arriving> arriving);
+  bool CancelArriving(const std::string& job_id);
   void Record(proto::JobEvent event);
   void Store(const proto::JobEvent& event);
   void Publish(uint64_t row, const proto::JobEvent& event);
@@ -109,6 +119,7 @@ class Jobs {
   Book book_;
   std::map<std::string, proto::SignedRequest> unconfirmed_;  // found by Load, for Start
   std::map<std::string, proto::SignedRequest> undelivered_;  // likewise: what cancels a job
+  std::multimap<std::string, std::shared_ptr<Arriving>> arriving_;  // by job
   std::map<std::string, std::shared_ptr<Forwarding>> forwardings_;
   std::map<std::string, std::vector<std::weak_ptr<Watcher>>> watchers_;
 };

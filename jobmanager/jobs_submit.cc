@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The half of the jobs' work that takes new ones in and brings them through the firewall.
 #include <algorithm>
+#include <variant>
+
+#include <asio/experimental/awaitable_operators.hpp>
 
 #include "common/log.h"
 #include "jobmanager/errors.h"
@@ -10,6 +13,7 @@ namespace sekisho::jobmanager {
 namespace {
 
 using proto::JobEvent;
+using asio::experimental::awaitable_operators::operator||;
 using std::chrono::milliseconds;
 
 // So long a submitter waits for the queue server's word before he is told that the job waits.
@@ -26,6 +30,38 @@ JobEvent EventOf(const std::string& job_id) {
 
 }  // namespace
 
+// One that waits, also if whoever submits it goes away.
+class Jobs::Arrival {
+ public:
+  Arrival(Jobs& jobs, const std::string& job_id)
+      : jobs_(jobs), at_(jobs.arriving_.emplace(job_id, std::make_shared<Arriving>(jobs.loop_))) {}
+  ~Arrival() { jobs_.arriving_.erase(at_); }
+  Arrival(const Arrival&) = delete;
+  Arrival& operator=(const Arrival&) = delete;
+
+  const std::shared_ptr<Arriving>& arriving() const { return at_->second; }
+
+ private:
+  Jobs& jobs_;
+  const std::multimap<std::string, std::shared_ptr<Arriving>>::iterator at_;
+};
+
+awaitable<absl::Status> Jobs::UntilCancelled(std::shared_ptr<Arriving> arriving) {
+  while (!arriving->is_cancelled) {
+    co_await arriving->changed.Wait();
+  }
+  co_return absl::CancelledError("by its user");
+}
+
+bool Jobs::CancelArriving(const std::string& job_id) {
+  const auto [first, last] = arriving_.equal_range(job_id);
+  for (auto at = first; at != last; ++at) {
+    at->second->is_cancelled = true;
+    at->second->changed.Notify();
+  }
+  return first != last;
+}
+
 awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller,
                                                            proto::SignedRequest request,
                                                            std::shared_ptr<Watcher> watcher) {
@@ -40,8 +76,13 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller,
   // Look up: is it new, and is the way inside open?
   CO_ASSIGN_OR_RETURN(bool is_repeat, book_.IsRepeat(job.submitted));
   if (!is_repeat) {
-    if (const absl::Status reached = co_await queue_.Reach(); !reached.ok()) {
-      co_return errors::NothingSubmitted(reached);
+    const Arrival arrival(*this, id);
+    const auto reached = co_await (queue_.Reach() || UntilCancelled(arrival.arriving()));
+    if (arrival.arriving()->is_cancelled) {
+      co_return errors::CancelledInTime();
+    }
+    if (const absl::Status& status = std::get<0>(reached); !status.ok()) {
+      co_return errors::NothingSubmitted(status);
     }
     CO_ASSIGN_OR_RETURN(is_repeat, book_.IsRepeat(job.submitted));  // meanwhile
   }

@@ -53,7 +53,7 @@ struct LoopThread {
 
 // One jobmanager.  Killed, it leaves its memory behind, as gRPC may still write to it.
 struct Manager {
-  Manager(const std::string& directory, const std::string& address) {
+  Manager(const std::string& directory, const std::string& address, milliseconds reach = milliseconds(400)) {
     store = *EventStore::Open(on.loop, directory + "/jobs.db");
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -61,7 +61,7 @@ struct Manager {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
     queue = std::make_unique<QueueServer>(
         on.loop,
-        QueueServer::Options{"siteA", address, "alice", milliseconds(400), milliseconds(2000)},
+        QueueServer::Options{"siteA", address, "alice", reach, milliseconds(2000)},
         [address, arguments] {
           return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
         },

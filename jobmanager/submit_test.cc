@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How jobs come in, and what is left of them when that fails.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "jobmanager/service_fixture.h"
+#include "tests/support/eventually.h"
 
 namespace sekisho::jobmanager {
 namespace {
@@ -155,6 +159,37 @@ TEST_F(JobManagerTest, CancelsAtOnceWhatTheQueueServerHasNotAnsweredAndTellsItLa
   EXPECT_EQ(StatusOf(Job("r1")).state(), proto::CANCELLED);
   EXPECT_EQ(Submits(), sent + 1);  // r2; r1 was not sent again
   EXPECT_TRUE(Submit(Request("r1"))->is_repeat());
+}
+
+// A way inside that takes connections and says nothing.
+TEST_F(JobManagerTest, ASubmissionThatWaitsForTheWayInsideIsCancelledAtOnce) {
+  const int silent = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(silent, 64), 0);
+  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  manager_->Kill();
+  manager_ = new Manager(directory_, "127.0.0.1:" + std::to_string(ntohs(address.sin_port)), std::chrono::seconds(60));
+  KeptManagers().push_back(manager_);
+  auto submitted = std::async(std::launch::async, [this] { return Submit(Request("r1")); });
+
+  proto::RequestBody body;
+  body.set_request_id("c1");
+  body.mutable_cancel()->set_request_id("r1");
+  EXPECT_TRUE(test::Eventually([&] {  // it has to come first
+    proto::CommandReply reply;
+    const auto context = As(kAlice);
+    return manager_->stub->Command(context.get(), Carry(body), &reply).ok();
+  }));
+
+  const absl::Status status = submitted.get().status();
+  EXPECT_EQ(GramCode(status), 8);
+  EXPECT_THAT(Message(status), HasSubstr("cancelled by its user before it was submitted"));
+  EXPECT_EQ(JobCount(), 0);
+  close(silent);
 }
 
 TEST_F(JobManagerTest, AJobThatTheQueueServerHasLostFails) {

@@ -162,6 +162,10 @@ absl::StatusOr<Verified> Verify(const proto::QueueRequest& request, const Admiss
   if (verified.body.has_submit()) {
     verified.job_id = JobIdFor(rules.site, verified.identity.subject, verified.body.request_id());
   }
+  if (verified.body.has_cancel() && verified.body.cancel().job_id().empty()) {
+    verified.body.mutable_cancel()->set_job_id(
+        JobIdFor(rules.site, verified.identity.subject, verified.body.cancel().request_id()));
+  }
   return verified;
 }
 
