@@ -10,9 +10,6 @@
 
 namespace sekisho::client {
 
-// Our standard input to the job's task 0, to its end.
-awaitable<void> FeedStandardInput(Session& session, std::string job_id);
-
 struct FollowOptions {
   std::string job_id;             // empty: learned from the stream's first message
   std::string request_id;         // of its submission
@@ -36,9 +33,6 @@ using UpdateStream = std::shared_ptr<rpc::ClientReader<proto::Update>>;
 // A connection that breaks after the job was submitted is made again, and nothing is lost or shown twice.
 // NotFound ("state unknown") if that does not succeed in time.
 awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream updates, FollowOptions options);
-
-// Whether standard input has anything to say: no if it is closed, /dev/null, or a terminal that is not ours.
-bool HasInput();
 
 // Sends the signed request to end a job, named by its id or, if that is empty, by its submission.
 awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id,

@@ -13,7 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "client/any_part.h"
-#include "client/follow.h"
+#include "client/feed_input.h"
 #include "client/machine_file.h"
 #include "client/part_choices.h"
 #include "client/site_call.h"

@@ -12,6 +12,7 @@
 
 #include "client/any_site.h"
 #include "client/exit_code.h"
+#include "client/feed_input.h"
 #include "client/follow.h"
 #include "client/harmless.h"
 #include "client/job_options.h"

@@ -10,6 +10,7 @@
 #include <asio/signal_set.hpp>
 
 #include "client/exit_code.h"
+#include "client/feed_input.h"
 #include "client/follow.h"
 #include "client/harmless.h"
 #include "client/progress.h"
@@ -206,7 +207,7 @@ void OnSubmitted(const std::shared_ptr<Run>& run, const proto::LeadUpdate::Submi
   ++run->outputs_open;
   co_spawn(run->loop, ShowOutput(run, part), detached);
   if (part == 0 && run->options.feeds_input) {
-    co_spawn(run->loop, FeedStandardInput(*run->parts[0].session, submitted.job_id()), detached);
+    co_spawn(run->loop, FeedInput(*run->parts[0].session, submitted.job_id()), detached);
   }
   if (run->wants_cancel) {
     co_spawn(run->loop, CancelPart(run, part), detached);
