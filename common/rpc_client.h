@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include "common/loop.h"
 #include "common/rpc_status.h"
+#include "common/rpc_stream.h"
 
 namespace sekisho::rpc {
 
@@ -123,6 +123,8 @@ class ClientCall : public Reactor {
   }
 
  protected:
+  bool IsOver() const { return is_done_; }
+  std::shared_ptr<Derived> Keep() const { return self_; }
   void Release() {
     if (is_held_) {
       is_held_ = false;
@@ -144,141 +146,33 @@ class ClientCall : public Reactor {
 
 }  // namespace internal
 
-// Both directions; also serves one-directional calls through the wrappers below.
+// Both directions: Read(), Push(), queued(), Drain(), CloseWrites().
 template <typename Out, typename In>
 class ClientDuplex final
-    : public internal::ClientCall<grpc::ClientBidiReactor<Out, In>, ClientDuplex<Out, In>> {
+    : public internal::Reading<
+          internal::Queueing<internal::ClientCall<grpc::ClientBidiReactor<Out, In>, ClientDuplex<Out, In>>, Out>, In> {
  public:
-  using internal::ClientCall<grpc::ClientBidiReactor<Out, In>, ClientDuplex<Out, In>>::ClientCall;
-
-  // False: the server has sent its last; Finish() says why.
-  awaitable<bool> Read(In& message) {
-    is_reading_ = true;
-    this->StartRead(&incoming_);
-    while (is_reading_) {
-      co_await this->changed_.Wait();
-    }
-    message = std::move(incoming_);
-    co_return is_read_ok_;
-  }
-
-  void Push(Out message) {
-    if (is_broken_ || is_closing_ || this->is_done_) {
-      return;
-    }
-    queue_.push_back(std::move(message));
-    if (queue_.size() == 1) {
-      this->StartWrite(&queue_.front());
-    }
-  }
-  size_t queued() const { return queue_.size(); }
-
-  awaitable<bool> Drain(size_t most = 0) {
-    while (queue_.size() > most && !is_broken_ && !this->is_done_) {
-      co_await this->changed_.Wait();
-    }
-    co_return !is_broken_ && !this->is_done_;
-  }
-
-  // No more writes; what is queued is still sent.
-  void CloseWrites() {
-    is_closing_ = true;
-    if (queue_.empty() && !is_broken_) {
-      this->StartWritesDone();
-    }
-  }
-
-  void OnReadDone(bool ok) override {
-    asio::post(this->loop_, [this, ok, keep = this->self_] {
-      is_reading_ = false;
-      is_read_ok_ = ok;
-      this->changed_.Notify();
-    });
-  }
-  void OnWriteDone(bool ok) override {
-    asio::post(this->loop_, [this, ok, keep = this->self_] {
-      queue_.pop_front();
-      if (!ok) {
-        is_broken_ = true;
-        queue_.clear();
-      } else if (!queue_.empty()) {
-        this->StartWrite(&queue_.front());
-      } else if (is_closing_) {
-        this->StartWritesDone();
-      }
-      this->changed_.Notify();
-    });
-  }
-
- private:
-  std::deque<Out> queue_;
-  In incoming_;
-  bool is_reading_ = false;
-  bool is_read_ok_ = true;
-  bool is_broken_ = false;
-  bool is_closing_ = false;
+  using ClientDuplex::Reading::Reading;
 };
 
-// Server stream seen by the client.
+// Server stream seen by the client: Read().  False: the server has sent its last; Finish() says why.
 template <typename In>
-class ClientReader final : public internal::ClientCall<grpc::ClientReadReactor<In>, ClientReader<In>> {
+class ClientReader final
+    : public internal::Reading<internal::ClientCall<grpc::ClientReadReactor<In>, ClientReader<In>>, In> {
  public:
-  using internal::ClientCall<grpc::ClientReadReactor<In>, ClientReader<In>>::ClientCall;
-
-  awaitable<bool> Read(In& message) {
-    is_reading_ = true;
-    this->StartRead(&incoming_);
-    while (is_reading_) {
-      co_await this->changed_.Wait();
-    }
-    message = std::move(incoming_);
-    co_return is_read_ok_;
-  }
-  void OnReadDone(bool ok) override {
-    asio::post(this->loop_, [this, ok, keep = this->self_] {
-      is_reading_ = false;
-      is_read_ok_ = ok;
-      this->changed_.Notify();
-    });
-  }
-
- private:
-  In incoming_;
-  bool is_reading_ = false;
-  bool is_read_ok_ = true;
+  using ClientReader::Reading::Reading;
 };
 
-// Client stream: writes, then one reply.
+// Client stream: Write(), then one reply.
 template <typename Out, typename Reply>
 class ClientWriter final
-    : public internal::ClientCall<grpc::ClientWriteReactor<Out>, ClientWriter<Out, Reply>> {
+    : public internal::Writing<internal::ClientCall<grpc::ClientWriteReactor<Out>, ClientWriter<Out, Reply>>, Out> {
  public:
-  using internal::ClientCall<grpc::ClientWriteReactor<Out>, ClientWriter<Out, Reply>>::ClientCall;
+  using ClientWriter::Writing::Writing;
 
-  awaitable<bool> Write(Out message) {
-    outgoing_ = std::move(message);
-    is_writing_ = true;
-    this->StartWrite(&outgoing_);
-    while (is_writing_ && !this->is_done_) {
-      co_await this->changed_.Wait();
-    }
-    co_return is_ok_ && !this->is_done_;
-  }
   void CloseWrites() { this->StartWritesDone(); }
-  void OnWriteDone(bool ok) override {
-    asio::post(this->loop_, [this, ok, keep = this->self_] {
-      is_writing_ = false;
-      is_ok_ = ok;
-      this->changed_.Notify();
-    });
-  }
 
   Reply reply;
-
- private:
-  Out outgoing_;
-  bool is_writing_ = false;
-  bool is_ok_ = true;
 };
 
 // Starts a stream.  `start` calls the stub's async method with (context, ..., reactor):

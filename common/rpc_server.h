@@ -4,7 +4,7 @@
 // given up cancels what its handler waits for.
 #pragma once
 
-#include <deque>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <utility>
@@ -15,6 +15,7 @@
 
 #include "common/loop.h"
 #include "common/rpc_status.h"
+#include "common/rpc_stream.h"
 
 namespace sekisho::rpc {
 
@@ -62,6 +63,8 @@ class ServerCall : public Reactor {
 
  protected:
   ~ServerCall() override = default;
+  bool IsOver() const { return is_cancelled_ || is_served_; }
+  std::nullptr_t Keep() const { return nullptr; }  // OnDone's is the last that is posted
 
   Loop& loop_;
   Signal changed_;
@@ -84,35 +87,11 @@ grpc::ServerUnaryReactor* Unary(Loop& loop, grpc::CallbackServerContext* context
   return reactor;
 }
 
-// Server stream: `awaitable<absl::Status> Handle(Writer<Reply>& writer, ...)`.
+// Server stream: `awaitable<absl::Status> Handle(Writer<Reply>& writer, ...)`, with Write().
 template <typename Out>
-class Writer final : public internal::ServerCall<grpc::ServerWriteReactor<Out>> {
+class Writer final : public internal::Writing<internal::ServerCall<grpc::ServerWriteReactor<Out>>, Out> {
  public:
-  using internal::ServerCall<grpc::ServerWriteReactor<Out>>::ServerCall;
-
-  // Returns when gRPC has taken it; false: the peer is gone.
-  awaitable<bool> Write(Out message) {
-    outgoing_ = std::move(message);  // gRPC's until OnWriteDone, even if the handler is cancelled
-    is_writing_ = true;
-    this->StartWrite(&outgoing_);
-    while (is_writing_) {
-      co_await this->changed_.Wait();
-    }
-    co_return is_ok_;
-  }
-
-  void OnWriteDone(bool ok) override {
-    asio::post(this->loop_, [this, ok] {
-      is_writing_ = false;
-      is_ok_ = ok;
-      this->changed_.Notify();
-    });
-  }
-
- private:
-  Out outgoing_;
-  bool is_writing_ = false;
-  bool is_ok_ = true;
+  using Writer::Writing::Writing;
 };
 
 // `return rpc::Stream<Reply>(loop_, [=, this](auto& writer) { return Handle(writer, *request); });`
@@ -123,35 +102,11 @@ grpc::ServerWriteReactor<Out>* Stream(Loop& loop, Handler handler) {
   return writer;
 }
 
-// Client stream: the peer sends, the handler reads to the end and answers once.
+// Client stream: the peer sends, the handler Read()s to the end and answers once.
 template <typename In>
-class Reader final : public internal::ServerCall<grpc::ServerReadReactor<In>> {
+class Reader final : public internal::Reading<internal::ServerCall<grpc::ServerReadReactor<In>>, In> {
  public:
-  using internal::ServerCall<grpc::ServerReadReactor<In>>::ServerCall;
-
-  // False: the peer has sent its last.
-  awaitable<bool> Read(In& message) {
-    is_reading_ = true;
-    this->StartRead(&incoming_);
-    while (is_reading_) {
-      co_await this->changed_.Wait();
-    }
-    message = std::move(incoming_);
-    co_return is_ok_;
-  }
-
-  void OnReadDone(bool ok) override {
-    asio::post(this->loop_, [this, ok] {
-      is_reading_ = false;
-      is_ok_ = ok;
-      this->changed_.Notify();
-    });
-  }
-
- private:
-  In incoming_;  // gRPC's until OnReadDone, even if the handler is cancelled
-  bool is_reading_ = false;
-  bool is_ok_ = true;
+  using Reader::Reading::Reading;
 };
 
 template <typename In, typename Handler>
@@ -161,67 +116,12 @@ grpc::ServerReadReactor<In>* Receive(Loop& loop, Handler handler) {
   return reader;
 }
 
-// Both directions.  Reads are awaited; writes are queued (watch `queued()`), or awaited with Drain().
+// Both directions: Read(), Push(), queued(), Drain().
 template <typename In, typename Out>
-class Duplex final : public internal::ServerCall<grpc::ServerBidiReactor<In, Out>> {
+class Duplex final
+    : public internal::Reading<internal::Queueing<internal::ServerCall<grpc::ServerBidiReactor<In, Out>>, Out>, In> {
  public:
-  using internal::ServerCall<grpc::ServerBidiReactor<In, Out>>::ServerCall;
-
-  awaitable<bool> Read(In& message) {
-    is_reading_ = true;
-    this->StartRead(&incoming_);
-    while (is_reading_) {
-      co_await this->changed_.Wait();
-    }
-    message = std::move(incoming_);
-    co_return is_read_ok_;
-  }
-
-  void Push(Out message) {
-    if (this->is_cancelled_ || this->is_served_ || is_broken_) {
-      return;
-    }
-    queue_.push_back(std::move(message));
-    if (queue_.size() == 1) {
-      this->StartWrite(&queue_.front());
-    }
-  }
-  size_t queued() const { return queue_.size(); }
-
-  // Waits until at most `most` messages are queued; false: the peer is gone.
-  awaitable<bool> Drain(size_t most = 0) {
-    while (queue_.size() > most && !is_broken_ && !this->is_cancelled_) {
-      co_await this->changed_.Wait();
-    }
-    co_return !is_broken_ && !this->is_cancelled_;
-  }
-
-  void OnReadDone(bool ok) override {
-    asio::post(this->loop_, [this, ok] {
-      is_reading_ = false;
-      is_read_ok_ = ok;
-      this->changed_.Notify();
-    });
-  }
-  void OnWriteDone(bool ok) override {
-    asio::post(this->loop_, [this, ok] {
-      queue_.pop_front();
-      if (!ok) {
-        is_broken_ = true;
-        queue_.clear();
-      } else if (!queue_.empty() && !this->is_served_) {
-        this->StartWrite(&queue_.front());
-      }
-      this->changed_.Notify();
-    });
-  }
-
- private:
-  std::deque<Out> queue_;
-  In incoming_;
-  bool is_reading_ = false;
-  bool is_read_ok_ = true;
-  bool is_broken_ = false;
+  using Duplex::Reading::Reading;
 };
 
 template <typename In, typename Out, typename Handler>
