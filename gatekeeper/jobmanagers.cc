@@ -16,8 +16,10 @@
 #include <openssl/rand.h>
 #include <sys/wait.h>
 
+#include "common/identity/proxy.h"
 #include "common/log.h"
 #include "common/rpc_window.h"
+#include "common/tls/client_tls.h"
 #include "gatekeeper/errors.h"
 
 namespace sekisho::gatekeeper {
@@ -72,7 +74,7 @@ std::shared_ptr<grpc::Channel> ChannelOver(int fd) {
 
 struct JobManagers::Manager {
   Manager(Loop& loop, std::string name)
-      : account(std::move(name)), changed(loop), control(loop), ended(loop) {}
+      : account(std::move(name)), changed(loop), control(loop), ended(loop), renewal(loop) {}
 
   enum class State { kStopped, kStarting, kReady, kWaiting };
 
@@ -82,6 +84,7 @@ struct JobManagers::Manager {
   pid_t pid = -1;
   asio::local::stream_protocol::socket control;
   asio::posix::stream_descriptor ended;
+  asio::steady_timer renewal;
   std::string token;
   std::shared_ptr<grpc::Channel> channel;
   absl::Status failure;  // of the last start
@@ -158,8 +161,10 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
                    std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count());
       manager->state = Manager::State::kReady;
       manager->changed.Notify();
+      co_spawn(loop_, Renew(manager), detached);
     }
     const std::string why = co_await End(manager, is_up);
+    manager->renewal.cancel();
     if (!manager->failure.ok()) {
       if (!why.empty()) {
         manager->failure = errors::CannotStart(manager->account, why);
@@ -211,7 +216,26 @@ awaitable<absl::Status> JobManagers::HandOver(std::shared_ptr<Manager> manager) 
   if (asked || byte != 'k') {
     co_return failed;
   }
+  CO_RETURN_IF_ERROR(co_await SendHandover(manager));
+  auto [ready, ready_bytes] = co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
+  co_return ready || byte != 'r' ? failed : absl::OkStatus();
+}
+
+// With a credential that whoever steals it can use for some hours, and for this account's jobs only.
+awaitable<absl::Status> JobManagers::SendHandover(std::shared_ptr<Manager> manager) {
+  const auto credential = identity::CreateProxy(options_.service,
+                                                {.kind = identity::CredentialKind::kIndependentProxy,
+                                                 .path_length = 0,
+                                                 .life = options_.credential_life,
+                                                 .name = manager->account},
+                                                tls::SystemClock());
+  if (!credential.ok()) {
+    co_return errors::CannotStart(manager->account, "no proxy of the service certificate for it: " +
+                                                        Message(credential.status()));
+  }
   proto::Handover handover = options_.handover;
+  handover.set_certificate_pem(credential->ChainPem());
+  handover.set_key_pem(credential->KeyPem());
   handover.set_token(manager->token);
   const std::string body = handover.SerializeAsString();
   std::string message;
@@ -219,12 +243,26 @@ awaitable<absl::Status> JobManagers::HandOver(std::shared_ptr<Manager> manager) 
     message += static_cast<char>(body.size() >> shift);
   }
   message += body;
-  auto [sent, sent_bytes] = co_await asio::async_write(manager->control, asio::buffer(message), kAsTuple);
-  if (sent) {
-    co_return failed;
+  const auto [error, bytes] = co_await asio::async_write(manager->control, asio::buffer(message), kAsTuple);
+  if (error) {
+    co_return errors::CannotStart(manager->account, "it ended before it was ready");
   }
-  auto [ready, ready_bytes] = co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
-  co_return ready || byte != 'r' ? failed : absl::OkStatus();
+  co_return absl::OkStatus();
+}
+
+// A new credential long before the last one ends, as long as the process lives.
+awaitable<void> JobManagers::Renew(std::shared_ptr<Manager> manager) {
+  const pid_t pid = manager->pid;
+  while (manager->pid == pid) {
+    manager->renewal.expires_after(options_.credential_life / 4);
+    const auto [error] = co_await manager->renewal.async_wait(kAsTuple);
+    if (error || manager->pid != pid) {
+      co_return;
+    }
+    if (const absl::Status sent = co_await SendHandover(manager); !sent.ok()) {
+      spdlog::error("jobmanager gets no new credential account={}: {}", manager->account, Message(sent));
+    }
+  }
 }
 
 // Waits for the end of the process (asks for it first, unless it `is_wanted`) and says how it ended.

@@ -11,6 +11,7 @@
 
 #include <grpcpp/channel.h>
 
+#include "common/identity/credential.h"
 #include "common/loop.h"
 #include "common/status.h"
 #include "gatekeeper/launch.h"
@@ -25,7 +26,9 @@ class JobManagers {
     std::string config;
     std::string state_directory;
     std::chrono::milliseconds start_timeout{10'000};
-    proto::Handover handover;  // all but the token
+    identity::Credential service;  // of which each gets a proxy
+    std::chrono::seconds credential_life = std::chrono::hours(4);
+    proto::Handover handover;  // all but credential and token
   };
 
   JobManagers(Loop& loop, Options options);
@@ -46,6 +49,8 @@ class JobManagers {
   awaitable<void> Keep(std::shared_ptr<Manager> manager);
   awaitable<absl::Status> Start(std::shared_ptr<Manager> manager);
   awaitable<absl::Status> HandOver(std::shared_ptr<Manager> manager);
+  awaitable<absl::Status> SendHandover(std::shared_ptr<Manager> manager);
+  awaitable<void> Renew(std::shared_ptr<Manager> manager);
   awaitable<std::string> End(std::shared_ptr<Manager> manager, bool is_wanted);
 
   Loop& loop_;

@@ -50,12 +50,10 @@ absl::StatusOr<JobManagers::Options> JobManagersOf(const Config& config,
   options.state_directory = OrDefault(given.state_directory(), "/var/lib/sekisho/jobmanager");
   options.start_timeout = std::chrono::seconds(Or(given.start_timeout_s(), 10));
   ASSIGN_OR_RETURN(
-      const identity::Credential service,
+      options.service,
       identity::LoadKeyPair(
           OrDefault(given.service_certificate(), "/etc/grid-security/jobmanagercert.pem"),
           OrDefault(given.service_key(), "/etc/grid-security/jobmanagerkey.pem")));
-  options.handover.set_certificate_pem(service.ChainPem());
-  options.handover.set_key_pem(service.KeyPem());
   options.handover.set_gatekeeper_subject(identity::SubjectText(*host.chain.front()));
   for (const auto& offered : Services(config)) {
     options.handover.add_service(offered.name());

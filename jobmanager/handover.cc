@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jobmanager/handover.h"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
 
+#include <asio/buffer.hpp>
 #include <asio/posix/stream_descriptor.hpp>
+#include <asio/read.hpp>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -33,6 +36,11 @@ absl::Status ReadAll(int fd, char* data, size_t size) {
   return absl::OkStatus();
 }
 
+size_t SizeOf(const std::array<unsigned char, 4>& length) {
+  return static_cast<size_t>(length[0]) << 24 | static_cast<size_t>(length[1]) << 16 |
+         static_cast<size_t>(length[2]) << 8 | length[3];
+}
+
 absl::Status WriteByte(int fd, char byte) {
   if (write(fd, &byte, 1) != 1) {
     return absl::UnavailableError(fmt::format("--control {}: {}: a jobmanager is started by its gatekeeper", fd,
@@ -52,10 +60,9 @@ absl::StatusOr<proto::Handover> ReceiveHandover(int control_fd) {
   }
   CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
   RETURN_IF_ERROR(WriteByte(control_fd, 'k'));
-  unsigned char length[4];
-  RETURN_IF_ERROR(ReadAll(control_fd, reinterpret_cast<char*>(length), sizeof(length)));
-  const size_t size = static_cast<size_t>(length[0]) << 24 | static_cast<size_t>(length[1]) << 16 |
-                      static_cast<size_t>(length[2]) << 8 | length[3];
+  std::array<unsigned char, 4> length;
+  RETURN_IF_ERROR(ReadAll(control_fd, reinterpret_cast<char*>(length.data()), length.size()));
+  const size_t size = SizeOf(length);
   if (size > kHandoverBytesMax) {
     return absl::InvalidArgumentError(fmt::format("handover of {} bytes", size));
   }
@@ -70,9 +77,22 @@ absl::StatusOr<proto::Handover> ReceiveHandover(int control_fd) {
 
 absl::Status TellReady(int control_fd) { return WriteByte(control_fd, 'r'); }
 
-awaitable<void> WaitForGatekeeper(Loop& loop, int control_fd) {
+awaitable<void> AttendGatekeeper(Loop& loop, int control_fd, std::function<void(const proto::Handover&)> renew) {
   asio::posix::stream_descriptor control(loop, dup(control_fd));
-  co_await control.async_wait(asio::posix::stream_descriptor::wait_read, kAsTuple);
+  for (;;) {
+    std::array<unsigned char, 4> length;
+    const auto [cut, length_bytes] = co_await asio::async_read(control, asio::buffer(length), kAsTuple);
+    if (cut || SizeOf(length) > kHandoverBytesMax) {
+      co_return;
+    }
+    std::string text(SizeOf(length), '\0');
+    const auto [ended, text_bytes] = co_await asio::async_read(control, asio::buffer(text), kAsTuple);
+    proto::Handover handover;
+    if (ended || !handover.ParseFromString(text)) {
+      co_return;
+    }
+    renew(handover);
+  }
 }
 
 }  // namespace sekisho::jobmanager

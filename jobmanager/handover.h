@@ -2,6 +2,8 @@
 // The jobmanager's end of proto/handover.proto.
 #pragma once
 
+#include <functional>
+
 #include "common/loop.h"
 #include "common/status.h"
 #include "proto/handover.pb.h"
@@ -13,7 +15,8 @@ absl::StatusOr<proto::Handover> ReceiveHandover(int control_fd);
 
 absl::Status TellReady(int control_fd);
 
-// Returns when the gatekeeper's end is closed.
-awaitable<void> WaitForGatekeeper(Loop& loop, int control_fd);
+// Hands on each later Handover, with a credential that lasts longer.  Returns when the gatekeeper's end is
+// closed.
+awaitable<void> AttendGatekeeper(Loop& loop, int control_fd, std::function<void(const proto::Handover&)> renew);
 
 }  // namespace sekisho::jobmanager

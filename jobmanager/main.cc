@@ -38,9 +38,11 @@ struct Arguments {
   int calls = -1;
 };
 
-absl::StatusOr<tls::ClientTls> QueueServerTls(const Config& config, const proto::Handover& handover) {
-  ASSIGN_OR_RETURN(const identity::Credential credential,
-                   identity::ParseCredential(handover.certificate_pem(), handover.key_pem(), "handover"));
+absl::StatusOr<identity::Credential> CredentialOf(const proto::Handover& handover) {
+  return identity::ParseCredential(handover.certificate_pem(), handover.key_pem(), "handover");
+}
+
+tls::ClientTls QueueServerTls(const Config& config, const identity::Credential& credential) {
   return tls::MakeClientTls(
       credential, OrDefault(config.ca_directory(), "/etc/grid-security/certificates"),
       {.host = config.qserver().substr(0, config.qserver().rfind(':')), .subject = config.qserver_subject()});
@@ -81,7 +83,8 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
 
   Loop& loop = ProcessLoop();
   ASSIGN_OR_RETURN(const auto store, EventStore::Open(loop, arguments.state + "/jobs.db"));
-  ASSIGN_OR_RETURN(const tls::ClientTls client, QueueServerTls(config, handover));
+  ASSIGN_OR_RETURN(identity::Credential own, CredentialOf(handover));
+  tls::ClientTls client = QueueServerTls(config, own);
   QueueServer queue(loop, {.site = config.site(), .address = config.qserver(), .account = arguments.account},
                     [&] { return DialQueueServer(config, client); },
                     [&client] { return client.server->Get().status(); });
@@ -91,9 +94,7 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   RETURN_IF_ERROR(jobs.Load());
   jobs.Start();
 
-  // To the gatekeepers of other sites, and to our own, under the service's name: what lets a leader in is its passage.
-  ASSIGN_OR_RETURN(const identity::Credential own,
-                   identity::ParseCredential(handover.certificate_pem(), handover.key_pem(), "handover"));
+  // To the gatekeepers of other sites, and to our own, by the same credential: what lets a leader in is its passage.
   Leaders leaders(loop, *store, [&](const std::string& address, const std::string& subject) {
     const tls::ClientTls gatekeeper =
         tls::MakeClientTls(own, OrDefault(config.ca_directory(), "/etc/grid-security/certificates"),
@@ -150,7 +151,17 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
     }
   };
   co_spawn(loop, WaitForStop(loop), [&](std::exception_ptr) { stop(); });
-  co_spawn(loop, WaitForGatekeeper(loop, arguments.control), [&](std::exception_ptr) { stop(); });
+  const auto renew = [&](const proto::Handover& later) {
+    auto credential = CredentialOf(later);
+    if (!credential.ok()) {
+      spdlog::error("the gatekeeper's credential cannot be used: {}", Message(credential.status()));
+      return;
+    }
+    own = *std::move(credential);
+    client = QueueServerTls(config, own);
+    queue.Redial();
+  };
+  co_spawn(loop, AttendGatekeeper(loop, arguments.control, renew), [&](std::exception_ptr) { stop(); });
   loop.run();
   drain.join();
   // All that matters is on disk.  Calls to the queue server are still under way, and gRPC's threads would

@@ -54,6 +54,9 @@ class QueueServer {
   awaitable<void> Follow(std::function<uint64_t()> position,
                          std::function<void(const proto::JobEvent&)> take);
 
+  // From here on by a new connection.  Calls on the old one, but for Follow's, go on there.
+  void Redial();
+
   // How the way there looks from here: TCP only.
   awaitable<absl::Status> Probe();
 
@@ -63,7 +66,6 @@ class QueueServer {
   using Async = proto::Queue::StubInterface::async_interface;
   awaitable<absl::Status> Ping();
   void Heard();
-  void Redial();
 
   Loop& loop_;
   const Options options_;

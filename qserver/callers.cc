@@ -11,6 +11,8 @@
 namespace sekisho::qserver {
 namespace {
 
+constexpr std::string_view kAccountMark = "/CN=";
+
 std::string Value(const tls::CallMetadata& metadata, const char* key) {
   const auto found = metadata.find(key);
   return found == metadata.end() ? "" : std::string(found->second.data(), found->second.size());
@@ -25,7 +27,7 @@ std::string Property(const grpc::AuthContext& peer, const char* name) {
 
 // Directories call at the same port; which method is whose is judged when it is served.
 absl::Status Callers::AtQueueGate(const grpc::AuthContext& peer) {
-  const absl::Status status = Jobmanager(peer);
+  const absl::Status status = FindJobmanager(peer).status();
   return Told(status.ok() || Directory(peer).ok() ? absl::OkStatus() : status);
 }
 
@@ -36,9 +38,9 @@ absl::Status Callers::AtNodesGate(const grpc::AuthContext& peer, const tls::Call
   return Told(Node(peer, Value(metadata, metadata::kNode)));
 }
 
-absl::Status Callers::JudgeJobmanager(const grpc::AuthContext& peer) {
+absl::StatusOr<Jobmanager> Callers::JudgeJobmanager(const grpc::AuthContext& peer) {
   trust_.Refresh(tls::SystemClock());
-  return Jobmanager(peer);
+  return FindJobmanager(peer);
 }
 
 absl::Status Callers::JudgeDirectory(const grpc::AuthContext& peer) {
@@ -62,11 +64,19 @@ absl::Status Callers::Told(absl::Status status) {
   return status;
 }
 
-absl::Status Callers::Jobmanager(const grpc::AuthContext& peer) {
+// By the service certificate itself, or by an independent proxy of it that bears an account's name.
+absl::StatusOr<Jobmanager> Callers::FindJobmanager(const grpc::AuthContext& peer) {
   ASSIGN_OR_RETURN(const identity::Identity caller, trust_.verifier().PeerIdentity(peer, tls::SystemClock()));
-  return rules_.jobmanagers.count(identity::NormalizeDn(caller.subject)) > 0
-             ? absl::OkStatus()
-             : errors::NotAJobmanager(caller.subject);
+  if (rules_.jobmanagers.count(identity::NormalizeDn(caller.subject)) > 0) {
+    return Jobmanager();
+  }
+  const size_t last = caller.subject.rfind(kAccountMark);
+  if (caller.kind == identity::CredentialKind::kIndependentProxy && caller.proxy_count == 1 &&
+      last != std::string::npos &&
+      rules_.jobmanagers.count(identity::NormalizeDn(caller.subject.substr(0, last))) > 0) {
+    return Jobmanager{caller.subject.substr(last + kAccountMark.size())};
+  }
+  return errors::NotAJobmanager(caller.subject);
 }
 
 absl::Status Callers::Directory(const grpc::AuthContext& peer) {

@@ -13,6 +13,12 @@
 
 namespace sekisho::qserver {
 
+// A jobmanager that calls.
+struct Jobmanager {
+  std::string account;  // whose jobs it has to do with; empty: of all
+  bool Has(const std::string& other) const { return account.empty() || account == other; }
+};
+
 class Callers {
  public:
   struct Rules {
@@ -32,12 +38,12 @@ class Callers {
   absl::Status AtNodesGate(const grpc::AuthContext& peer, const tls::CallMetadata& metadata);
 
   // On the loop, when a call is served: by the files as they are then.
-  absl::Status JudgeJobmanager(const grpc::AuthContext& peer);
+  absl::StatusOr<Jobmanager> JudgeJobmanager(const grpc::AuthContext& peer);
   absl::Status JudgeDirectory(const grpc::AuthContext& peer);
   absl::Status JudgeNode(const grpc::AuthContext& peer, const std::string& node);
 
  private:
-  absl::Status Jobmanager(const grpc::AuthContext& peer);
+  absl::StatusOr<Jobmanager> FindJobmanager(const grpc::AuthContext& peer);
   absl::Status Directory(const grpc::AuthContext& peer);
   absl::Status Node(const grpc::AuthContext& peer, const std::string& node);
   absl::Status Pilot(const std::string& job_and_token) const;

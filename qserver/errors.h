@@ -30,6 +30,11 @@ inline absl::Status NotADirectory(const std::string& subject) {
                 "add its subject to \"directory\" in the queue server's configuration");
 }
 
+inline absl::Status OtherAccount(const std::string& own, const std::string& account) {
+  return Refuse(StatusCode::kPermissionDenied, 7,
+                fmt::format("the jobmanager of {} has nothing to do with jobs of {}", own, account), "");
+}
+
 inline absl::Status NotANode(const std::string& subject, const std::string& node) {
   return Refuse(
       StatusCode::kPermissionDenied, 7, fmt::format("{} may not speak for node {}", subject, node),

@@ -276,9 +276,12 @@ absl::Status Run(const Config& config) {
   Acceptor queue_door(loop, {});
   Acceptor nodes_door(loop, {.per_peer = kConnectionsOfAnAddress});
   QueueService::Judges judges;
-  judges.caller = [&](const grpc::CallbackServerContext& context) -> absl::Status {
-    RETURN_IF_ERROR(callers.JudgeJobmanager(*context.auth_context()));
-    return queue_door.Finish(context.peer()) ? absl::OkStatus() : errors::TooManyConnections();
+  judges.caller = [&](const grpc::CallbackServerContext& context) -> absl::StatusOr<Jobmanager> {
+    ASSIGN_OR_RETURN(Jobmanager caller, callers.JudgeJobmanager(*context.auth_context()));
+    if (!queue_door.Finish(context.peer())) {
+      return errors::TooManyConnections();
+    }
+    return caller;
   };
   judges.request = [&](const proto::QueueRequest& request) {
     return Verify(request, rules, trust->signers(), trust->gridmap(), tls::SystemClock());

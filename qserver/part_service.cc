@@ -20,7 +20,7 @@ grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* QueueService::Part(
 awaitable<absl::Status> QueueService::HandlePart(grpc::CallbackServerContext& context,
                                                  PartCall& call) {
   // Validate.
-  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_RETURN_IF_ERROR(judges_.caller(context).status());
   proto::PartDown first;
   const bool has_first = co_await call.Read(first);
   if (!has_first || !first.has_job_id()) {
@@ -29,10 +29,7 @@ awaitable<absl::Status> QueueService::HandlePart(grpc::CallbackServerContext& co
 
   // Look up.
   const std::string job_id = first.job_id();
-  const Job* job = conductor_.queue().Find(job_id);
-  if (job == nullptr) {
-    co_return errors::NoSuchJob(Printable(job_id));
-  }
+  CO_ASSIGN_OR_RETURN(const Job* job, FindFor(context, job_id));
   if (!job->charter) {
     co_return errors::NotAPart(job_id);
   }

@@ -9,6 +9,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "common/identity/proxy.h"
 #include "common/tls/client_tls.h"
 #include "proto/nodes.grpc.pb.h"
 #include "proto/queue.grpc.pb.h"
@@ -110,6 +111,31 @@ TEST_F(QueueServerProgram, HearsItsJobmanager) {
 
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(reply.job(0).state(), proto::UNKNOWN);
+}
+
+// As the gatekeeper hands one out.
+TEST_F(QueueServerProgram, HearsAnAccountsJobmanagerByItsProxyForThatAccountOnly) {
+  const auto proxy_of = [](const identity::Credential& issuer) {
+    return *identity::CreateProxy(
+        issuer, {.kind = identity::CredentialKind::kIndependentProxy, .path_length = 0, .name = "alice"},
+        tls::SystemClock());
+  };
+  const auto events = [this](const identity::Credential& credential, const std::string& account) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + seconds(20));
+    proto::EventsRequest request;
+    request.set_account(account);
+    const auto stream = proto::Queue::NewStub(Dial(port_, credential))->Events(&context, request);
+    proto::JobEvent first;
+    return stream->Read(&first) ? grpc::Status::OK : stream->Finish();
+  };
+  const identity::Credential alice = proxy_of(ca_.IssueUser("/C=JP/O=Test/CN=jobmanager"));
+
+  const grpc::Status own = events(alice, "alice");
+  EXPECT_TRUE(own.ok()) << own.error_message();
+  EXPECT_EQ(events(alice, "bob").error_message(), "the jobmanager of alice has nothing to do with jobs of bob");
+  EXPECT_THAT(events(proxy_of(ca_.IssueUser("/C=JP/O=Test/CN=Alice")), "alice").error_message(),
+              HasSubstr("/C=JP/O=Test/CN=Alice/CN=alice is not a jobmanager of this site"));
 }
 
 // Nobody else calls meanwhile: that he was refused makes it look again.

@@ -18,7 +18,7 @@ awaitable<absl::Status> QueueService::HandleAdminister(grpc::CallbackServerConte
                                                        const proto::QueueRequest& request,
                                                        proto::AdministerReply& reply) {
   // Validate.
-  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
   CO_ASSIGN_OR_RETURN(const Verified verified, judges_.request(request));
   if (!verified.body.administer().has_lost()) {
     co_return errors::BadRequest("expected what an administrator may ask");

@@ -28,11 +28,26 @@ grpc::ServerUnaryReactor* QueueService::Submit(grpc::CallbackServerContext* cont
   return rpc::Unary(loop_, context, [=, this] { return HandleSubmit(*context, *request, *reply); });
 }
 
+absl::Status QueueService::JudgeCaller(const grpc::CallbackServerContext& context, const std::string& account) const {
+  ASSIGN_OR_RETURN(const Jobmanager caller, judges_.caller(context));
+  return caller.Has(account) ? absl::OkStatus() : errors::OtherAccount(caller.account, Printable(account));
+}
+
+absl::StatusOr<const Job*> QueueService::FindFor(const grpc::CallbackServerContext& context,
+                                                 const std::string& job_id) const {
+  ASSIGN_OR_RETURN(const Jobmanager caller, judges_.caller(context));
+  const Job* job = conductor_.queue().Find(job_id);
+  if (job == nullptr || !caller.Has(job->status.account())) {
+    return errors::NoSuchJob(Printable(job_id));
+  }
+  return job;
+}
+
 awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& context,
                                                    const proto::QueueRequest& request,
                                                    proto::SubmitReply& reply) {
   // Validate.
-  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
   CO_ASSIGN_OR_RETURN(const Verified verified, judges_.request(request));
   if (!verified.body.has_submit()) {
     co_return errors::BadRequest("expected a submission");
@@ -83,7 +98,7 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
                                                     const proto::QueueRequest& request,
                                                     proto::CommandReply& reply) {
   // Validate.
-  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
   CO_ASSIGN_OR_RETURN(const Verified verified, judges_.request(request));
   if (!verified.body.has_cancel() && !verified.body.has_signal()) {
     co_return errors::BadRequest("expected a cancellation or a signal");
@@ -146,7 +161,7 @@ grpc::ServerWriteReactor<proto::JobEvent>* QueueService::Events(
 awaitable<absl::Status> QueueService::HandleEvents(grpc::CallbackServerContext& context,
                                                    rpc::Writer<proto::JobEvent>& writer,
                                                    proto::EventsRequest request) {
-  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
   const auto changed = conductor_.AccountSignal(request.account());
   uint64_t at = request.after_sequence();
   const bool is_heard = co_await writer.Write(proto::JobEvent());  // the stream stands
@@ -186,10 +201,14 @@ grpc::ServerUnaryReactor* QueueService::Status(grpc::CallbackServerContext* cont
 awaitable<absl::Status> QueueService::HandleStatus(grpc::CallbackServerContext& context,
                                                    const proto::StatusRequest& request,
                                                    proto::StatusReply& reply) {
-  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_ASSIGN_OR_RETURN(const Jobmanager caller, judges_.caller(context));
   for (const std::string& job_id : request.job_id()) {
-    if (!request.unknown_only() || conductor_.queue().Find(job_id) == nullptr) {
-      *reply.add_job() = conductor_.queue().StatusOf(job_id);
+    const Job* job = conductor_.queue().Find(job_id);
+    const bool is_known = job != nullptr && caller.Has(job->status.account());
+    if (!is_known || !request.unknown_only()) {
+      proto::JobStatus& status = *reply.add_job();
+      status = conductor_.queue().StatusOf(is_known ? job_id : "");
+      status.set_job_id(job_id);
     }
   }
   co_return absl::OkStatus();
@@ -202,7 +221,7 @@ grpc::ServerUnaryReactor* QueueService::Site(grpc::CallbackServerContext* contex
 
 awaitable<absl::Status> QueueService::HandleSite(grpc::CallbackServerContext& context,
                                                  proto::SiteInfo& reply) {
-  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_RETURN_IF_ERROR(judges_.caller(context).status());
   CO_ASSIGN_OR_RETURN(const proto::InventoryReply inventory,
                       co_await conductor_.allocator().Inventory());
 
@@ -242,7 +261,7 @@ grpc::ServerWriteReactor<proto::Hop>* QueueService::Diagnose(grpc::CallbackServe
 
 awaitable<absl::Status> QueueService::HandleDiagnose(grpc::CallbackServerContext& context,
                                                      rpc::Writer<proto::Hop>& writer) {
-  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_RETURN_IF_ERROR(judges_.caller(context).status());
   proto::Hop hop;
   hop.set_name("qserver");
   hop.set_is_ok(true);

@@ -9,6 +9,7 @@
 #include "common/rpc_server.h"
 #include "proto/queue.grpc.pb.h"
 #include "qserver/admission.h"
+#include "qserver/callers.h"
 #include "qserver/commands.h"
 #include "qserver/conductor.h"
 
@@ -17,8 +18,8 @@ namespace sekisho::qserver {
 class QueueService final : public proto::Queue::CallbackService {
  public:
   struct Judges {
-    // Is the peer one of this site's jobmanagers?
-    std::function<absl::Status(const grpc::CallbackServerContext&)> caller;
+    // Which of this site's jobmanagers calls?
+    std::function<absl::StatusOr<Jobmanager>(const grpc::CallbackServerContext&)> caller;
     // Signature, site and mapping of a request.
     std::function<absl::StatusOr<Verified>(const proto::QueueRequest&)> request;
     std::function<identity::Time()> now;
@@ -59,6 +60,11 @@ class QueueService final : public proto::Queue::CallbackService {
                                                  const proto::DiagnoseRequest* request) override;
 
  private:
+  // The peer may call for this account.
+  absl::Status JudgeCaller(const grpc::CallbackServerContext& context, const std::string& account) const;
+  // The job, if it is there and the peer may ask for it.
+  absl::StatusOr<const Job*> FindFor(const grpc::CallbackServerContext& context, const std::string& job_id) const;
+
   awaitable<absl::Status> HandleSubmit(grpc::CallbackServerContext& context,
                                        const proto::QueueRequest& request,
                                        proto::SubmitReply& reply);

@@ -32,11 +32,8 @@ awaitable<absl::Status> QueueService::HandleOutput(grpc::CallbackServerContext& 
                                                    rpc::Writer<proto::OutputChunk>& writer,
                                                    proto::OutputRequest request) {
   // Validate.
-  CO_RETURN_IF_ERROR(judges_.caller(context));
   const std::string job_id = request.job_id();
-  if (conductor_.queue().Find(job_id) == nullptr) {
-    co_return errors::NoSuchJob(Printable(job_id));
-  }
+  CO_RETURN_IF_ERROR(FindFor(context, job_id).status());
 
   // Send what there is, from the positions on; then wait for more, until the job has ended.
   OutputCursor cursor(request);
@@ -166,17 +163,14 @@ awaitable<absl::Status> QueueService::HandleInput(grpc::CallbackServerContext& c
                                                   rpc::Reader<proto::InputChunk>& reader,
                                                   proto::InputReply& reply) {
   // Validate.
-  CO_RETURN_IF_ERROR(judges_.caller(context));
+  CO_RETURN_IF_ERROR(judges_.caller(context).status());
   proto::InputChunk chunk;
   const bool has_first = co_await reader.Read(chunk);
   if (!has_first) {
     co_return errors::BadRequest("expected input");
   }
   const std::string job_id = chunk.job_id();
-  const Job* job = conductor_.queue().Find(job_id);
-  if (job == nullptr) {
-    co_return errors::NoSuchJob(Printable(job_id));
-  }
+  CO_ASSIGN_OR_RETURN(const Job* job, FindFor(context, job_id));
   if (!job->has_input) {
     co_return errors::NoInput(job_id);
   }

@@ -89,7 +89,7 @@ class FakeAllocator final : public AllocatorLink {
 // One life of the daemon over a state directory.
 class Server {
  public:
-  Server(const std::string& state, FakeAllocator& allocator, absl::Status caller)
+  Server(const std::string& state, FakeAllocator& allocator, absl::StatusOr<Jobmanager> caller)
       : work_(asio::make_work_guard(loop_)), spool_(state + "/spool") {
     CHECK(spool_.Prepare().ok());
     store_ = *EventStore::Open(loop_, state + "/events.db");
@@ -235,7 +235,7 @@ class ServerTest : public ::testing::Test {
     server_.reset();
     std::filesystem::remove_all(state_);
   }
-  void Restart(absl::Status caller = absl::OkStatus()) {
+  void Restart(absl::StatusOr<Jobmanager> caller = Jobmanager()) {
     server_.reset();
     server_ = std::make_unique<Server>(state_, allocator_, caller);
     queue_ = proto::Queue::NewStub(server_->Dial());

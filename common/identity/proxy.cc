@@ -104,7 +104,7 @@ absl::StatusOr<X509Ptr> Issue(const Credential& issuer, EVP_PKEY* key, const Pro
   ASSIGN_OR_RETURN(const CredentialKind kind, JudgeIssuer(issuer, options, now));
   const X509& signer = *issuer.chain.front();
   const long serial = SerialOf(key);
-  const std::string common_name = std::to_string(serial);
+  const std::string common_name = options.name.empty() ? std::to_string(serial) : options.name;
   const Time from = std::max<Time>(now - kClockSlack, NotBefore(signer));
   const Time until = std::min<Time>(now + options.life, NotAfter(signer));
 

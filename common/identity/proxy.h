@@ -15,6 +15,7 @@ struct ProxyOptions {
   CredentialKind kind = CredentialKind::kFullProxy;  // kEndEntity is refused
   std::optional<long> path_length;  // how many proxies may follow; none: any number
   std::chrono::seconds life = std::chrono::hours(12);
+  std::string name;  // its common name; empty: a number made of the key
   int bits = 0;  // of an RSA key; 0: an elliptic-curve key, P-256, which signs in a tenth of the time
 };
 
