@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "client/any_site.h"
+#include "client/commit.h"
 #include "client/exit_code.h"
 #include "client/feed_input.h"
 #include "client/follow.h"
@@ -138,6 +139,12 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
       fmt::print(stderr, "GRAM Job submission successful\n");
     }
   }
+  std::fflush(stdout);
+  if (reply->commit_within_s() > 0) {
+    const absl::Status committed =
+        co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
+    co_return committed.ok() ? 0 : Report(committed);
+  }
   co_return 0;
 }
 
@@ -164,7 +171,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   follow.patience = std::chrono::seconds(options.reattach_within);
   follow.feeds_input = has_input;
   follow.cancels_on_interrupt = !options.no_interrupt;
-  bool is_running = false, is_accepted = false;
+  bool is_running = false, is_accepted = false, awaits_commit = false, has_state = false;
   const bool says_why_it_waits = !options.quiet && !options.verbose && !options.is_globusrun && !is_batch;
   WaitNotice notice(session.loop(), follow.cancels_on_interrupt);
   follow.on_submitted = [&](const proto::SubmitReply& reply) {
@@ -181,6 +188,11 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
       fmt::print(stderr, "sekisho: submitted {} as {}\n",
                  JobName(session.target(), reply.site(), reply.job_id()), Harmless(reply.account()));
     }
+    if (reply.commit_within_s() > 0) {
+      awaits_commit = true;
+      co_spawn(session.loop(),
+               CommitOrSay(session, reply.job_id(), std::chrono::seconds(reply.commit_within_s())), detached);
+    }
   };
   follow.on_event = [&](const proto::JobEvent& event) {
     const proto::JobState state = StateAfter(event);
@@ -193,8 +205,10 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     if (options.verbose && event.has_waiting()) {
       fmt::print(stderr, "sekisho: waits: {}\n", Harmless(event.waiting().reason()));
     }
-    // -b: exit once PENDING, ACTIVE or an end is seen.
-    if (is_batch && state != proto::UNKNOWN && !is_running) {
+    // -b: exit once PENDING, ACTIVE or an end is seen, and it may go on without us.
+    has_state = has_state || state != proto::UNKNOWN;
+    awaits_commit = awaits_commit && !event.has_committed() && !event.has_ended();
+    if (is_batch && has_state && !awaits_commit && !is_running) {
       is_running = true;
       updates->Cancel();
     }

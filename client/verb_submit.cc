@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/any_site.h"
+#include "client/commit.h"
 #include "client/job_options.h"
 #include "client/one_part.h"
 #include "client/saved_request.h"
@@ -24,7 +25,7 @@ struct SubmitOptions {
   std::string resource, file, request_id, save_request;
   std::vector<std::string> positional;  // RSL, or a script and its arguments
   std::string where;
-  bool is_json = false, dry_run = false, why = false;
+  bool is_json = false, dry_run = false, why = false, no_commit = false;
   JobOptions job;
 };
 
@@ -37,6 +38,8 @@ void AddSubmitOptions(CLI::App& verb, SubmitOptions& options) {
   verb.add_option("--request-id", options.request_id, "The same id again makes no second job");
   verb.add_flag("-d,--dry-run", options.dry_run, "Do everything but submit");
   verb.add_option("--save-request", options.save_request, "Sign the request and write it to this file; submit nothing");
+  verb.add_flag("--no-commit", options.no_commit,
+                "Do not commit a job with two_phase: it waits for `sekisho signal JOB commit_request`");
   verb.add_flag("--json", options.is_json, "Print JSON");
   verb.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   verb.add_option("RSL_OR_SCRIPT", options.positional,
@@ -128,6 +131,12 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
                            .dump());
   } else {
     fmt::print("{}\n", reply->dry_run() ? "Dryrun successful" : name);
+  }
+  std::fflush(stdout);
+  if (reply->commit_within_s() > 0 && !options.no_commit) {
+    const absl::Status committed =
+        co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
+    co_return committed.ok() ? 0 : Report(committed);
   }
   co_return 0;
 }

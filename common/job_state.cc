@@ -108,6 +108,12 @@ absl::Status Fold(const JobEvent& event, JobStatus& status) {
       *task->mutable_exit() = event.task_exited().exit();
       return absl::OkStatus();
     }
+    case JobEvent::kUncommitted:
+      status.set_reason("waits for its commit");
+      return absl::OkStatus();
+    case JobEvent::kCommitted:
+      status.clear_reason();
+      return absl::OkStatus();
     case JobEvent::kReleased:
       return absl::OkStatus();
     case JobEvent::kSuspended:

@@ -17,6 +17,11 @@ constexpr char kPosition[] = "queue_position";
 constexpr std::chrono::hours kTidyEvery{1};
 constexpr size_t kAskedAtOnce = 10'000;
 
+// GRAM's signals of a submission in two phases: a commit that was answered and is said again, and the end's.
+bool MayFollowTheEnd(const proto::RequestBody& body) {
+  return body.signal().number() == 5 || body.signal().number() == 10;
+}
+
 }  // namespace
 
 int64_t Jobs::NowMs() {
@@ -241,7 +246,7 @@ awaitable<absl::StatusOr<proto::CommandReply>> Jobs::Command(Caller caller,
   if (job == nullptr) {
     co_return errors::NoSuchJob(id);
   }
-  if (IsFinal(job->state())) {
+  if (IsFinal(job->state()) && !MayFollowTheEnd(body)) {
     co_return errors::AlreadyEnded(id, StateName(job->state()));
   }
 

@@ -113,6 +113,7 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller,
   reply.set_site(here_.site);
   reply.set_account(caller.account);
   reply.set_is_repeat(is_repeat);
+  reply.set_commit_within_s(job.commit_within_s);
   co_return reply;
 }
 

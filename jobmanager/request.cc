@@ -85,6 +85,7 @@ absl::StatusOr<NewJob> JudgeSubmit(const proto::SignedRequest& request, const pr
 
   NewJob result;
   result.is_dry_run = body.submit().dry_run() || job.is_dry_run;
+  result.commit_within_s = body.submit().has_charter() ? 0 : job.two_phase_seconds.value_or(0);
   result.submitted.set_job_id(JobIdFor(here.site, caller.subject, body.request_id()));
   auto& submitted = *result.submitted.mutable_submitted();
   submitted.set_site(here.site);

@@ -33,6 +33,7 @@ absl::StatusOr<proto::RequestBody> ReadRequest(const proto::SignedRequest& reque
 struct NewJob {
   proto::JobEvent submitted;  // without time and sequence
   bool is_dry_run = false;
+  int64_t commit_within_s = 0;  // RSL two_phase
 };
 
 // RSL errors carry GRAM's numbers.

@@ -237,6 +237,8 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   admitted.demand = MakeDemand(verified.job_id, *job, rules.wall_time_max_s);
   if (submit.has_charter()) {
     admitted.charter = submit.charter();
+  } else {  // a part of a world has its leader's release for that
+    admitted.commit_within_s = job->two_phase_seconds.value_or(0);
   }
   proto::JobEvent::Submitted& submitted = admitted.submitted;
   submitted.set_site(rules.site);

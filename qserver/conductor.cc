@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qserver/conductor.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <unordered_set>
 
@@ -35,6 +37,14 @@ std::string RandomToken() {
 // To relays a program over several sites is one job, whichever of them signs its tokens.
 const std::string& RelayName(const Job& job) {
   return job.charter && !job.charter->relay().empty() ? job.charter->world() : job.status.job_id();
+}
+
+// The whole number that `text` is, within its limits.
+std::optional<int> NumberIn(const std::string& text, int least, int most) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_one = error == std::errc() && end == text.data() + text.size();
+  return is_one && number >= least && number <= most ? std::optional(number) : std::nullopt;
 }
 
 constexpr size_t kEndedEventMost = 64 << 10;  // no end is larger
@@ -113,6 +123,7 @@ void Conductor::Run() {
   co_spawn(loop_, Schedule(), detached);
   co_spawn(loop_, Commit(), detached);
   co_spawn(loop_, EndStalled(), detached);
+  co_spawn(loop_, EndUncommitted(), detached);
   RequestPass();
 }
 
@@ -124,6 +135,18 @@ awaitable<void> Conductor::EndStalled() {
         Perform(std::move(effects));
       }
     }
+  }
+}
+
+awaitable<void> Conductor::EndUncommitted() {
+  for (;;) {
+    Effects effects = queue_.EndUncommitted(NowMs());
+    if (!effects.events.empty()) {
+      Perform(std::move(effects));
+    }
+    const std::optional<int64_t> next = queue_.NextCommitBy();
+    const int64_t wait_ms = next ? std::clamp<int64_t>(*next - NowMs(), 0, 3'600'000) : 3'600'000;
+    co_await site_changed_.WaitFor(std::chrono::milliseconds(wait_ms));
   }
 }
 
@@ -231,7 +254,7 @@ void Conductor::Account(const Job& job, const proto::JobEvent& ended) {
 }
 
 void Conductor::TellEngine(const Job& job, const proto::JobEvent& event) {
-  if (event.has_queued()) {
+  if ((event.has_queued() && job.commit_by_ms == 0) || event.has_committed()) {
     engine_->OnQueued(job);
   } else if (event.has_cancelling()) {
     engine_->OnCancelling(job);
@@ -311,20 +334,33 @@ awaitable<absl::StatusOr<proto::JobState>> Conductor::Command(const proto::Reque
       if (const Job* job = queue_.Find(job_id); job != nullptr && job->has_engine) {
         co_return errors::NoEnginePriority(job_id);
       }
-      const std::string& text = body.signal().argument();
-      int priority = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), priority);
-      if (error != std::errc() || end != text.data() + text.size() || priority > 0 ||
-          priority < -100) {
-        co_return errors::BadPriority(text);
+      const std::optional<int> priority = NumberIn(body.signal().argument(), -100, 0);
+      if (!priority) {
+        co_return errors::BadPriority(body.signal().argument());
       }
-      CO_RETURN_IF_ERROR(queue_.SetPriority(job_id, priority));
-      priorities_[job_id] = priority;
+      CO_RETURN_IF_ERROR(queue_.SetPriority(job_id, *priority));
+      priorities_[job_id] = *priority;
       StorePriorities();
       effects = Effects{};
       effects->is_pass_due = true;
       break;
     }
+    case 5:
+      effects = queue_.Commit(job_id, NowMs());
+      break;
+    case 6: {
+      const std::optional<int> seconds = NumberIn(body.signal().argument(), 1, 86'400);
+      if (!seconds) {
+        co_return errors::BadExtension(body.signal().argument());
+      }
+      effects = queue_.ExtendCommit(job_id, *seconds, NowMs());
+      break;
+    }
+    case 10:
+      CO_RETURN_IF_ERROR(queue_.CheckCommitEnd(job_id));
+      spool_.Remove(job_id);
+      effects = Effects{};
+      break;
     default:
       co_return errors::UnknownSignal(number);
   }

@@ -121,6 +121,7 @@ class Conductor {
   void RequestPass();
   awaitable<void> Schedule();
   awaitable<void> EndStalled();
+  awaitable<void> EndUncommitted();
   awaitable<bool> Pass();
   std::vector<Queue::NodeView> Views() const;
   awaitable<absl::StatusOr<std::string>> NodeToCheckOn(std::shared_ptr<Proposal> proposal);

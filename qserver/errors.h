@@ -322,10 +322,21 @@ inline absl::Status CommandOvertaken(const std::string& job_id) {
                 "look at the job, and send it again");
 }
 
+inline absl::Status NotTwoPhase(const std::string& job_id) {
+  return Refuse(StatusCode::kFailedPrecondition, 107,
+                fmt::format("job {} does not wait for a commit", job_id), "only jobs with two_phase in their RSL do");
+}
+
+inline absl::Status BadExtension(const std::string& seen) {
+  return Refuse(StatusCode::kInvalidArgument, 107,
+                fmt::format("commit_extend: expected 1 to 86400 seconds, saw \"{}\"", seen), "");
+}
+
 inline absl::Status UnknownSignal(int number) {
   return Refuse(StatusCode::kInvalidArgument, 108,
                 fmt::format("signal {} is not supported", number),
-                "expected 1 (cancel), 2 (suspend), 3 (resume) or 4 (priority)");
+                "expected 1 (cancel), 2 (suspend), 3 (resume), 4 (priority), 5 (commit_request), 6 (commit_extend) or "
+                "10 (commit_end)");
 }
 
 inline absl::Status BadPriority(const std::string& seen) {

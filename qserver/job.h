@@ -72,6 +72,8 @@ struct Job {
   uint64_t bytes = 0;  // of the event that made it
   uint64_t order = 0;  // of arrival
   int priority = 0;
+  bool is_two_phase = false;     // its user has to say that it may start: queue_commit.cc
+  int64_t commit_by_ms = 0;      // until then; 0: said, or not needed
   proto::Demand demand;          // while it waits and runs
   int64_t ends_ms = 0;           // by its wall-time limit, once it has processors; 0 = not limited
   bool has_processors = false;   // of the allocator, until it has ended

@@ -82,6 +82,14 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
         GiveProcessors(job);
       }
       break;
+    case proto::JobEvent::kUncommitted:
+      AwaitCommit(job, event.uncommitted().until_ms());
+      break;
+    case proto::JobEvent::kCommitted:
+      uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
+      job.commit_by_ms = 0;
+      pending_[{-job.priority, job.order}] = &job;
+      break;
     case proto::JobEvent::kSuspended:
       job.was_suspended = true;
       break;
@@ -115,6 +123,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
     case proto::JobEvent::kEnded:
       job.has_processors = false;
       pending_.erase({-job.priority, job.order});
+      uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
       holding_.erase(job.status.job_id());
       ended_.emplace(event.time_ms(), job.status.job_id());
       --usage_[job.status.subject()].live;
@@ -286,6 +295,13 @@ Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision,
   proto::JobEvent queued;
   queued.mutable_queued();
   Emit(job, std::move(queued), now_ms, effects);
+  if (admitted.commit_within_s > 0) {
+    proto::JobEvent uncommitted;
+    uncommitted.mutable_uncommitted()->set_until_ms(now_ms + admitted.commit_within_s * 1000);
+    Emit(job, std::move(uncommitted), now_ms, effects);
+    effects.is_pass_due = true;  // what was decided for it is for others
+    return effects;
+  }
   if (decision != nullptr && decision->has_start()) {
     Start(job, decision->start(), now_ms, effects);
     return effects;

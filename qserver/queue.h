@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -25,6 +26,7 @@ struct Admitted {
   std::string gatekeeper_subject;
   bool has_input = false;
   bool is_dry_run = false;
+  int64_t commit_within_s = 0;  // RSL two_phase
   uint64_t asked = 0;  // AskedBy its request
   proto::Demand demand;
   std::optional<proto::Charter> charter;
@@ -131,6 +133,15 @@ class Queue {
   absl::StatusOr<Effects> Resume(const std::string& job_id, int64_t now_ms);
   absl::Status SetPriority(const std::string& job_id, int priority);
 
+  // ---- Jobs that may not start before their users say so: queue_commit.cc.
+  absl::StatusOr<Effects> Commit(const std::string& job_id, int64_t now_ms);
+  absl::StatusOr<Effects> ExtendCommit(const std::string& job_id, int64_t seconds, int64_t now_ms);
+  // May what is kept of it go?  Its user has all.
+  absl::Status CheckCommitEnd(const std::string& job_id) const;
+  // Those for which that was not said in time; when the next one's time is over.
+  Effects EndUncommitted(int64_t now_ms);
+  std::optional<int64_t> NextCommitBy() const;
+
   // An administrator's word: the node will not come back.  Its jobs, and how they fail.
   std::vector<std::string> JobsOn(const std::string& node) const;
   Effects DeclareLost(const std::string& node, const std::string& reason, int64_t now_ms);
@@ -147,6 +158,7 @@ class Queue {
   absl::Status Fold(Job& job, const proto::JobEvent& event);
   void Adopt(Job& job, Admitted admitted);
   void GiveProcessors(Job& job);
+  void AwaitCommit(Job& job, int64_t until_ms);
   void Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& effects);
   // To all nodes if `node` is empty.
   void SendStarts(const Job& job, const std::string& node, bool only_unstarted,
@@ -175,6 +187,7 @@ class Queue {
   std::unordered_map<std::string, std::unique_ptr<Job>> jobs_;
   std::map<Order, Job*> pending_;        // waits for processors
   std::map<std::string, Job*> holding_;  // has processors
+  std::set<std::pair<int64_t, std::string>> uncommitted_;  // in neither, by when their time is over
   std::map<std::pair<std::string, uint64_t>, std::pair<std::string, int>>
       launches_;  // asker -> helper
   std::multimap<int64_t, std::string> ended_;

@@ -65,6 +65,7 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
                       Describe(verified, request.request(), rules_, judges_.find_account));
 
   // Act.
+  const int64_t commit_within_s = admitted.commit_within_s;
   if (admitted.is_dry_run) {
     CO_RETURN_IF_ERROR(co_await conductor_.CheckOnNode(std::move(admitted)));
     reply.set_dry_run(true);
@@ -84,6 +85,7 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
 
   // Answer.
   reply.set_is_repeat(is_repeat);
+  reply.set_commit_within_s(commit_within_s);
   co_return absl::OkStatus();
 }
 

@@ -258,14 +258,14 @@ TEST(Describe, FlattensNestedConjunctionsAndRefusesAlternatives) {
 
 TEST(Unsupported, NamesEveryAttributeThatIsStillToCome) {
   const std::vector<Error> errors =
-      Unsupported(With("(file_stage_in=(gsiftp://h/f f))(count=2)(two_phase=30)"));
+      Unsupported(With("(file_stage_in=(gsiftp://h/f f))(count=2)(scratch_dir=/tmp)"));
 
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].gram_code, gram::PARAMETER_NOT_SUPPORTED);
   EXPECT_EQ(errors[0].ToString(),
             "1:17: file_stage_in is not supported yet: it comes with file staging (GRAM error 1, "
             "PARAMETER_NOT_SUPPORTED)");
-  EXPECT_EQ(errors[1].attribute, "two_phase");
+  EXPECT_EQ(errors[1].attribute, "scratch_dir");
 }
 
 TEST(Unsupported, RefusesUrlsUntilFilesAreStaged) {
