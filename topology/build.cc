@@ -33,7 +33,9 @@ Tree FitAndContract(Tree tree, const std::vector<Observation>& observations,
   Fit fit(std::move(tree), observations);
   fit.Solve();
   const double noise = fit.Spread() * MedianSigma(observations);
-  fit.Contract({.floor_us = std::max(limits.floor_us, limits.floor_share * noise), .z = limits.z});
+  fit.Contract({.floor_us = std::max(limits.floor_us, limits.floor_share * noise),
+                .z = limits.z,
+                .beyond_chance = limits.beyond_chance});
   fit.Solve(1);
   if (report != nullptr) {
     report->spread = fit.Spread();

@@ -274,19 +274,44 @@ double Fit::LengthError(int link) const {
                                                      : std::numeric_limits<double>::infinity();
 }
 
+double Fit::ChanceZ(int link) const {
+  // Hosts below; the others are above.
+  std::vector<int> hosts(tree_.vertex_count, 0);
+  int all = 0;
+  for (size_t i = rooted_.order.size(); i-- > 0;) {
+    const int vertex = rooted_.order[i];
+    hosts[vertex] += tree_.IsHost(vertex) ? 1 : 0;
+    all += tree_.IsHost(vertex) ? 1 : 0;
+    if (rooted_.parent[vertex] >= 0) {
+      hosts[rooted_.parent[vertex]] += hosts[vertex];
+    }
+  }
+  const int child =
+      rooted_.parent_link[tree_.links[link].u] == link ? tree_.links[link].u : tree_.links[link].v;
+  const double k = std::min(hosts[child], all - hosts[child]);
+  const double log_groups = std::lgamma(all + 1.0) - std::lgamma(k + 1) - std::lgamma(all - k + 1);
+  return std::sqrt(2 * std::max(log_groups, 0.0));
+}
+
 void Fit::Contract(const Limits& limits) {
   const double spread = Spread();
+  std::vector<double> z(tree_.links.size(), limits.z);
+  for (size_t i = 0; limits.beyond_chance >= 0 && i < z.size(); ++i) {
+    if (IsInner(static_cast<int>(i))) {
+      z[i] = std::max(z[i], ChanceZ(static_cast<int>(i)) + limits.beyond_chance);
+    }
+  }
   std::vector<double> error(tree_.links.size(), -1);  // as computed last: it only shrinks
   const auto is_too_short = [&](int link) {
     const double length = tree_.links[link].rtt_us;
     if (length < limits.floor_us) {
       return true;
     }
-    if (error[link] >= 0 && length >= limits.z * spread * error[link]) {
+    if (error[link] >= 0 && length >= z[link] * spread * error[link]) {
       return false;
     }
     error[link] = LengthError(link);
-    return length < limits.z * spread * error[link];
+    return length < z[link] * spread * error[link];
   };
   for (;;) {
     std::vector<int> left;

@@ -40,6 +40,9 @@ class Fit {
   struct Limits {
     double floor_us = 0;
     double z = 3;
+    // Of all groups of so many hosts the luckiest looks like one by chance: a link must be so many
+    // errors longer than that group's.  Below 0: does not matter.
+    double beyond_chance = -1;
   };
   void Contract(const Limits& limits);
 
@@ -57,6 +60,8 @@ class Fit {
   void SolveWeighted(int iterations);
   void Reweigh();
   bool IsInner(int link) const;
+  // How many errors the best of all groups as large as that behind the link is off by chance.
+  double ChanceZ(int link) const;
 
   Tree tree_;
   const std::vector<Observation>& observations_;

@@ -142,10 +142,7 @@ void LanSearch::Build(const Ledger& ledger) {
     rtts.push_back(o.rtt_us);
   }
   std::sort(rtts.begin(), rtts.end());
-  // So many pairs look like one of the fewest by chance: the more hosts, the surer a switch must
-  // be.
-  const double z = std::max(3.2, std::sqrt(2 * std::log(std::max(n * (n - 1) / 2.0, 2.0))) + 0.3);
-  const BuildLimits limits{.z = z, .floor_us = rtts.empty() ? 0 : 0.018 * rtts[rtts.size() / 10]};
+  const BuildLimits limits{.floor_us = rtts.empty() ? 0 : 0.018 * rtts[rtts.size() / 10]};
   if (has_everybody_ && !IsFull()) {
     tree_ = Improve(std::move(tree_), observations_, limits, &report_);
     return;
