@@ -8,8 +8,9 @@ namespace {
 
 std::vector<int> CountsOf(int ranks) {
   const auto machines = ParseMachineFile("\"m1\" 10\n\"m2\" 5\n", "machines");
+  const auto parts = DealRanks(*machines, ranks);
   std::vector<int> counts;
-  for (const RankRange& part : *DealRanks(*machines, ranks)) {
+  for (const RankRange& part : *parts) {
     counts.push_back(part.count);
   }
   return counts;
