@@ -2,6 +2,7 @@
 // Any line is an order or a prober's answer, or is refused; what is accepted survives printing.
 #include <cstdint>
 
+#include "common/status.h"
 #include "topology/probe/orders.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
