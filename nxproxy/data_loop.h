@@ -4,22 +4,13 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <thread>
 #include <vector>
 
-#include "nxproxy/stream.h"
+#include "nxproxy/stream_loop.h"
 
 namespace sekisho::nxproxy {
-
-struct StreamLimits {
-  int64_t idle_s = 0;
-  int64_t half_closed_s = 3600;
-  int64_t lifetime_s = 0;
-  size_t pipes = 64;
-  bool may_splice = true;
-};
 
 class DataLoop {
  public:
@@ -38,13 +29,9 @@ class DataLoop {
  private:
   void Run();
   void TakeNew();
-  void Handle(Stream* stream);
   void Report();
-  void Sweep(int64_t now_s);
 
-  const StreamLimits limits_;
   const int ended_fd_;
-  Descriptor epoll_;
   Descriptor wake_read_;
   Descriptor wake_write_;
   std::atomic<size_t> streams_{0};
@@ -53,15 +40,7 @@ class DataLoop {
 
   std::vector<Stream*> given_;  // of the owner's thread
 
-  // Of the thread alone.
-  PipePool pipes_;
-  std::unique_ptr<char[]> buffer_;
-  std::vector<Stream*> all_;
-  std::vector<Stream*> queued_;  // more to do, or throttled
-  std::vector<Stream*> throttled_;
-  std::vector<Stream*> ended_;
-  int64_t now_s_ = 0;
-
+  StreamLoop loop_;  // of the thread alone
   std::thread thread_;  // last: it uses all of the above
 };
 

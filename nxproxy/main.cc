@@ -79,7 +79,6 @@ absl::Status Run(const Config& config) {
   int64_t ticked_ms = 0;
   for (;;) {
     poller.RunOnce(kTick_ms);
-    relay.EndTurn();
     const int64_t now_ms = NowMs();
     if (now_ms - ticked_ms >= kTick_ms) {
       ticked_ms = now_ms;
@@ -89,6 +88,7 @@ absl::Status Run(const Config& config) {
         http->Tick(now_ms);
       }
     }
+    relay.EndTurn();
     if (signals.reload) {
       signals.reload = false;
       const absl::Status status = relay.Reload();

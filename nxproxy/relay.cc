@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "common/config.h"
@@ -32,27 +30,20 @@ StreamLimits StreamLimitsOf(const Config& config) {
   return limits;
 }
 
+// A stream that moves more than that at a time is not one of the short ones.
+StreamLimits NurseryLimits(const Config& config) {
+  StreamLimits limits = StreamLimitsOf(config);
+  limits.pipes = 0;
+  limits.turn_bytes = Stream::kBufferBytes;
+  return limits;
+}
+
 size_t ThreadsOf(const Config& config) {
   return config.threads() > 0 ? static_cast<size_t>(config.threads())
                               : std::max(1u, std::thread::hardware_concurrency() / 2);
 }
 
 }  // namespace
-
-Relay::EndedReader::EndedReader(Relay& relay) : relay_(relay) {
-  int ends[2];
-  CHECK(pipe2(ends, O_CLOEXEC) == 0);
-  read_ = Descriptor(ends[0]);
-  write_ = Descriptor(ends[1]);
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
-  relay_.poller_.Add(read_.get(), EPOLLIN, this);
-}
-
-Relay::EndedReader::~EndedReader() {
-  relay_.poller_.Remove(read_.get());
-  relay_.poller_.Forget(this);
-}
 
 Relay::Relay(Poller& poller, const Config& config, Policy policy)
     : poller_(poller),
@@ -99,6 +90,7 @@ absl::Status Relay::Start() {
     upstream_ = upstream.ok() ? *upstream : wire::Address{};
   }
   ended_ = std::make_unique<EndedReader>(*this);
+  nursery_ = std::make_unique<Nursery>(poller_, NurseryLimits(config_));
   for (size_t i = 0; i < ThreadsOf(config_); ++i) {
     loops_.push_back(std::make_unique<DataLoop>(StreamLimitsOf(config_), ended_->write_fd()));
   }
@@ -161,6 +153,7 @@ absl::Status Relay::Start() {
 void Relay::Tick(int64_t now_ms) {
   now_ms_ = now_ms;
   dead_.clear();
+  HandOver(nursery_->streams.TakeAged());
   registry_.Refill();
   while (!greetings_.empty() && greetings_.front()->deadline_ms <= now_ms) {
     Say(errors::TooSlow(), wire::IpText(greetings_.front()->peer));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relay: docs/protocol/10-nxproxy.md.  One thread owns all of this; only bytes move on others.
+// The relay: docs/protocol/10-nxproxy.md.  One thread owns all of this and moves the bytes of young
+// streams; those of others move on threads of their own.
 //
 // relay.cc: start, stop, time.  relay_greeting.cc: what comes in at the one port.  relay_hello.cc: who
 // it is.  relay_verbs.cc: the control connection's other messages.  relay_streams.cc: peers, spares,
-// targets, and joining two of them.  relay_report.cc: lists and figures.
+// targets, and joining two of them.  relay_joined.cc: who moves what was joined, and its end.
+// relay_report.cc: lists and figures.
 #pragma once
 
 #include <deque>
@@ -33,7 +35,7 @@ class Relay {
 
   // Reads identity and reservations, opens the ports.
   absl::Status Start();
-  void EndTurn();             // after the poller's events
+  void EndTurn();             // after the poller's events: streams that have ended, or go to a thread
   void Tick(int64_t now_ms);  // every 100 ms
   absl::Status Reload();      // certificates and authorities
   void Drain();               // takes no more; what stands goes on
@@ -119,13 +121,17 @@ class Relay {
   void Refuse(Waiting waiting, const Refusal& refusal);
   void RefuseSocket(Descriptor socket, bool wants_opening, const Refusal& refusal);
   void Say(const Refusal& refusal, const std::string& who);
-  void Launch(std::unique_ptr<Stream> stream);
-  void Ended();
   bool IsOwn(const wire::Address& address) const;
   void ExpireWaiting(int64_t now_ms);
   void SweepSpares();
   void Announce(const Endpoint& endpoint, const Waiting& waiting);
   bool TakeWaiting(Session& session, uint64_t stream, Waiting& out);
+
+  // relay_joined.cc
+  void Launch(std::unique_ptr<Stream> stream);
+  void HandOver(StreamLoop::Streams streams);
+  void Ended();
+  void Bury(const Stream& stream);
 
   Poller& poller_;
   const Config& config_;
@@ -163,7 +169,9 @@ class Relay {
   bool is_draining_ = false;
 
   class EndedReader;
+  class Nursery;
   std::unique_ptr<EndedReader> ended_;
+  std::unique_ptr<Nursery> nursery_;  // streams are born here: most are short, and never leave this thread
   std::vector<std::unique_ptr<DataLoop>> loops_;  // destroyed first: it writes to ended_
 };
 

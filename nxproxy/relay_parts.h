@@ -72,4 +72,23 @@ class Relay::EndedReader final : public Handler {
   Descriptor write_;
 };
 
+// The streams of the relay's own thread.
+class Relay::Nursery final : public Handler {
+ public:
+  Nursery(Poller& poller, const StreamLimits& limits) : poller_(poller), streams(limits, true) {
+    poller_.Add(streams.fd(), EPOLLIN, this);
+  }
+  ~Nursery() {
+    poller_.Remove(streams.fd());
+    poller_.Forget(this);
+  }
+  void OnEvents(uint32_t /*events*/) override { streams.Turn(0); }
+
+ private:
+  Poller& poller_;
+
+ public:
+  StreamLoop streams;
+};
+
 }  // namespace sekisho::nxproxy

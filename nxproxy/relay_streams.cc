@@ -124,8 +124,8 @@ void Relay::Await(Waiting waiting, Endpoint& endpoint) {
   if (const auto doors = doors_.find(endpoint.session); doors != doors_.end()) {
     std::deque<Descriptor>& spares = doors->second.spares;
     while (!spares.empty()) {
-      Descriptor spare = std::move(spares.front());
-      spares.pop_front();
+      Descriptor spare = std::move(spares.back());  // the freshest: in the caches, and alive most surely
+      spares.pop_back();
       if (IsQuiet(spare.get()) && Open(waiting, spare)) {
         return;
       }
@@ -189,54 +189,6 @@ bool Relay::Open(Waiting& waiting, Descriptor& inside) {
   stream->Count(0, early);
   Launch(std::move(stream));
   return true;
-}
-
-void Relay::Join(Descriptor outside, Descriptor inside, std::string first,
-                 std::shared_ptr<Traffic> traffic) {
-  auto stream = std::make_unique<Stream>(std::move(outside), std::move(inside), std::move(first));
-  stream->endpoint_traffic = std::move(traffic);
-  Launch(std::move(stream));
-}
-
-void Relay::Launch(std::unique_ptr<Stream> stream) {
-  DataLoop* best = loops_.front().get();
-  for (const auto& loop : loops_) {
-    const auto load = [](const DataLoop& one) {
-      return one.streams() + (one.is_bulk_busy() ? 1000 : 0);
-    };
-    if (load(*loop) < load(*best)) {
-      best = loop.get();
-    }
-  }
-  ++streams_now_;
-  ++streams_total_;
-  best->Give(std::move(stream));
-}
-
-void Relay::EndTurn() {
-  for (const auto& loop : loops_) {
-    loop->Deliver();
-  }
-}
-
-void Relay::Ended() {
-  Stream* ended[64];
-  for (;;) {
-    const ssize_t got = read(ended_->read_fd(), ended, sizeof ended);
-    if (got <= 0) {
-      return;
-    }
-    for (size_t i = 0; i < static_cast<size_t>(got) / sizeof ended[0]; ++i) {
-      const std::unique_ptr<Stream> stream(ended[i]);
-      --streams_now_;
-      if (stream->owner_traffic != nullptr) {
-        registry_.StreamEnded(stream->owner_traffic->owner);
-      }
-      if (Endpoint* endpoint = registry_.FindEndpoint(stream->endpoint); endpoint != nullptr) {
-        --endpoint->streams;
-      }
-    }
-  }
 }
 
 // A waiting peer of one of the session's endpoints: that stream, or (0) any.

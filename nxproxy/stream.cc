@@ -246,7 +246,7 @@ void Stream::Pass(int from, Context& context, size_t& moved, bool& is_more) {
       PassEnd(from);
       break;
     }
-    if (moved >= kTurnBytes) {
+    if (moved >= context.turn_bytes) {
       is_more = true;
       return;  // with its pipe: it goes on at once
     }

@@ -31,11 +31,11 @@ class Stream {
  public:
   struct Context {
     PipePool& pipes;
-    char* buffer;  // kBufferBytes
+    char* buffer;       // kBufferBytes
+    size_t turn_bytes;  // in one direction, then others have their turn
     bool may_splice = true;
   };
   static constexpr size_t kBufferBytes = 64 * 1024;
-  static constexpr size_t kTurnBytes = 4 << 20;  // then others have their turn
 
   // `first` are bytes that side 0 has sent already.
   Stream(Descriptor outside, Descriptor inside, std::string first);
@@ -75,6 +75,7 @@ class Stream {
   int64_t active_s = 0;
   uint32_t index = 0;  // in its thread's list
   bool is_queued = false;
+  bool is_aged = false;
 
  private:
   struct Side {

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams whose two ends are joined: which thread moves them, and what is left to do when they end.
+#include <algorithm>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "common/status.h"
+#include "nxproxy/relay_parts.h"
+
+namespace sekisho::nxproxy {
+namespace {
+
+constexpr size_t kNursery = 256;  // streams at most; others go to the threads at once
+
+}  // namespace
+
+Relay::EndedReader::EndedReader(Relay& relay) : relay_(relay) {
+  int ends[2];
+  CHECK(pipe2(ends, O_CLOEXEC) == 0);
+  read_ = Descriptor(ends[0]);
+  write_ = Descriptor(ends[1]);
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+  relay_.poller_.Add(read_.get(), EPOLLIN, this);
+}
+
+Relay::EndedReader::~EndedReader() {
+  relay_.poller_.Remove(read_.get());
+  relay_.poller_.Forget(this);
+}
+
+void Relay::Join(Descriptor outside, Descriptor inside, std::string first,
+                 std::shared_ptr<Traffic> traffic) {
+  auto stream = std::make_unique<Stream>(std::move(outside), std::move(inside), std::move(first));
+  stream->endpoint_traffic = std::move(traffic);
+  Launch(std::move(stream));
+}
+
+// It stays with this thread while it is young and small: no other need wake up for it.
+void Relay::Launch(std::unique_ptr<Stream> stream) {
+  ++streams_now_;
+  ++streams_total_;
+  if (nursery_->streams.size() < kNursery) {
+    nursery_->streams.Take(std::move(stream));
+    return;
+  }
+  StreamLoop::Streams one;
+  one.push_back(std::move(stream));
+  HandOver(std::move(one));
+}
+
+void Relay::HandOver(StreamLoop::Streams streams) {
+  const auto load = [](const std::unique_ptr<DataLoop>& one) {
+    return one->streams() + (one->is_bulk_busy() ? 1000 : 0);
+  };
+  for (auto& stream : streams) {
+    const auto best = std::min_element(loops_.begin(), loops_.end(),
+                                       [&](const auto& a, const auto& b) { return load(a) < load(b); });
+    (*best)->Give(std::move(stream));
+  }
+}
+
+void Relay::EndTurn() {
+  for (const auto& stream : nursery_->streams.TakeEnded()) {
+    Bury(*stream);
+  }
+  HandOver(nursery_->streams.TakeRestless());
+  for (const auto& loop : loops_) {
+    loop->Deliver();
+  }
+}
+
+void Relay::Ended() {
+  Stream* ended[64];
+  for (;;) {
+    const ssize_t got = read(ended_->read_fd(), ended, sizeof ended);
+    if (got <= 0) {
+      return;
+    }
+    for (size_t i = 0; i < static_cast<size_t>(got) / sizeof ended[0]; ++i) {
+      const std::unique_ptr<Stream> stream(ended[i]);
+      Bury(*stream);
+    }
+  }
+}
+
+void Relay::Bury(const Stream& stream) {
+  --streams_now_;
+  if (stream.owner_traffic != nullptr) {
+    registry_.StreamEnded(stream.owner_traffic->owner);
+  }
+  if (Endpoint* endpoint = registry_.FindEndpoint(stream.endpoint); endpoint != nullptr) {
+    --endpoint->streams;
+  }
+}
+
+}  // namespace sekisho::nxproxy

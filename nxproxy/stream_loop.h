@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The streams that one thread moves.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nxproxy/stream.h"
+
+namespace sekisho::nxproxy {
+
+struct StreamLimits {
+  int64_t idle_s = 0;
+  int64_t half_closed_s = 3600;
+  int64_t lifetime_s = 0;
+  size_t pipes = 64;
+  bool may_splice = true;
+  size_t turn_bytes = 4 << 20;  // of a stream in one direction, then others have their turn
+};
+
+class StreamLoop {
+ public:
+  using Streams = std::vector<std::unique_ptr<Stream>>;
+
+  // `lets_go`: a stream that has more to do than a turn's work is not kept (TakeRestless).
+  StreamLoop(const StreamLimits& limits, bool lets_go);
+  ~StreamLoop();  // resets the streams that are left
+  StreamLoop(const StreamLoop&) = delete;
+  StreamLoop& operator=(const StreamLoop&) = delete;
+
+  int fd() const { return epoll_.get(); }  // readable: a turn is due
+  void Watch(int fd);                      // one that Turn() tells of, besides the streams'
+  size_t size() const { return all_.size(); }
+  bool is_busy() const { return !queued_.empty(); }
+  int Timeout_ms() const;  // until a turn is due by itself; -1: never
+
+  void Take(std::unique_ptr<Stream> stream);
+  // Waits for events at most that long and moves what can be moved.  True if the watched one is readable.
+  bool Turn(int timeout_ms);
+
+  Streams TakeEnded();     // since the last call; they are closed
+  Streams TakeRestless();  // to be moved by somebody else
+  Streams TakeAged();      // those that were here at the last call already
+
+ private:
+  void Handle(Stream* stream);
+  std::unique_ptr<Stream> Remove(Stream* stream);
+  void Sweep();
+
+  const StreamLimits limits_;
+  const bool lets_go_;
+  Descriptor epoll_;
+  PipePool pipes_;
+  std::unique_ptr<char[]> buffer_;
+  std::vector<Stream*> all_;
+  std::vector<Stream*> queued_;  // more to do, or (the second) no allowance
+  std::vector<Stream*> throttled_;
+  std::vector<Stream*> ended_;
+  std::vector<Stream*> restless_;
+  std::vector<Stream*> turn_;
+  int64_t now_s_ = 0;
+  int64_t swept_s_ = 0;
+};
+
+}  // namespace sekisho::nxproxy
