@@ -2,6 +2,7 @@
 #include "rankmap/trace/counters.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -35,9 +36,11 @@ static count *counts; /* by rank of MPI_COMM_WORLD; null: not counting at all */
 static int world_size;
 static int is_threaded;
 static atomic_int is_counting;
+static atomic_int is_over; /* a limit was reached: nothing makes it count again */
 static atomic_int iterations_left;
 static int ranks_key = MPI_KEYVAL_INVALID;
 static atomic_uint ranks_freed; /* what is remembered of communicators is stale when it has changed */
+static pthread_mutex_t ranks_lock = PTHREAD_MUTEX_INITIALIZER; /* two threads may use a communicator first */
 static pthread_mutex_t prepared_lock = PTHREAD_MUTEX_INITIALIZER;
 static prepared *prepared_requests;
 
@@ -68,7 +71,7 @@ static int forget_ranks(MPI_Comm comm, int key, void *value, void *extra) {
   return MPI_SUCCESS;
 }
 
-static ranks *find_ranks(MPI_Comm comm) {
+static ranks *find_ranks_alone(MPI_Comm comm) {
   ranks *found = NULL;
   int is_there = 0;
   PMPI_Comm_get_attr(comm, ranks_key, &found, &is_there);
@@ -90,10 +93,20 @@ static ranks *find_ranks(MPI_Comm comm) {
     found->size = size;
     PMPI_Group_translate_ranks(group, size, own, world, found->world);
     PMPI_Comm_set_attr(comm, ranks_key, found);
+  } else {
+    free(found);
+    found = NULL;
   }
   free(own);
   PMPI_Group_free(&group);
   PMPI_Group_free(&world);
+  return found;
+}
+
+static ranks *find_ranks(MPI_Comm comm) {
+  pthread_mutex_lock(&ranks_lock);
+  ranks *const found = find_ranks_alone(comm);
+  pthread_mutex_unlock(&ranks_lock);
   return found;
 }
 
@@ -113,6 +126,11 @@ static int world_rank(MPI_Comm comm, int peer) {
   return last_ranks != NULL && peer < last_ranks->size ? last_ranks->world[peer] : -1;
 }
 
+static void stop_counting(void) {
+  atomic_store(&is_over, 1);
+  atomic_store(&is_counting, 0);
+}
+
 static int counts_now(void) { return atomic_load_explicit(&is_counting, memory_order_relaxed); }
 
 static void *stop_in_time(void *seconds) {
@@ -120,7 +138,7 @@ static void *stop_in_time(void *seconds) {
   struct timespec left = {(time_t)wanted, (long)((wanted - (double)(time_t)wanted) * 1e9)};
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
-  atomic_store(&is_counting, 0);
+  stop_counting();
   return NULL;
 }
 
@@ -145,15 +163,16 @@ void counters_begin(int thread_level) {
 }
 
 void counters_control(int level) {
-  static atomic_int is_over;
   if (counts == NULL || atomic_load(&is_over)) {
     return;
   }
   if (level == 0 || level == 1) {
     atomic_store(&is_counting, level);
+    if (atomic_load(&is_over)) { /* meanwhile */
+      atomic_store(&is_counting, 0);
+    }
   } else if (level == 2 && atomic_load(&iterations_left) > 0 && atomic_fetch_sub(&iterations_left, 1) == 1) {
-    atomic_store(&is_over, 1);
-    atomic_store(&is_counting, 0);
+    stop_counting();
   }
 }
 
@@ -246,8 +265,11 @@ static int write_rows(FILE *file, const int *sizes, const row *rows) {
 
 /* Whole, or not at all. */
 static void write_file(const char *path, const int *sizes, const row *rows) {
-  char *const name = malloc(strlen(path) + 32);
-  sprintf(name, "%s.%ld.tmp", path, (long)getpid());
+  char name[PATH_MAX];
+  if (snprintf(name, sizeof name, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof name) {
+    fprintf(stderr, "libsekisho-traffic: %s: not written: the name is too long\n", path);
+    return;
+  }
   FILE *const file = fopen(name, "wx");
   int is_written = file != NULL && write_rows(file, sizes, rows);
   is_written = file != NULL && fclose(file) == 0 && is_written;
@@ -255,7 +277,15 @@ static void write_file(const char *path, const int *sizes, const row *rows) {
     fprintf(stderr, "libsekisho-traffic: %s: not written: %s\n", path, strerror(errno));
     unlink(name);
   }
-  free(name);
+}
+
+/* A program that has come to its end is not worth saving if not even this fits into memory. */
+static void *must_have(void *memory) {
+  if (memory == NULL) {
+    fprintf(stderr, "libsekisho-traffic: not written: no memory is left\n");
+    PMPI_Abort(MPI_COMM_WORLD, 71);
+  }
+  return memory;
 }
 
 void counters_end(void) {
@@ -266,18 +296,18 @@ void counters_end(void) {
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int size = own_rows(NULL);
-  row *const own = malloc(sizeof *own * (size_t)(size + 1));
+  row *const own = must_have(malloc(sizeof *own * (size_t)(size + 1)));
   own_rows(own);
 
-  int *const sizes = rank == 0 ? malloc(sizeof *sizes * (size_t)world_size) : NULL;
-  int *const places = rank == 0 ? malloc(sizeof *places * (size_t)world_size) : NULL;
+  int *const sizes = rank == 0 ? must_have(malloc(sizeof *sizes * (size_t)world_size)) : NULL;
+  int *const places = rank == 0 ? must_have(malloc(sizeof *places * (size_t)world_size)) : NULL;
   PMPI_Gather(&size, 1, MPI_INT, sizes, 1, MPI_INT, 0, MPI_COMM_WORLD);
   int total = 0;
   for (int i = 0; rank == 0 && i < world_size; ++i) {
     places[i] = total;
     total += sizes[i];
   }
-  row *const all = rank == 0 ? malloc(sizeof *all * (size_t)(total + 1)) : NULL;
+  row *const all = rank == 0 ? must_have(malloc(sizeof *all * (size_t)(total + 1))) : NULL;
   MPI_Datatype type;
   PMPI_Type_contiguous((int)sizeof(row), MPI_BYTE, &type);
   PMPI_Type_commit(&type);

@@ -3,11 +3,13 @@
  *   p2p          every way to send, also in communicators whose ranks are others than the world's
  *   persistent   from each rank to the next 3 messages of 80 bytes, by one request
  *   collectives  every collective operation, of few bytes and of many
+ *   late         nothing within the first second, then many; MPI_Pcontrol(1) between them
  *   pause        what only MPI_Pcontrol's iterations and pauses leave: one message of 8 bytes from each rank to the next */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MANY = 20000 };
 static double from[16 * MANY], to[16 * MANY];
@@ -98,6 +100,13 @@ static void pause_and_go(void) {
   ways_to_send(MPI_COMM_WORLD, 10); /* beyond the one iteration that is wanted */
 }
 
+static void late(void) {
+  sleep(1);
+  ways_to_send(MPI_COMM_WORLD, 10);
+  MPI_Pcontrol(1);
+  ways_to_send(MPI_COMM_WORLD, 10);
+}
+
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -115,6 +124,8 @@ int main(int argc, char **argv) {
     all_of(MANY);
   } else if (strcmp(what, "pause") == 0) {
     pause_and_go();
+  } else if (strcmp(what, "late") == 0) {
+    late();
   } else {
     MPI_Abort(MPI_COMM_WORLD, 64);
   }

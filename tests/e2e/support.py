@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the end-to-end tests share.  A test is a list of claims; it prints one line for each and fails if one
 # does not hold.  The lab it runs in is named by $SEKISHO_LAB and raised once for all of them.
+import atexit
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -29,6 +32,13 @@ class Result:
 
     def json(self):
         return json.loads(self.out)
+
+
+def folder():
+    """A directory of this machine, gone when the test ends."""
+    path = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 def claim(sentence):
