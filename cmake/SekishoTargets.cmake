@@ -95,17 +95,22 @@ function(sekisho_program name)
   endif()
 endfunction()
 
-# sekisho_config(FOLDER): library FOLDER_config, the schema FOLDER/config.proto as "FOLDER/config.pb.h".
-function(sekisho_config folder)
-  set(out ${CMAKE_BINARY_DIR}/${folder}/config)
+# sekisho_messages(NAME FOLDER FILE): library NAME, the messages of FOLDER/FILE.proto as "FOLDER/FILE.pb.h".
+function(sekisho_messages name folder file)
+  set(out ${CMAKE_BINARY_DIR}/${folder}/${file})
   add_custom_command(
     OUTPUT ${out}.pb.cc ${out}.pb.h
     COMMAND protobuf::protoc -I ${CMAKE_SOURCE_DIR} --cpp_out=${CMAKE_BINARY_DIR}
-            ${CMAKE_SOURCE_DIR}/${folder}/config.proto
-    DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/config.proto
+            ${CMAKE_SOURCE_DIR}/${folder}/${file}.proto
+    DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/${file}.proto
     VERBATIM)
-  sekisho_library(${folder}_config SOURCES ${out}.pb.cc ${out}.pb.h DEPENDS sekisho::grpc)
-  target_compile_options(${folder}_config PRIVATE -w)
+  sekisho_library(${name} SOURCES ${out}.pb.cc ${out}.pb.h DEPENDS sekisho::grpc)
+  target_compile_options(${name} PRIVATE -w)
+endfunction()
+
+# sekisho_config(FOLDER): library FOLDER_config, the schema FOLDER/config.proto as "FOLDER/config.pb.h".
+function(sekisho_config folder)
+  sekisho_messages(${folder}_config ${folder} config)
 endfunction()
 
 # sekisho_test(NAME SOURCES a_test.cc DEPENDS x y [LABEL unit] [TIMEOUT s]): one GoogleTest program.

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/stager/cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace sekisho::qserver::stager {
+namespace {
+
+constexpr time_t kPartsKept = 7 * 24 * 3600;
+
+absl::Status Failed(const char* what, const std::string& path) {
+  return absl::FailedPreconditionError(fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
+}
+
+absl::Status OtherContent(const std::string& path, const Content& content, const std::string& sum) {
+  return absl::DataLossError(
+      fmt::format("{}: expected SHA-256 {}, saw {}", path, Hex(content.sha256()), Hex(sum)));
+}
+
+// A stager before this one may still be writing what it was given.
+absl::StatusOr<Fd> OpenAlone(const Below& where) {
+  for (;;) {
+    ASSIGN_OR_RETURN(Fd fd, Open(where, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+    struct stat status {};
+    if (flock(fd.get(), LOCK_EX) != 0 || fstat(fd.get(), &status) != 0) {
+      return Failed("lock", where.root + "/" + where.path);
+    }
+    const auto there = Open(where, O_RDONLY | O_NOFOLLOW);
+    struct stat now {};
+    if (there.ok() && fstat(there->get(), &now) == 0 && now.st_ino == status.st_ino) {
+      return fd;
+    }
+  }
+}
+
+std::string PathOf(const Below& where) { return where.root + "/" + where.path; }
+
+}  // namespace
+
+std::string Cache::PartOf(const Content& content) const { return Hex(content.sha256()) + "." + job_id_ + ".part"; }
+
+StagerReply::Have Cache::Look(const Content& content) const {
+  StagerReply::Have have;
+  struct stat status {};
+  const auto whole = Open(At(Hex(content.sha256())), O_RDONLY | O_NOFOLLOW);
+  if (whole.ok() && fstat(whole->get(), &status) == 0 && uint64_t(status.st_size) == content.size()) {
+    have.set_whole(true);
+    have.set_offset(content.size());
+    return have;
+  }
+  const auto part = Open(At(PartOf(content)), O_RDONLY | O_NOFOLLOW);
+  if (part.ok() && fstat(part->get(), &status) == 0) {
+    have.set_offset(std::min(uint64_t(status.st_size), content.size()));
+  }
+  return have;
+}
+
+absl::StatusOr<Cache::Incoming> Cache::Receive(const Content& content) const {
+  Incoming incoming;
+  incoming.content_ = content;
+  incoming.name_ = PartOf(content);
+  const Below where = At(incoming.name_);
+  ASSIGN_OR_RETURN(Parent parent, OpenParent(where, 0700));
+  ASSIGN_OR_RETURN(incoming.fd_, OpenAlone(where));
+  incoming.directory_ = std::move(parent.directory);
+  incoming.sum_ = std::make_unique<Sum>();
+  ASSIGN_OR_RETURN(incoming.offset_, CopyRest(incoming.fd_.get(), -1, *incoming.sum_, PathOf(where), ""));
+  if (incoming.offset_ > content.size()) {  // nobody's: begin anew
+    if (ftruncate(incoming.fd_.get(), 0) != 0 || lseek(incoming.fd_.get(), 0, SEEK_SET) != 0) {
+      return Failed("empty", PathOf(where));
+    }
+    incoming.offset_ = 0;
+    incoming.sum_ = std::make_unique<Sum>();
+  }
+  return incoming;
+}
+
+absl::Status Cache::Incoming::Add(std::string_view data) {
+  if (data.size() > content_.size() - offset_) {
+    return absl::OutOfRangeError(fmt::format("expected {} bytes, saw more", content_.size()));
+  }
+  RETURN_IF_ERROR(WriteAll(fd_.get(), data, name_));
+  sum_->Add(data);
+  offset_ += data.size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Cache::Finish(Incoming incoming) const {
+  const Content& content = incoming.content_;
+  if (incoming.offset_ < content.size()) {
+    return false;
+  }
+  const std::string whole = Hex(content.sha256());
+  if (const std::string sum = incoming.sum_->Finish(); sum != content.sha256()) {
+    unlinkat(incoming.directory_.get(), incoming.name_.c_str(), 0);
+    return OtherContent(incoming.name_, content, sum);
+  }
+  if (fsync(incoming.fd_.get()) != 0 ||
+      renameat(incoming.directory_.get(), incoming.name_.c_str(), incoming.directory_.get(), whole.c_str()) != 0) {
+    return Failed("keep", PathOf(At(whole)));
+  }
+  return true;
+}
+
+absl::Status Cache::Place(const Content& content, const Below& target, unsigned mode, bool is_link) const {
+  const Below source = At(Hex(content.sha256()));
+  ASSIGN_OR_RETURN(const Fd from, Open(source, O_RDONLY | O_NOFOLLOW));
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(target, 0777));
+  const std::string aside = fmt::format(".{}.{}", job_id_, getpid());
+  unlinkat(parent.directory.get(), aside.c_str(), 0);
+  Fd to;
+  if (!is_link) {
+    to = Fd(openat(parent.directory.get(), aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!to.is_open()) {
+      return Failed("write", PathOf(target));
+    }
+  } else if (symlinkat(PathOf(source).c_str(), parent.directory.get(), aside.c_str()) != 0) {
+    return Failed("make the link", PathOf(target));
+  }
+  Sum sum;
+  absl::Status status = CopyRest(from.get(), to.get(), sum, PathOf(source), PathOf(target)).status();
+  if (const std::string seen = sum.Finish(); status.ok() && seen != content.sha256()) {
+    unlinkat(AT_FDCWD, PathOf(source).c_str(), 0);
+    status = OtherContent(PathOf(source), content, seen);
+  }
+  if (status.ok() && to.is_open() && (fchmod(to.get(), mode) != 0 || fsync(to.get()) != 0)) {
+    status = Failed("write", PathOf(target));
+  }
+  if (status.ok() &&
+      renameat(parent.directory.get(), aside.c_str(), parent.directory.get(), parent.name.c_str()) != 0) {
+    status = Failed("put in place", PathOf(target));
+  }
+  if (!status.ok()) {
+    unlinkat(parent.directory.get(), aside.c_str(), 0);
+    return status;
+  }
+  futimens(from.get(), nullptr);  // the cache's was used
+  return absl::OkStatus();
+}
+
+void Cache::Trim(uint64_t bytes) const {
+  struct Entry {
+    std::string name;
+    time_t used = 0;
+    uint64_t size = 0;
+  };
+  const auto directory = Open({home_, ".sekisho/cache"}, O_RDONLY | O_DIRECTORY);
+  DIR* const listing = directory.ok() ? fdopendir(dup(directory->get())) : nullptr;
+  if (listing == nullptr) {
+    return;
+  }
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  while (const dirent* const found = readdir(listing)) {
+    struct stat status {};
+    if (fstatat(directory->get(), found->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) {
+      continue;
+    }
+    const std::string name = found->d_name;
+    if (!name.ends_with(".part")) {
+      entries.push_back({name, status.st_mtime, uint64_t(status.st_size)});
+      total += uint64_t(status.st_size);
+    } else if (status.st_mtime + kPartsKept < time(nullptr)) {
+      unlinkat(directory->get(), name.c_str(), 0);
+    }
+  }
+  closedir(listing);
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (const Entry& entry : entries) {
+    if (total <= bytes) {
+      break;
+    }
+    unlinkat(directory->get(), entry.name.c_str(), 0);
+    total -= entry.size;
+  }
+}
+
+}  // namespace sekisho::qserver::stager

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of one account by their content: $HOME/.sekisho/cache/SHA256.  What comes is SHA256.JOB.part until it is
+// whole and what it was said to be.
+#pragma once
+
+#include <string>
+
+#include "qserver/stager.pb.h"
+#include "qserver/stager/beneath.h"
+#include "qserver/stager/content.h"
+
+namespace sekisho::qserver::stager {
+
+class Cache {
+ public:
+  Cache(std::string home, std::string job_id) : home_(std::move(home)), job_id_(std::move(job_id)) {}
+
+  StagerReply::Have Look(const Content& content) const;
+
+  // A file that comes, from `offset()` on.
+  class Incoming {
+   public:
+    uint64_t offset() const { return offset_; }
+    absl::Status Add(std::string_view data);  // OutOfRange: more than it is to have
+
+   private:
+    friend class Cache;
+    Content content_;
+    std::string name_;
+    Fd directory_;
+    Fd fd_;
+    uint64_t offset_ = 0;
+    std::unique_ptr<Sum> sum_;
+  };
+  absl::StatusOr<Incoming> Receive(const Content& content) const;
+  // True: it is whole, and in the cache.  DataLoss: it is something else, and gone.
+  absl::StatusOr<bool> Finish(Incoming incoming) const;
+
+  // A file at `target` with this content: a copy, written aside and renamed, or a link to the cache's.  DataLoss: the
+  // cache's was something else, and is gone.
+  absl::Status Place(const Content& content, const Below& target, unsigned mode, bool is_link) const;
+
+  // Beyond `bytes` what was longest unused goes, and so do pieces that nobody continues.
+  void Trim(uint64_t bytes) const;
+
+ private:
+  Below At(const std::string& name) const { return {home_, ".sekisho/cache/" + name}; }
+  std::string PartOf(const Content& content) const;
+
+  const std::string home_;
+  const std::string job_id_;
+};
+
+}  // namespace sekisho::qserver::stager

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/stager/cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+namespace sekisho::qserver::stager {
+namespace {
+
+namespace fs = std::filesystem;
+
+Content ContentOf(const std::string& text) {
+  Sum sum;
+  sum.Add(text);
+  Content content;
+  content.set_sha256(sum.Finish());
+  content.set_size(text.size());
+  return content;
+}
+
+std::string Text(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class CacheTest : public testing::Test {
+ protected:
+  CacheTest() {
+    std::string name = (fs::temp_directory_path() / "cache-XXXXXX").string();
+    home_ = mkdtemp(name.data());
+  }
+  ~CacheTest() override { fs::remove_all(home_); }
+
+  Cache Of(const std::string& job) const { return {home_.string(), job}; }
+  void Put(const std::string& text) const {
+    auto incoming = Of("job").Receive(ContentOf(text));
+    ASSERT_TRUE(incoming.ok());
+    ASSERT_TRUE(incoming->Add(text).ok());
+    ASSERT_TRUE(*Of("job").Finish(*std::move(incoming)));
+  }
+  fs::path Stored(const std::string& text) const {
+    return home_ / ".sekisho/cache" / Hex(ContentOf(text).sha256());
+  }
+  absl::Status Place(const std::string& text, const std::string& path, bool is_link = false) const {
+    return Of("job").Place(ContentOf(text), {home_.string(), path}, 0700, is_link);
+  }
+
+  fs::path home_;
+};
+
+TEST_F(CacheTest, GoesOnWhereAnEarlierStagerStopped) {
+  const Content content = ContentOf("hello world");
+  {
+    auto incoming = Of("job").Receive(content);
+    ASSERT_TRUE(incoming.ok());
+    EXPECT_TRUE(incoming->Add("hello ").ok());
+    EXPECT_FALSE(*Of("job").Finish(*std::move(incoming)));
+  }
+  EXPECT_EQ(Of("job").Look(content).offset(), 6u);
+  EXPECT_EQ(Of("other").Look(content).offset(), 0u);
+
+  auto again = Of("job").Receive(content);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->offset(), 6u);
+  EXPECT_TRUE(again->Add("world").ok());
+  EXPECT_TRUE(*Of("job").Finish(*std::move(again)));
+
+  EXPECT_TRUE(Of("other").Look(content).whole());
+  EXPECT_EQ(Text(Stored("hello world")), "hello world");
+}
+
+TEST_F(CacheTest, ThrowsAwayWhatIsNotWhatItWasSaidToBe) {
+  const Content content = ContentOf("hello world");
+  auto incoming = Of("job").Receive(content);
+  ASSERT_TRUE(incoming.ok());
+  EXPECT_TRUE(incoming->Add("jello world").ok());
+
+  const auto finished = Of("job").Finish(*std::move(incoming));
+
+  EXPECT_EQ(finished.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_FALSE(Of("job").Look(content).whole());
+  EXPECT_EQ(Of("job").Look(content).offset(), 0u);
+}
+
+TEST_F(CacheTest, TakesNoMoreThanItWasToldOf) {
+  auto incoming = Of("job").Receive(ContentOf("abc"));
+  ASSERT_TRUE(incoming.ok());
+  EXPECT_EQ(incoming->Add("abcd").code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_F(CacheTest, KeepsAnEmptyFile) {
+  Put("");
+  EXPECT_TRUE(Of("job").Look(ContentOf("")).whole());
+  EXPECT_TRUE(Place("", "empty").ok());
+  EXPECT_TRUE(fs::exists(home_ / "empty"));
+}
+
+TEST_F(CacheTest, ReplacesALinkInThePlaceOfAFileAndDoesNotFollowIt) {
+  Put("new");
+  std::ofstream(home_ / "victim") << "old";
+  fs::create_symlink("victim", home_ / "target");
+
+  EXPECT_TRUE(Place("new", "target").ok());
+
+  EXPECT_EQ(Text(home_ / "victim"), "old");
+  EXPECT_FALSE(fs::is_symlink(home_ / "target"));
+  EXPECT_EQ(Text(home_ / "target"), "new");
+  struct stat status {};
+  EXPECT_EQ(stat((home_ / "target").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
+TEST_F(CacheTest, LinksWhatIsShared) {
+  Put("shared");
+  EXPECT_TRUE(Place("shared", "a/link", true).ok());
+  EXPECT_EQ(fs::read_symlink(home_ / "a/link"), Stored("shared"));
+}
+
+TEST_F(CacheTest, PlacesNothingThatWasSpoilt) {
+  Put("good");
+  std::ofstream(Stored("good")) << "evil";
+
+  EXPECT_EQ(Place("good", "target").code(), absl::StatusCode::kDataLoss);
+
+  EXPECT_FALSE(fs::exists(home_ / "target"));
+  EXPECT_FALSE(Of("job").Look(ContentOf("good")).whole());
+  EXPECT_EQ(std::distance(fs::directory_iterator(home_), {}), 1);  // nothing aside is left
+}
+
+TEST_F(CacheTest, LetsGoOfWhatWasLongestUnused) {
+  for (const char* const text : {"one...", "two...", "three!"}) {
+    Put(text);
+  }
+  const timespec old[2] = {{1000, 0}, {1000, 0}};
+  utimensat(AT_FDCWD, Stored("two...").c_str(), old, 0);
+
+  Of("job").Trim(12);
+
+  EXPECT_TRUE(Of("job").Look(ContentOf("one...")).whole());
+  EXPECT_FALSE(Of("job").Look(ContentOf("two...")).whole());
+  EXPECT_TRUE(Of("job").Look(ContentOf("three!")).whole());
+}
+
+}  // namespace
+}  // namespace sekisho::qserver::stager

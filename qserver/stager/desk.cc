@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/stager/desk.h"
+
+#include <utility>
+
+#include "common/refusal.h"
+
+namespace sekisho::qserver::stager {
+namespace {
+
+StagerReply Failure(const absl::Status& status) {
+  StagerReply reply;
+  reply.mutable_failed()->set_what(Message(status));
+  reply.mutable_failed()->set_is_refused(status.code() == absl::StatusCode::kInvalidArgument ||
+                                         status.code() == absl::StatusCode::kPermissionDenied);
+  reply.mutable_failed()->set_is_other(status.code() == absl::StatusCode::kDataLoss);
+  return reply;
+}
+
+}  // namespace
+
+std::optional<StagerReply> Desk::Do(const StagerOrder& order) {
+  if (order.has_begin()) {
+    const StagerOrder::Begin& begin = order.begin();
+    roots_ = {begin.home()};
+    roots_.insert(roots_.end(), begin.root().begin(), begin.root().end());
+    cache_bytes_ = begin.cache_bytes();
+    cache_ = std::make_unique<Cache>(begin.home(), begin.job_id());
+    return std::nullopt;
+  }
+  if (order.kind_case() == StagerOrder::kData) {
+    trouble_.Update(Add(order.data()));
+    return std::nullopt;
+  }
+  if (cache_ == nullptr) {
+    return Failure(absl::FailedPreconditionError("expected to be told first for whom"));
+  }
+  const absl::StatusOr<StagerReply> reply = Answer(order);
+  return reply.ok() ? *reply : Failure(reply.status());
+}
+
+absl::Status Desk::Add(std::string_view data) {
+  return incoming_ ? incoming_->Add(data) : absl::FailedPreconditionError("no file is open");
+}
+
+absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
+  StagerReply reply;
+  switch (order.kind_case()) {
+    case StagerOrder::kLook:
+      for (const Content& content : order.look().content()) {
+        *reply.mutable_looked()->add_have() = cache_->Look(content);
+      }
+      reply.mutable_looked();
+      return reply;
+    case StagerOrder::kOpen: {
+      trouble_ = absl::OkStatus();
+      ASSIGN_OR_RETURN(incoming_, cache_->Receive(order.open().content()));
+      reply.mutable_opened()->set_offset(incoming_->offset());
+      return reply;
+    }
+    case StagerOrder::kClose: {
+      auto incoming = std::exchange(incoming_, std::nullopt);
+      RETURN_IF_ERROR(trouble_);
+      if (!incoming) {
+        return absl::FailedPreconditionError("no file is open");
+      }
+      reply.mutable_closed()->set_offset(incoming->offset());
+      ASSIGN_OR_RETURN(const bool is_whole, cache_->Finish(*std::move(incoming)));
+      reply.mutable_closed()->set_whole(is_whole);
+      return reply;
+    }
+    case StagerOrder::kPlace: {
+      const StagerOrder::Place& place = order.place();
+      ASSIGN_OR_RETURN(const Below target, FindBelow(roots_, place.target()));
+      RETURN_IF_ERROR(cache_->Place(place.content(), target, place.mode(), place.link()));
+      cache_->Trim(cache_bytes_);
+      reply.mutable_done();
+      return reply;
+    }
+    default:
+      return absl::UnimplementedError("an order of no known kind");
+  }
+}
+
+}  // namespace sekisho::qserver::stager

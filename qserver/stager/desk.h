@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// From order to answer: what a stager does for the queue server.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "qserver/stager.pb.h"
+#include "qserver/stager/cache.h"
+
+namespace sekisho::qserver::stager {
+
+class Desk {
+ public:
+  // None: the order has no answer.
+  std::optional<StagerReply> Do(const StagerOrder& order);
+
+ private:
+  absl::StatusOr<StagerReply> Answer(const StagerOrder& order);
+  absl::Status Add(std::string_view data);
+
+  std::vector<std::string> roots_;
+  uint64_t cache_bytes_ = 0;
+  std::unique_ptr<Cache> cache_;
+  std::optional<Cache::Incoming> incoming_;
+  absl::Status trouble_;  // of data, told at the next order that is answered
+};
+
+}  // namespace sekisho::qserver::stager
