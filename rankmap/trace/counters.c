@@ -11,19 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rankmap/trace/places.h"
+
 typedef struct {
   uint64_t bytes, messages;
 } count;
 
 typedef struct {
-  uint64_t peer, bytes, messages;
+  uint64_t source, target, bytes, messages;
 } row;
-
-/* Of a communicator: its ranks' places in MPI_COMM_WORLD. */
-typedef struct {
-  int size;
-  int world[];
-} ranks;
 
 typedef struct prepared {
   struct prepared *next;
@@ -32,29 +28,58 @@ typedef struct prepared {
   uint64_t bytes;
 } prepared;
 
-static count *counts; /* by rank of MPI_COMM_WORLD; null: not counting at all */
+static count *counts;  /* sent, by rank of MPI_COMM_WORLD; null: not counting at all */
+static count *fetched; /* from whom this rank took it */
 static int world_size;
 static int is_threaded;
 static atomic_int is_counting;
 static atomic_int is_over; /* a limit was reached: nothing makes it count again */
 static atomic_int iterations_left;
-static int ranks_key = MPI_KEYVAL_INVALID;
-static atomic_uint ranks_freed; /* what is remembered of communicators is stale when it has changed */
-static pthread_mutex_t ranks_lock = PTHREAD_MUTEX_INITIALIZER; /* two threads may use a communicator first */
 static pthread_mutex_t prepared_lock = PTHREAD_MUTEX_INITIALIZER;
 static prepared *prepared_requests;
 
-uint64_t bytes_of(int64_t number, MPI_Datatype type) {
+/* Their handles are never freed, so their sizes can be remembered. */
+static int is_predefined(MPI_Datatype type) {
+  const MPI_Datatype all[] = {MPI_BYTE,          MPI_PACKED,    MPI_CHAR,     MPI_SIGNED_CHAR,   MPI_UNSIGNED_CHAR,
+                              MPI_SHORT,         MPI_INT,       MPI_LONG,     MPI_LONG_LONG,     MPI_UNSIGNED,
+                              MPI_UNSIGNED_LONG, MPI_FLOAT,     MPI_DOUBLE,   MPI_LONG_DOUBLE,   MPI_C_DOUBLE_COMPLEX,
+                              MPI_INT32_T,       MPI_INT64_T,   MPI_UINT32_T, MPI_UINT64_T,      MPI_C_FLOAT_COMPLEX,
+                              MPI_INTEGER,       MPI_REAL,      MPI_COMPLEX,  MPI_DOUBLE_PRECISION, MPI_DOUBLE_COMPLEX};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) {
+    if (type == all[i] && type != MPI_DATATYPE_NULL) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static int size_of(MPI_Datatype type) {
+  static _Thread_local IN_PROGRAM MPI_Datatype last;
+  static _Thread_local IN_PROGRAM int last_size;
+  static _Thread_local IN_PROGRAM int has_last;
+  if (has_last && type == last) {
+    return last_size;
+  }
   int size = 0;
   PMPI_Type_size(type, &size);
+  if (is_predefined(type)) {
+    last = type;
+    last_size = size;
+    has_last = 1;
+  }
+  return size;
+}
+
+uint64_t bytes_of(int64_t number, MPI_Datatype type) {
+  const int size = size_of(type);
   return number > 0 && size > 0 ? (uint64_t)number * (uint64_t)size : 0;
 }
 
-static void add(int peer, uint64_t bytes) {
+static void add_to(count *table, int peer, uint64_t bytes) {
   if (peer < 0 || peer >= world_size) { /* MPI_PROC_NULL, or of another world */
     return;
   }
-  count *const at = &counts[peer];
+  count *const at = &table[peer];
   if (is_threaded) {
     __atomic_fetch_add(&at->bytes, bytes, __ATOMIC_RELAXED);
     __atomic_fetch_add(&at->messages, 1, __ATOMIC_RELAXED);
@@ -64,67 +89,7 @@ static void add(int peer, uint64_t bytes) {
   }
 }
 
-static int forget_ranks(MPI_Comm comm, int key, void *value, void *extra) {
-  (void)comm, (void)key, (void)extra;
-  free(value);
-  atomic_fetch_add(&ranks_freed, 1);
-  return MPI_SUCCESS;
-}
-
-static ranks *find_ranks_alone(MPI_Comm comm) {
-  ranks *found = NULL;
-  int is_there = 0;
-  PMPI_Comm_get_attr(comm, ranks_key, &found, &is_there);
-  if (is_there) {
-    return found;
-  }
-  int has_two = 0, size = 0;
-  MPI_Group group, world;
-  PMPI_Comm_test_inter(comm, &has_two);
-  has_two ? PMPI_Comm_remote_group(comm, &group) : PMPI_Comm_group(comm, &group);
-  PMPI_Group_size(group, &size);
-  PMPI_Comm_group(MPI_COMM_WORLD, &world);
-  int *const own = malloc(sizeof *own * (size_t)size);
-  found = malloc(sizeof *found + sizeof *own * (size_t)size);
-  if (own != NULL && found != NULL) {
-    for (int i = 0; i < size; ++i) {
-      own[i] = i;
-    }
-    found->size = size;
-    PMPI_Group_translate_ranks(group, size, own, world, found->world);
-    PMPI_Comm_set_attr(comm, ranks_key, found);
-  } else {
-    free(found);
-    found = NULL;
-  }
-  free(own);
-  PMPI_Group_free(&group);
-  PMPI_Group_free(&world);
-  return found;
-}
-
-static ranks *find_ranks(MPI_Comm comm) {
-  pthread_mutex_lock(&ranks_lock);
-  ranks *const found = find_ranks_alone(comm);
-  pthread_mutex_unlock(&ranks_lock);
-  return found;
-}
-
-static int world_rank(MPI_Comm comm, int peer) {
-  static _Thread_local MPI_Comm last = MPI_COMM_NULL;
-  static _Thread_local ranks *last_ranks;
-  static _Thread_local unsigned last_freed;
-  if (comm == MPI_COMM_WORLD || peer < 0) {
-    return peer;
-  }
-  const unsigned freed = atomic_load_explicit(&ranks_freed, memory_order_relaxed);
-  if (comm != last || freed != last_freed) {
-    last_ranks = find_ranks(comm);
-    last = comm;
-    last_freed = freed;
-  }
-  return last_ranks != NULL && peer < last_ranks->size ? last_ranks->world[peer] : -1;
-}
+static void add(int peer, uint64_t bytes) { add_to(counts, peer, bytes); }
 
 static void stop_counting(void) {
   atomic_store(&is_over, 1);
@@ -148,9 +113,10 @@ void counters_begin(int thread_level) {
     return;
   }
   PMPI_Comm_size(MPI_COMM_WORLD, &world_size);
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_ranks, &ranks_key, NULL);
+  places_begin();
   is_threaded = thread_level == MPI_THREAD_MULTIPLE;
-  counts = calloc((size_t)world_size, sizeof *counts);
+  counts = calloc(2 * (size_t)world_size, sizeof *counts);
+  fetched = counts != NULL ? counts + world_size : NULL;
   atomic_store(&is_counting, counts != NULL);
   const char *const iterations = getenv("SEKISHO_TRAFFIC_ITERATIONS");
   atomic_store(&iterations_left, iterations != NULL ? atoi(iterations) : 0);
@@ -178,8 +144,30 @@ void counters_control(int level) {
 
 void counters_sent(MPI_Comm comm, int peer, int64_t number, MPI_Datatype type) {
   if (counts_now()) {
-    add(world_rank(comm, peer), bytes_of(number, type));
+    add(place_in_comm(comm, peer), bytes_of(number, type));
   }
+}
+
+void counters_put(MPI_Win window, int target, int64_t number, MPI_Datatype type) {
+  if (counts_now()) {
+    add(place_in_window(window, target), bytes_of(number, type));
+  }
+}
+
+void counters_got(MPI_Win window, int target, int64_t number, MPI_Datatype type) {
+  if (counts_now()) {
+    add_to(fetched, place_in_window(window, target), bytes_of(number, type));
+  }
+}
+
+void counters_neighbours(MPI_Comm comm, int64_t number, const int numbers[], MPI_Datatype type,
+                         const MPI_Datatype types[]) {
+  int count = 0;
+  int *const peers = counts_now() ? neighbours_of(comm, &count) : NULL;
+  for (int i = 0; peers != NULL && i < count; ++i) {
+    add(place_in_comm(comm, peers[i]), bytes_of(numbers != NULL ? numbers[i] : number, types != NULL ? types[i] : type));
+  }
+  free(peers);
 }
 
 void counters_prepared(MPI_Request request, MPI_Comm comm, int peer, int64_t number, MPI_Datatype type) {
@@ -188,7 +176,7 @@ void counters_prepared(MPI_Request request, MPI_Comm comm, int peer, int64_t num
     return;
   }
   entry->request = request;
-  entry->peer = world_rank(comm, peer);
+  entry->peer = place_in_comm(comm, peer);
   entry->bytes = bytes_of(number, type);
   pthread_mutex_lock(&prepared_lock);
   entry->next = prepared_requests;
@@ -223,7 +211,7 @@ void counters_freed(MPI_Request request) {
   pthread_mutex_unlock(&prepared_lock);
 }
 
-static void sent_in(void *comm, int peer, uint64_t bytes) { add(world_rank(*(MPI_Comm *)comm, peer), bytes); }
+static void sent_in(void *comm, int peer, uint64_t bytes) { add(place_in_comm(*(MPI_Comm *)comm, peer), bytes); }
 
 int counters_collective(MPI_Comm comm, counted_comm *out) {
   int has_two = 0;
@@ -238,12 +226,15 @@ int counters_collective(MPI_Comm comm, counted_comm *out) {
   return 1;
 }
 
-static int own_rows(row *out) {
+static int own_rows(int self, row *out) {
   int rows = 0;
-  for (int peer = 0; peer < world_size; ++peer) {
-    if (counts[peer].messages > 0) {
+  for (int i = 0; i < 2 * world_size; ++i) {
+    if (counts[i].messages > 0) {
+      const uint64_t peer = (uint64_t)(i % world_size);
+      const int is_sent = i < world_size;
       if (out != NULL) {
-        out[rows] = (row){(uint64_t)peer, counts[peer].bytes, counts[peer].messages};
+        out[rows] = (row){is_sent ? (uint64_t)self : peer, is_sent ? peer : (uint64_t)self, counts[i].bytes,
+                          counts[i].messages};
       }
       ++rows;
     }
@@ -251,27 +242,25 @@ static int own_rows(row *out) {
   return rows;
 }
 
-static int write_rows(FILE *file, const int *sizes, const row *rows) {
+static int write_rows(FILE *file, int count, const row *rows) {
   fprintf(file, "# who sent how much to whom, by libsekisho-traffic: source target bytes step messages\nranks %d\n",
           world_size);
-  for (int rank = 0; rank < world_size; ++rank) {
-    for (int i = 0; i < sizes[rank]; ++i, ++rows) {
-      fprintf(file, "%d %llu %llu 0 %llu\n", rank, (unsigned long long)rows->peer, (unsigned long long)rows->bytes,
-              (unsigned long long)rows->messages);
-    }
+  for (int i = 0; i < count; ++i) {
+    fprintf(file, "%llu %llu %llu 0 %llu\n", (unsigned long long)rows[i].source, (unsigned long long)rows[i].target,
+            (unsigned long long)rows[i].bytes, (unsigned long long)rows[i].messages);
   }
   return fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
 }
 
 /* Whole, or not at all. */
-static void write_file(const char *path, const int *sizes, const row *rows) {
+static void write_file(const char *path, int count, const row *rows) {
   char name[PATH_MAX];
   if (snprintf(name, sizeof name, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof name) {
     fprintf(stderr, "libsekisho-traffic: %s: not written: the name is too long\n", path);
     return;
   }
   FILE *const file = fopen(name, "wx");
-  int is_written = file != NULL && write_rows(file, sizes, rows);
+  int is_written = file != NULL && write_rows(file, count, rows);
   is_written = file != NULL && fclose(file) == 0 && is_written;
   if (!is_written || rename(name, path) != 0) {
     fprintf(stderr, "libsekisho-traffic: %s: not written: %s\n", path, strerror(errno));
@@ -295,9 +284,9 @@ void counters_end(void) {
   atomic_store(&is_counting, 0);
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const int size = own_rows(NULL);
+  const int size = own_rows(rank, NULL);
   row *const own = must_have(malloc(sizeof *own * (size_t)(size + 1)));
-  own_rows(own);
+  own_rows(rank, own);
 
   int *const sizes = rank == 0 ? must_have(malloc(sizeof *sizes * (size_t)world_size)) : NULL;
   int *const places = rank == 0 ? must_have(malloc(sizeof *places * (size_t)world_size)) : NULL;
@@ -314,11 +303,11 @@ void counters_end(void) {
   PMPI_Gatherv(own, size, type, all, sizes, places, type, 0, MPI_COMM_WORLD);
   PMPI_Type_free(&type);
   if (rank == 0) {
-    write_file(getenv("SEKISHO_TRAFFIC"), sizes, all);
+    write_file(getenv("SEKISHO_TRAFFIC"), total, all);
   }
   free(own);
   free(sizes);
   free(places);
   free(all);
-  PMPI_Comm_free_keyval(&ranks_key);
+  places_end();
 }

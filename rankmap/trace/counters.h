@@ -16,6 +16,11 @@ void counters_end(void); /* collective: rank 0 writes the file */
 void counters_control(int level);
 
 void counters_sent(MPI_Comm comm, int peer, int64_t count, MPI_Datatype type);
+/* One-sided: given to the target, or fetched from it. */
+void counters_put(MPI_Win window, int target, int64_t count, MPI_Datatype type);
+void counters_got(MPI_Win window, int target, int64_t count, MPI_Datatype type);
+/* To each neighbour of a virtual topology `count` elements of `type`, or (not null) `counts[i]`, `types[i]`. */
+void counters_neighbours(MPI_Comm comm, int64_t count, const int counts[], MPI_Datatype type, const MPI_Datatype types[]);
 /* A persistent request counts when it is started. */
 void counters_prepared(MPI_Request request, MPI_Comm comm, int peer, int64_t count, MPI_Datatype type);
 void counters_started(MPI_Request request);

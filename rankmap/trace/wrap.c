@@ -2,26 +2,12 @@
  * libsekisho-traffic: loaded into an MPI program (LD_PRELOAD), it counts what each rank sends to whom.
  * docs/protocol/8-rankmap-files.md, "The tracer".
  *
- * Each function is traced under both of its names: Open MPI's Fortran calls PMPI_Send where MPICH's calls MPI_Send.
- * What is real comes from the library behind this one. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
+ * Here: begin and end, messages, collectives; one-sided and neighbourhood operations are in wrap_more.c. */
+#include "rankmap/trace/wrap.h"
+
 #include <stdlib.h>
 
 #include "rankmap/trace/counters.h"
-
-#define EXPORTED __attribute__((visibility("default")))
-
-#define TRACED(name, parameters, arguments, counting)                                               \
-  static int(*next_##name) parameters;                                                              \
-  __attribute__((constructor)) static void find_##name(void) {                                      \
-    *(void **)&next_##name = dlsym(RTLD_NEXT, "PMPI_" #name);                                       \
-  }                                                                                                 \
-  EXPORTED int MPI_##name parameters {                                                              \
-    counting;                                                                                       \
-    return next_##name arguments;                                                                   \
-  }                                                                                                 \
-  EXPORTED int PMPI_##name parameters __attribute__((alias("MPI_" #name)));
 
 /* ---- begin and end */
 
@@ -152,11 +138,8 @@ static void count_scatterv(const traffic_caller *caller, const int counts[], MPI
   }
 }
 
-/* NAME and, with a request behind its parameters, INAME. */
-#define UNPACK(...) __VA_ARGS__
-#define COLLECTIVE(name, inner, parameters, arguments, call)                                       \
-  TRACED(name, (UNPACK parameters), (UNPACK arguments), COUNTED(comm, call))                       \
-  TRACED(I##inner, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request), COUNTED(comm, call))
+#define COLLECTIVE(name, inner, parameters, arguments, call) \
+  TRACED_BOTH(name, I##inner, parameters, arguments, COUNTED(comm, call))
 
 TRACED(Barrier, (MPI_Comm comm), (comm), COUNTED(comm, traffic_barrier(caller)))
 TRACED(Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request), COUNTED(comm, traffic_barrier(caller)))

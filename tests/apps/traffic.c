@@ -3,6 +3,8 @@
  *   p2p          every way to send, also in communicators whose ranks are others than the world's
  *   persistent   from each rank to the next 3 messages of 80 bytes, by one request
  *   collectives  every collective operation, of few bytes and of many
+ *   onesided     from each rank 80 bytes put to the next, and 160 fetched from it
+ *   neighbours   on a ring (cartesian) 8 bytes to the last and the next, then (graph) 16 to the next and 24 to the one after
  *   late         nothing within the first second, then many; MPI_Pcontrol(1) between them
  *   pause        what only MPI_Pcontrol's iterations and pauses leave: one message of 8 bytes from each rank to the next */
 #include <mpi.h>
@@ -100,6 +102,31 @@ static void pause_and_go(void) {
   ways_to_send(MPI_COMM_WORLD, 10); /* beyond the one iteration that is wanted */
 }
 
+static void onesided(void) {
+  MPI_Win window;
+  const int next = (rank + 1) % size;
+  MPI_Win_create(to, sizeof to, sizeof to[0], MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_fence(0, window);
+  MPI_Put(from, 10, MPI_DOUBLE, next, 0, 10, MPI_DOUBLE, window);
+  MPI_Win_fence(0, window);
+  MPI_Get(from, 20, MPI_DOUBLE, next, 0, 20, MPI_DOUBLE, window);
+  MPI_Win_fence(0, window);
+  MPI_Win_free(&window);
+}
+
+static void neighbours(void) {
+  const int periodic = 1, next[2] = {(rank + 1) % size, (rank + 2) % size};
+  const int last[2] = {(rank + size - 1) % size, (rank + size - 2) % size};
+  const int counts[2] = {2, 3}, places[2] = {0, 2}, weights[2] = {1, 1};
+  MPI_Comm comm;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &comm);
+  MPI_Neighbor_alltoall(from, 1, MPI_DOUBLE, to, 1, MPI_DOUBLE, comm);
+  MPI_Comm_free(&comm);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, last, weights, 2, next, weights, MPI_INFO_NULL, 0, &comm);
+  MPI_Neighbor_alltoallv(from, counts, places, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, comm);
+  MPI_Comm_free(&comm);
+}
+
 static void late(void) {
   sleep(1);
   ways_to_send(MPI_COMM_WORLD, 10);
@@ -124,6 +151,10 @@ int main(int argc, char **argv) {
     all_of(MANY);
   } else if (strcmp(what, "pause") == 0) {
     pause_and_go();
+  } else if (strcmp(what, "onesided") == 0) {
+    onesided();
+  } else if (strcmp(what, "neighbours") == 0) {
+    neighbours();
   } else if (strcmp(what, "late") == 0) {
     late();
   } else {
