@@ -56,13 +56,14 @@ const Table& MpirunWords() {
       {"-export", "--export"},   {"-help", "--help"},               {"-tag-output", "--tag-output"},
       {"-mpi", "--mpi"},         {"-batch", "--batch"},             {"-verbose", "--verbose"},
       {"-hostfile", "--machinefile"}, {"--hostfile", "--machinefile"},
+      {"-globusrsl", "--globusrsl"}, {"-rankmap", "--rankmap"},
   };
   return words;
 }
 constexpr std::string_view kMpirunValues[] = {"--np",        "-n",     "--machinefile",  "-x",
                                               "--export",    "--mpi",  "--directory",    "--max-wall-time",
                                               "--ready-within", "--where", "--per-site-exe",
-                                              "--profile"};
+                                              "--profile", "--rankmap", "--globusrsl"};
 
 // The rest of the line is the program once it begins.
 void SplitMpirun(const std::vector<std::string>& arguments, CommandLine& line) {

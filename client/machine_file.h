@@ -36,7 +36,11 @@ struct RankRange {
   std::string contact;
   int first = 0;
   int count = 0;
-  std::string program = {};  // in place of the command's; "" = that
+  std::string program = {};     // in place of the command's; "" = that
+  std::string start_type = {};  // subjobStartType; "" = strict-barrier
+  std::vector<int> ranks = {};  // of each of its processes, where --rankmap orders them
+
+  int RankOf(int task) const { return ranks.empty() ? first + task : ranks[size_t(task)]; }
 
   friend bool operator==(const RankRange&, const RankRange&) = default;
 };

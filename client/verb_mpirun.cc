@@ -16,10 +16,12 @@
 #include "client/feed_input.h"
 #include "client/machine_file.h"
 #include "client/part_choices.h"
+#include "client/rank_order.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "client/world_plan.h"
 #include "client/world_run.h"
+#include "client/written_world.h"
 
 namespace sekisho::client {
 namespace {
@@ -31,6 +33,8 @@ struct MpirunOptions {
   std::string mpi;
   std::string directory;
   std::string profile;
+  std::string rankmap;
+  std::string written;  // -globusrsl
   std::optional<int> max_wall_time;
   std::vector<std::string> per_site_exe;
   AnyPartOptions any;
@@ -113,6 +117,21 @@ absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
   return job;
 }
 
+// --rankmap.
+absl::Status OrderRanks(const MpirunOptions& options, std::vector<RankRange>& parts) {
+  if (options.rankmap.empty()) {
+    return absl::OkStatus();
+  }
+  if (options.ranks == "auto") {
+    return absl::InvalidArgumentError("--rankmap is for a number of ranks: give -np N, not -np auto");
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.rankmap, ""));
+  const int ranks = parts.back().first + parts.back().count;
+  ASSIGN_OR_RETURN(const std::vector<int> order, ParseRankOrder(text, options.rankmap, ranks));
+  ApplyRankOrder(order, parts);
+  return absl::OkStatus();
+}
+
 // The sites that the parts name, one session each.
 struct Site {
   Session* session = nullptr;
@@ -170,8 +189,10 @@ absl::StatusOr<std::vector<RankRange>> FreeParts(const std::map<std::string, Sit
   return TakeFree(machines, site_of, std::move(free));
 }
 
+// `written`: the parts' RSL, if the user has written it; else it is made of `job`.
 awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> ranges,
-                      JobOptions job, MpirunOptions options, PartChoices choices) {
+                      JobOptions job, MpirunOptions options, PartChoices choices,
+                      std::vector<std::string> written) {
   for (auto& [contact, site] : sites) {
     const auto info = co_await site.session->Call<proto::SiteRequest, proto::SiteInfo>(
         &Session::Async::Site, proto::SiteRequest());
@@ -198,7 +219,7 @@ awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> 
   std::vector<WorldPart> parts;
   for (const RankRange& range : ranges) {
     const Site& site = sites.at(range.contact);
-    const auto rsl = PartRsl(job, range);
+    const auto rsl = written.empty() ? PartRsl(job, range) : written[parts.size()];
     if (!rsl.ok()) {
       co_return Report(rsl.status());
     }
@@ -215,7 +236,52 @@ awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> 
   co_return co_await RunWorld(std::move(parts), std::move(world));
 }
 
+// A file says it all: -globusrsl.
+int RunWritten(const MpirunOptions& options, const Invocation& invocation) {
+  if (!options.ranks.empty() || !options.machine_file.empty() || invocation.has_command || !options.exports.empty() ||
+      !options.mpi.empty() || !options.directory.empty() || !options.profile.empty() || options.max_wall_time ||
+      !options.per_site_exe.empty()) {
+    return Report(absl::InvalidArgumentError(
+        "-globusrsl: the file says what runs, where, how often and how: give no program, and of options only --rankmap, "
+        "--tag-output, --batch, --ready-within, --no-input, -dumprsl and -v"));
+  }
+  const auto text = ReadFile(options.written, "");
+  if (!text.ok()) {
+    return Report(text.status());
+  }
+  const auto parts = ParseWrittenWorld(*text, options.written);
+  if (!parts.ok()) {
+    return Report(parts.status());
+  }
+  std::vector<RankRange> ranges;
+  std::vector<std::string> written;
+  for (const WrittenPart& part : *parts) {
+    if (!part.ranks.start_type.empty()) {
+      return Report(absl::UnimplementedError(fmt::format("{}: subjobStartType={} is not there yet: strict-barrier is",
+                                                         options.written, part.ranks.start_type)));
+    }
+    ranges.push_back(part.ranks);
+    written.push_back(part.rsl);
+  }
+  if (const absl::Status ordered = OrderRanks(options, ranges); !ordered.ok()) {
+    return Report(ordered);
+  }
+  if (options.dump_rsl) {
+    fmt::print("{}", *text);
+    return 0;
+  }
+  Loop& loop = NewLoop();
+  auto sites = OpenSites(loop, ranges);
+  if (!sites.ok()) {
+    return Report(sites.status());
+  }
+  return RunOnLoop(loop, Mpirun(*std::move(sites), ranges, {}, options, {}, written));
+}
+
 int MpirunVerb(const MpirunOptions& options, const Invocation& invocation) {
+  if (!options.written.empty()) {
+    return RunWritten(options, invocation);
+  }
   const auto ranks = RanksOf(options.ranks);
   if (!ranks.ok()) {
     return Report(ranks.status());
@@ -231,6 +297,9 @@ int MpirunVerb(const MpirunOptions& options, const Invocation& invocation) {
   const auto job = JobOf(options, invocation.command);
   if (!job.ok()) {
     return Report(job.status());
+  }
+  if (const absl::Status ordered = OrderRanks(options, *ranges); !ordered.ok()) {
+    return Report(ordered);
   }
   if (options.dump_rsl) {
     if (const absl::Status applied = ApplyChoices(*choices, *ranges); !applied.ok()) {
@@ -254,7 +323,7 @@ int MpirunVerb(const MpirunOptions& options, const Invocation& invocation) {
   if (!sites.ok()) {
     return Report(sites.status());
   }
-  return RunOnLoop(loop, Mpirun(*std::move(sites), *placed, *job, options, *choices));
+  return RunOnLoop(loop, Mpirun(*std::move(sites), *placed, *job, options, *choices, {}));
 }
 
 }  // namespace
@@ -279,6 +348,9 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("--directory", options->directory, "Working directory at the sites");
   verb->add_option("--profile", options->profile,
                    "Count who sends how much to whom, into this file where rank 0 runs: a pattern for rankmap");
+  verb->add_option("--rankmap", options->rankmap,
+                   "A placement: line i is rank i's slot, its place in the machine file's order");
+  verb->add_option("--globusrsl", options->written, "A multi-request in place of options and a program (-globusrsl)");
   verb->add_option("--max-wall-time", options->max_wall_time, "Minutes")
       ->check(CLI::PositiveNumber);
   verb->add_option("--ready-within", options->ready_within,

@@ -30,6 +30,15 @@ constexpr std::chrono::seconds kPatience{60};  // with a site that was lost
 constexpr std::chrono::milliseconds kFirstPause{200};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 
+// Which has our input.
+int PartOfRankZero(const std::vector<WorldPart>& parts) {
+  const auto has_it = [](const WorldPart& part) {
+    const std::vector<int>& ranks = part.ranks.ranks;
+    return ranks.empty() ? part.ranks.first == 0 : std::count(ranks.begin(), ranks.end(), 0) > 0;
+  };
+  return int(std::find_if(parts.begin(), parts.end(), has_it) - parts.begin());
+}
+
 // What the coroutines of one world share; some may outlive its run.
 struct Run {
   Run(Loop& loop, std::vector<WorldPart> parts, WorldOptions options)
@@ -44,6 +53,7 @@ struct Run {
   WorldOptions options;
   std::string world = "world-" + NewRequestId();
   std::vector<std::string> job_ids;
+  const int input_part = PartOfRankZero(parts);
   TaggedOutput tagged;
   Signal changed;
   int outputs_open = 0;
@@ -53,7 +63,7 @@ struct Run {
 
   void Write(int part, const proto::OutputChunk& chunk, std::string_view data) {
     const bool is_error = chunk.stream() == proto::OutputChunk::STDERR;
-    const int rank = parts[part].ranks.first + chunk.task();
+    const int rank = parts[part].ranks.RankOf(chunk.task());
     const std::string text = options.tags_output
                                  ? tagged.Add(rank, parts[part].site, is_error, data)
                                  : std::string(data);
@@ -77,12 +87,16 @@ absl::StatusOr<proto::LeadRequest::Part> SignPart(const Run& run, int number,
   proto::RequestBody submit;
   submit.set_request_id(fmt::format("{}.{}", run.world, number));
   submit.mutable_submit()->set_rsl(part.rsl);
-  submit.mutable_submit()->set_has_input(number == 0 && run.options.feeds_input);
+  submit.mutable_submit()->set_has_input(number == run.input_part && run.options.feeds_input);
   proto::Charter& charter = *submit.mutable_submit()->mutable_charter();
   charter.set_world(run.world);
   charter.set_part(number);
   charter.set_parts(int(run.parts.size()));
   charter.set_first_rank(part.ranks.first);
+  if (!part.ranks.ranks.empty()) {
+    charter.set_first_rank(*std::min_element(part.ranks.ranks.begin(), part.ranks.ranks.end()));
+    charter.mutable_rank()->Assign(part.ranks.ranks.begin(), part.ranks.ranks.end());
+  }
   charter.set_ranks(run.parts.back().ranks.first + run.parts.back().ranks.count);
   charter.set_leader_key(leader_key);
   charter.set_ready_by_ms(ready_by_ms);
@@ -206,8 +220,8 @@ void OnSubmitted(const std::shared_ptr<Run>& run, const proto::LeadUpdate::Submi
   }
   ++run->outputs_open;
   co_spawn(run->loop, ShowOutput(run, part), detached);
-  if (part == 0 && run->options.feeds_input) {
-    co_spawn(run->loop, FeedInput(*run->parts[0].session, submitted.job_id()), detached);
+  if (part == run->input_part && run->options.feeds_input) {
+    co_spawn(run->loop, FeedInput(*run->parts[part].session, submitted.job_id()), detached);
   }
   if (run->wants_cancel) {
     co_spawn(run->loop, CancelPart(run, part), detached);

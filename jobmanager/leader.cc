@@ -32,7 +32,10 @@ int64_t NowMs() {
 World MakeWorld(const proto::LedWorld& led) {
   std::vector<World::Part> parts;
   for (const auto& part : led.begin().part()) {
-    parts.push_back({part.site(), part.count()});
+    proto::RequestBody body;
+    (void)body.ParseFromString(part.submit().body());
+    const auto& ranks = body.submit().charter().rank();
+    parts.push_back({part.site(), part.count(), {ranks.begin(), ranks.end()}});
   }
   return World(led.name(), std::move(parts));
 }

@@ -12,6 +12,7 @@ namespace sekisho::jobmanager {
 namespace {
 
 constexpr size_t kFenceMost = 3 << 20;  // one message carries it
+constexpr size_t kMappingMost = 1024;   // a value of PMI's
 
 std::string HowItEnded(const proto::Exit& exit) {
   if (exit.signal() != 0) {
@@ -25,15 +26,28 @@ std::string HowItEnded(const proto::Exit& exit) {
 
 }  // namespace
 
-std::string ProcessMapping(const std::vector<int>& ranks_of_nodes) {
-  std::string mapping = "(vector";
-  for (size_t i = 0; i < ranks_of_nodes.size();) {
-    size_t end = i;
-    while (end < ranks_of_nodes.size() && ranks_of_nodes[end] == ranks_of_nodes[i]) {
-      ++end;
+std::string ProcessMapping(const std::vector<int>& node_of_rank) {
+  struct Block {
+    int first = 0;
+    int nodes = 1;
+    int ranks = 0;  // of each
+  };
+  std::vector<Block> blocks;
+  for (size_t rank = 0; rank < node_of_rank.size();) {
+    Block block{node_of_rank[rank]};
+    for (; rank < node_of_rank.size() && node_of_rank[rank] == block.first; ++rank) {
+      ++block.ranks;
     }
-    mapping += fmt::format(",({},{},{})", i, end - i, ranks_of_nodes[i]);
-    i = end;
+    if (!blocks.empty() && blocks.back().first + blocks.back().nodes == block.first &&
+        blocks.back().ranks == block.ranks) {
+      ++blocks.back().nodes;
+    } else {
+      blocks.push_back(block);
+    }
+  }
+  std::string mapping = "(vector";
+  for (const Block& block : blocks) {
+    mapping += fmt::format(",({},{},{})", block.first, block.nodes, block.ranks);
   }
   return mapping + ")";
 }
@@ -90,9 +104,10 @@ World::Effects World::OnReport(int part, const proto::Report& report) {
       break;
     case proto::Report::kReady:
       state.ready = report.ready();
-      effects.is_release_due = !failure_ && !is_released_ && IsWhole();
       if (is_released_ && IsWhole()) {  // we were started again since
         ToAll(effects);
+      } else {
+        ReleaseIfWhole(effects);
       }
       break;
     case proto::Report::kFence:
@@ -128,6 +143,45 @@ bool World::IsWhole() const {
                      [](const State& each) { return each.ready.has_value(); });
 }
 
+// A node's ranks may stand anywhere in the order: its place is that of its part and in that.
+std::vector<int> World::NodesOfRanks() const {
+  std::vector<int> nodes;
+  for (const State& each : parts_) {
+    nodes.resize(nodes.size() + size_t(each.count));
+  }
+  int first = 0;
+  int node = 0;
+  for (const State& each : parts_) {
+    int process = 0;
+    for (const proto::Placement& place : each.ready->placement()) {
+      for (int i = 0; i < place.processes() && process < each.count; ++i, ++process) {
+        const size_t rank = size_t(each.ranks.empty() ? first + process : each.ranks[process]);
+        if (rank < nodes.size()) {
+          nodes[rank] = node;
+        }
+      }
+      ++node;
+    }
+    first += each.count;
+  }
+  return nodes;
+}
+
+void World::ReleaseIfWhole(Effects& effects) {
+  if (failure_ || is_released_ || !IsWhole()) {
+    return;
+  }
+  const size_t size = ProcessMapping(NodesOfRanks()).size();
+  const bool has_order = std::any_of(parts_.begin(), parts_.end(),
+                                     [](const State& each) { return !each.ranks.empty(); });
+  if (has_order && size > kMappingMost) {
+    effects = Abort(fmt::format("the order of its ranks takes {} bytes to say, and MPI reads {}", size, kMappingMost),
+                    "keep the ranks of a node together in --rankmap, or use fewer");
+    return;
+  }
+  effects.is_release_due = true;
+}
+
 void World::ToAll(Effects& effects, int except) {
   for (int part = 0; part < int(parts_.size()); ++part) {
     if (part != except) {
@@ -150,14 +204,8 @@ World::Effects World::OnConnected(int part) {
     return effects;
   }
   if (is_released_ && IsWhole()) {
-    std::vector<int> ranks_of_nodes;
-    for (const State& each : parts_) {
-      for (const proto::Placement& place : each.ready->placement()) {
-        ranks_of_nodes.push_back(place.processes());
-      }
-    }
     proto::Order order = OrderTo(part);
-    order.mutable_release()->set_process_mapping(ProcessMapping(ranks_of_nodes));
+    order.mutable_release()->set_process_mapping(ProcessMapping(NodesOfRanks()));
     effects.orders.emplace_back(part, std::move(order));
   }
   return effects;

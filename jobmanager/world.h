@@ -19,6 +19,7 @@ class World {
   struct Part {
     std::string site;
     int count = 0;
+    std::vector<int> ranks = {};  // of each process, if they are not consecutive
   };
   // What follows: an order to a part, or news for whoever looks on.
   struct Effects {
@@ -31,6 +32,7 @@ class World {
     for (size_t i = 0; i < parts.size(); ++i) {
       parts_[i].site = parts[i].site;
       parts_[i].count = parts[i].count;
+      parts_[i].ranks = parts[i].ranks;
     }
   }
 
@@ -59,6 +61,7 @@ class World {
   struct State {
     std::string site;
     int count = 0;
+    std::vector<int> ranks;
     std::string job_id;
     std::optional<proto::Report::Ready> ready;
     std::string waiting;
@@ -72,6 +75,8 @@ class World {
 
   proto::Order OrderTo(int part) const;
   bool IsWhole() const;  // every part has stood ready
+  std::vector<int> NodesOfRanks() const;  // once it is whole
+  void ReleaseIfWhole(Effects& effects);
   void ToAll(Effects& effects, int except = -1);
   void Fail(proto::WorldEnded end, int except, Effects& effects);
   void EndIfComplete(Effects& effects);
@@ -88,7 +93,7 @@ class World {
   proto::WorldEnded end_;
 };
 
-// PMI's word for which ranks share a node: "(vector,(0,2,1),(2,1,2))", for nodes in this order.
-std::string ProcessMapping(const std::vector<int>& ranks_of_nodes);
+// PMI's word for which ranks share a node: "(vector,(0,2,1),(2,1,2))", of the node of each rank.
+std::string ProcessMapping(const std::vector<int>& node_of_rank);
 
 }  // namespace sekisho::jobmanager

@@ -51,8 +51,10 @@ class WorldTest : public testing::Test {
 };
 
 TEST(ProcessMapping, JoinsNodesWithAsManyRanks) {
-  EXPECT_EQ(ProcessMapping({2, 2, 1}), "(vector,(0,2,2),(2,1,1))");
-  EXPECT_EQ(ProcessMapping({1}), "(vector,(0,1,1))");
+  EXPECT_EQ(ProcessMapping({0, 0, 1, 1, 2}), "(vector,(0,2,2),(2,1,1))");
+  EXPECT_EQ(ProcessMapping({0}), "(vector,(0,1,1))");
+  EXPECT_EQ(ProcessMapping({2, 0, 3, 1}), "(vector,(2,1,1),(0,1,1),(3,1,1),(1,1,1))");
+  EXPECT_EQ(ProcessMapping({1, 0, 1, 0, 1, 1}), "(vector,(1,1,1),(0,2,1),(0,1,1),(1,1,2))");
 }
 
 TEST_F(WorldTest, IsReleasedOnceAllPartsStandReady) {
@@ -65,6 +67,34 @@ TEST_F(WorldTest, IsReleasedOnceAllPartsStandReady) {
   EXPECT_EQ(effects.orders[1].second.job_id(), "jobb");
   EXPECT_EQ(effects.orders[1].second.release().process_mapping(), "(vector,(0,2,1),(2,1,2))");
   EXPECT_TRUE(effects.updates[0].has_released());
+}
+
+TEST_F(WorldTest, TellsWhichRanksShareANodeWhateverTheirOrder) {
+  World world("world-1", {{"siteA", 2, {3, 0}}, {"siteB", 2, {1, 2}}});
+  world.OnSubmitted(0, "joba");
+  world.OnSubmitted(1, "jobb");
+  world.OnReport(0, Ready({1, 1}));
+  EXPECT_TRUE(world.OnReport(1, Ready({2})).is_release_due);
+
+  EXPECT_EQ(world.Release().orders[0].second.release().process_mapping(),
+            "(vector,(1,1,1),(2,1,2),(0,1,1))");
+}
+
+TEST_F(WorldTest, WithAnOrderThatPmiCannotSayIsNotReleased) {
+  std::vector<int> odd, even;
+  for (int rank = 0; rank < 400; ++rank) {
+    (rank % 2 == 0 ? even : odd).push_back(rank);
+  }
+  World world("world-1", {{"siteA", 200, odd}, {"siteB", 200, even}});
+  world.OnSubmitted(0, "joba");
+  world.OnSubmitted(1, "jobb");
+  world.OnReport(0, Ready({200}));
+
+  const World::Effects effects = world.OnReport(1, Ready({200}));
+
+  EXPECT_FALSE(effects.is_release_due);
+  ASSERT_EQ(effects.orders.size(), 2u);
+  EXPECT_TRUE(effects.orders[0].second.has_cancel());
 }
 
 TEST_F(WorldTest, IsReleasedAgainForAPartThatMissedIt) {

@@ -33,7 +33,7 @@ struct NodeLink {
   uint64_t generation = 0;
 };
 
-// The standard input of one job's task 0, as far as it is on its way.
+// The standard input of one job, of its task 0 or its rank 0, as far as it is on its way.
 struct InputProgress {
   uint64_t sent = 0;
   uint64_t taken = 0;

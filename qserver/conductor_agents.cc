@@ -6,6 +6,7 @@
 #include "common/refusal.h"
 #include "qserver/conductor.h"
 #include "qserver/engine_driver.h"
+#include "qserver/ranks.h"
 
 namespace sekisho::qserver {
 
@@ -145,7 +146,7 @@ bool Conductor::OnOutput(const std::string& node, const proto::AgentMessage::Out
 
 void Conductor::OnInputTaken(uint64_t generation, const proto::AgentMessage::InputTaken& taken) {
   const Job* job = queue_.Find(taken.task().job_id());
-  if (job == nullptr || !job->has_processors || taken.task().task() != 0) {
+  if (job == nullptr || !job->has_processors || taken.task().task() != InputTask(job->charter)) {
     return;
   }
   InputProgress& progress = inputs_[taken.task().job_id()];

@@ -8,6 +8,7 @@
 #include "common/job_state.h"
 #include "qserver/errors.h"
 #include "qserver/queue.h"
+#include "qserver/ranks.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -154,7 +155,7 @@ void Queue::ReportFailure(Job& job, int task, const proto::AgentMessage::Exited&
     return;
   }
   proto::Report::RankFailed& failed = *job.reports.emplace_back().mutable_failed();
-  failed.set_rank(job.charter->first_rank() + task);
+  failed.set_rank(RankOf(*job.charter, task));
   failed.set_node(job.tasks[task].node);
   *failed.mutable_exit() = exited.exit();
   failed.set_reason(exited.reason());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QueueService's half about bytes: output from the spool, input to task 0.
+// QueueService's half about bytes: output from the spool, input to task 0, or rank 0.
 #include <algorithm>
 
 #include <asio/experimental/awaitable_operators.hpp>
@@ -9,6 +9,7 @@
 #include "qserver/errors.h"
 #include "qserver/output_cursor.h"
 #include "qserver/queue_service.h"
+#include "qserver/ranks.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -100,13 +101,14 @@ class Feed {
   }
   bool is_taken_over() const { return is_open() && conductor_.input(job_id_).call != call_; }
   bool is_fed() const { return is_open() && !is_taken_over(); }
-  // Of the stream of task 0's node; 0: it does not run, or its node is away.
+  // Of the stream of the task's node; 0: it does not run, or its node is away.
   uint64_t generation() const {
     const Job* job = conductor_.queue().Find(job_id_);
-    if (job == nullptr || job->tasks.empty() || !job->tasks[0].is_started) {
+    const size_t task = job != nullptr ? size_t(InputTask(job->charter)) : 0;
+    if (job == nullptr || task >= job->tasks.size() || !job->tasks[task].is_started) {
       return 0;
     }
-    const auto node = conductor_.nodes().find(job->tasks[0].node);
+    const auto node = conductor_.nodes().find(job->tasks[task].node);
     return node == conductor_.nodes().end() ? 0 : node->second.generation;
   }
 
@@ -125,12 +127,15 @@ class Feed {
     if (known < chunk.data().size() || chunk.end()) {
       proto::ServerMessage message;
       proto::ServerMessage::Input& input = *message.mutable_input();
+      const Job& job = *conductor_.queue().Find(job_id_);
+      const int task = InputTask(job.charter);
       input.mutable_task()->set_job_id(job_id_);
+      input.mutable_task()->set_task(task);
       input.set_offset(progress.sent);
       input.set_data(chunk.data().substr(known));
       input.set_end(chunk.end());
       progress.sent += input.data().size();
-      conductor_.Send(conductor_.queue().Find(job_id_)->tasks[0].node, std::move(message));
+      conductor_.Send(job.tasks[size_t(task)].node, std::move(message));
     }
     return absl::OkStatus();
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "common/identity/leader_key.h"
@@ -25,6 +26,13 @@ bool IsWorld(std::string_view name) {
 
 void SetDefault(Start& start, const std::string& name, const std::string& value) {
   start.mutable_environment()->insert({name, value});
+}
+
+// One rank for each task, each once; the first rank is the lowest.
+bool IsOrder(const proto::Charter& charter, int64_t count) {
+  const std::set<int> ranks(charter.rank().begin(), charter.rank().end());
+  return int64_t(ranks.size()) == count && charter.rank_size() == count &&
+         *ranks.begin() == charter.first_rank() && *ranks.rbegin() < charter.ranks();
 }
 
 // Looks which MPI the program is built with, and serves Open MPI's what MPICH's gets from the agent.
@@ -53,11 +61,25 @@ void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start
 
 }  // namespace
 
+int RankOf(const proto::Charter& charter, int task) {
+  return task < charter.rank_size() ? charter.rank(task) : charter.first_rank() + task;
+}
+
+int InputTask(const std::optional<proto::Charter>& charter) {
+  for (int task = 0; charter && task < charter->rank_size(); ++task) {
+    if (charter->rank(task) == 0) {
+      return task;
+    }
+  }
+  return 0;
+}
+
 absl::Status CheckCharter(const proto::Charter& charter, const rsl::JobDescription& job,
                           const RelaySettings& relay) {
   if (!IsWorld(charter.world()) || charter.leader_key().size() != identity::kLeaderKeyBytes ||
       charter.part() < 0 || charter.part() >= charter.parts() || charter.first_rank() < 0 ||
-      int64_t{charter.first_rank()} + job.count > charter.ranks()) {
+      int64_t{charter.first_rank()} + job.count > charter.ranks() ||
+      (charter.rank_size() > 0 && !IsOrder(charter, job.count))) {
     return errors::BadCharter("it names no world, leader, or ranks that there can be");
   }
   if (job.job_type != rsl::JobType::kMultiple) {
@@ -83,10 +105,15 @@ void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
   for (const std::string& node : nodes) {
     ++ranks_of[node];
   }
+  const int input = InputTask(charter);
+  if (input > 0 && size_t(input) < starts.size()) {
+    starts[input].set_has_input(starts[0].has_input());
+    starts[0].set_has_input(false);
+  }
   for (size_t task = 0; task < starts.size(); ++task) {
     Start& start = starts[task];
     auto& environment = *start.mutable_environment();
-    const int number = charter.first_rank() + int(task);
+    const int number = RankOf(charter, int(task));
     start.set_await_release(!is_released);
     Start::Rank& rank = *start.mutable_rank();
     rank.set_rank(number);

@@ -2,6 +2,7 @@
 // From a part of a world to the ranks that agents start: docs/protocol/15-mpirun.md, "Ranks". Pure.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "common/status.h"
@@ -11,6 +12,12 @@
 #include "rsl/job_description.h"
 
 namespace sekisho::qserver {
+
+// The world's number of a task, as the user signed it.
+int RankOf(const proto::Charter& charter, int task);
+
+// The task that the job's standard input goes to: rank 0, if the charter orders the ranks and it is here.
+int InputTask(const std::optional<proto::Charter>& charter);
 
 // A charter that such a job cannot have, or that this site cannot serve.
 absl::Status CheckCharter(const proto::Charter& charter, const rsl::JobDescription& job,

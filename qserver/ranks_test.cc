@@ -71,6 +71,40 @@ TEST(Ranks, AreTheCharters) {
   EXPECT_THAT(Environment(starts[1]), Contains(Pair("GLOBUS_DUROC_SUBJOB_INDEX", "1")));
 }
 
+TEST(Ranks, AreInTheOrderThatTheCharterGivesThem) {
+  proto::Charter charter = SomeCharter();
+  charter.set_first_rank(0);
+  for (const int rank : {3, 0}) {
+    charter.add_rank(rank);
+  }
+
+  const std::vector<Start> starts = Ranks(charter, kOpenNodes);
+
+  EXPECT_EQ(starts[0].rank().rank(), 3);
+  EXPECT_EQ(starts[1].rank().rank(), 0);
+  EXPECT_EQ(InputTask(charter), 1);
+  EXPECT_EQ(InputTask(SomeCharter()), 0);
+  EXPECT_EQ(InputTask(std::nullopt), 0);
+}
+
+TEST(Ranks, OfAnOrderAreOneForEachTask) {
+  const auto job = rsl::ParseAndDescribe("&(executable=/bin/x)(count=2)(jobtype=multiple)", {});
+  const auto is_good = [&](int first, const std::vector<int>& ranks) {
+    proto::Charter charter = SomeCharter();
+    charter.set_first_rank(first);
+    charter.mutable_rank()->Assign(ranks.begin(), ranks.end());
+    return CheckCharter(charter, *job, kOpenNodes).ok();
+  };
+
+  EXPECT_TRUE(is_good(0, {3, 0}));
+  EXPECT_FALSE(is_good(1, {3, 0}));
+  EXPECT_FALSE(is_good(0, {0}));
+  EXPECT_FALSE(is_good(0, {0, 0}));
+  EXPECT_FALSE(is_good(0, {0, 4}));
+  EXPECT_FALSE(is_good(0, {0, 1, 2}));
+  EXPECT_FALSE(is_good(-1, {-1, 0}));
+}
+
 TEST(Ranks, WaitUntilTheirPartIsReleased) {
   EXPECT_TRUE(Ranks(SomeCharter(), kOpenNodes, false)[0].await_release());
   EXPECT_FALSE(Ranks(SomeCharter(), kOpenNodes, true)[0].await_release());
