@@ -62,7 +62,8 @@ HeldTask::HeldTask(const Parts& parts, const std::string& path, task::Spec spec)
       output_(directory_, KeyOf(spec_), proto::OutputChunk::STDOUT, spec_.stdout_path.empty(),
               parts.output_limit, parts.outbox),
       error_(directory_, KeyOf(spec_), proto::OutputChunk::STDERR, spec_.stderr_path.empty(),
-             parts.output_limit, parts.outbox) {
+             parts.output_limit, parts.outbox),
+      links_(directory_, spec_, parts.watcher, parts.outbox) {
   watch_ = parts_.watcher.Add(path, [this](std::string_view name) { OnFile(name); });
   if (watch_ < 0) {
     spdlog::error("cannot watch a task's files: raise fs.inotify.max_user_watches job={}",
@@ -218,6 +219,7 @@ void HeldTask::ReadEnded() {
   spdlog::info("task ended job={} task={} code={} signal={} reason={}", spec_.job_id, spec_.task,
                ended_->code, ended_->signal, Printable(ended_->reason));
   PumpOutput();
+  links_.Pump();
   AnnounceEnd();
   Rest();
   parts_.on_change(*this);
@@ -232,6 +234,7 @@ void HeldTask::Resume(uint64_t stdout_offset, uint64_t stderr_offset) {
     SendInputTaken();
   }
   PumpOutput();
+  links_.Resume();
   AnnounceEnd();
   Rest();
 }

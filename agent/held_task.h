@@ -12,6 +12,7 @@
 
 #include <asio/posix/stream_descriptor.hpp>
 
+#include "agent/link_records.h"
 #include "agent/outbox.h"
 #include "agent/spooled_output.h"
 #include "agent/task_directory.h"
@@ -90,6 +91,7 @@ class HeldTask {
   std::optional<task::Ended> ended_;
   SpooledOutput output_;
   SpooledOutput error_;
+  LinkRecords links_;
   std::array<uint64_t, 2> announced_ = {0, 0};  // sizes of the output, as AnnounceEnd said
   uint64_t input_size_ = 0;
   bool has_input_ended_ = false;  // as this agent knows: the server says it again to a new one

@@ -10,6 +10,7 @@
 #include "client/follow.h"
 #include "client/job_text.h"
 #include "client/saved_request.h"
+#include "client/show_links.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "common/job_state.h"
@@ -20,7 +21,7 @@ namespace {
 struct JobVerbOptions {
   std::vector<std::string> jobs;
   std::string resource, signal, argument, save_request;
-  bool is_json = false, all = false, follow = false;
+  bool is_json = false, all = false, follow = false, links = false;
   int task = -1;
   int reattach_within = 300;
 };
@@ -190,9 +191,10 @@ void AddStatusVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<JobVerbOptions>();
   auto* verb = AddJobVerb(app, "status", "What a job does, and why it waits", options);
   verb->add_flag("--json", options->is_json, "Print JSON, a line each");
+  verb->add_flag("--links", options->links, "Of an MPI program over sites: what each pair of its ranks used");
   verb->callback([options, &invocation] {
     invocation.exit_code = ForEachJob(options->jobs, [&](Session& session, const std::string& id) {
-      return PrintStatus(session, id, options->is_json);
+      return options->links ? ShowLinks(session, id, options->is_json) : PrintStatus(session, id, options->is_json);
     });
   });
 }

@@ -51,6 +51,7 @@ Leader::Leader(Loop& loop, proto::LedWorld led, const DialGatekeeper& dial, Save
       world_(MakeWorld(led_)),
       calls_(size_t(led_.begin().part_size())),
       is_submitted_(calls_.size()),
+      job_ids_(calls_.size()),
       heard_(calls_.size(), std::chrono::steady_clock::now()),
       is_over_(calls_.size()),
       changed_(std::make_shared<Signal>(loop)) {
@@ -142,6 +143,7 @@ awaitable<absl::Status> Leader::Converse(std::shared_ptr<Leader> self, int part)
     }
     if (up.has_submitted()) {
       is_submitted_[part] = true;
+      job_ids_[part] = up.submitted().job_id();
       calls_[part] = call;
       Apply(self, world_.OnSubmitted(part, up.submitted().job_id()));
       Apply(self, world_.OnConnected(part));
@@ -153,8 +155,21 @@ awaitable<absl::Status> Leader::Converse(std::shared_ptr<Leader> self, int part)
   co_return co_await call->Finish();
 }
 
+// So that each site can say where the others are.
+void Leader::NameParts(proto::Order::Release& release) const {
+  for (int part = 0; part < led_.begin().part_size(); ++part) {
+    proto::Order::Release::Part& named = *release.add_part();
+    named.set_site(led_.begin().part(part).site());
+    named.set_address(led_.begin().part(part).address());
+    named.set_job_id(job_ids_[part]);
+  }
+}
+
 void Leader::Apply(const std::shared_ptr<Leader>& self, World::Effects effects) {
-  for (const auto& [part, order] : effects.orders) {
+  for (auto& [part, order] : effects.orders) {
+    if (order.has_release()) {
+      NameParts(*order.mutable_release());
+    }
     if (calls_[part] != nullptr) {
       proto::PartDown down;
       down.mutable_order()->set_body(order.SerializeAsString());

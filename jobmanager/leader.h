@@ -51,6 +51,7 @@ class Leader {
   static awaitable<void> Release(std::shared_ptr<Leader> self);
   awaitable<absl::Status> Converse(std::shared_ptr<Leader> self, int part);
   void EndIfOver();
+  void NameParts(proto::Order::Release& release) const;
   void Apply(const std::shared_ptr<Leader>& self, World::Effects effects);
 
   Loop& loop_;
@@ -61,6 +62,7 @@ class Leader {
   World world_;
   std::vector<std::shared_ptr<Call>> calls_;  // by part, while it stands
   std::vector<bool> is_submitted_;
+  std::vector<std::string> job_ids_;  // by part, once it is submitted
   std::vector<std::chrono::steady_clock::time_point> heard_;  // by part: when its call last stood
   std::vector<bool> is_over_;  // by part: it has ended, or was refused
   std::vector<proto::LeadUpdate> updates_;

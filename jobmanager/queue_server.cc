@@ -194,6 +194,11 @@ awaitable<absl::StatusOr<proto::SiteInfo>> QueueServer::Site() {
       loop_, stub_->async(), &Async::Site, proto::SiteRequest(), {.timeout = options_.answer});
 }
 
+awaitable<absl::StatusOr<proto::LinksReply>> QueueServer::Links(const proto::LinksRequest& request) {
+  co_return co_await rpc::Call<Async, proto::LinksRequest, proto::LinksReply>(
+      loop_, stub_->async(), &Async::Links, request, {.timeout = options_.answer});
+}
+
 QueueServer::OutputCall QueueServer::Output(const proto::OutputRequest& request) {
   return rpc::Start<rpc::ClientReader<proto::OutputChunk>>(
       loop_, {}, [&](auto& call) { stub_->async()->Output(&call.context(), &request, &call); });

@@ -45,6 +45,7 @@ class QueueServer {
   // Which of these jobs the server does not know.
   awaitable<absl::StatusOr<std::vector<std::string>>> Unknown(std::vector<std::string> job_ids);
   awaitable<absl::StatusOr<proto::SiteInfo>> Site();
+  awaitable<absl::StatusOr<proto::LinksReply>> Links(const proto::LinksRequest& request);
   OutputCall Output(const proto::OutputRequest& request);
   InputCall Input();
   HopsCall Diagnose();

@@ -34,6 +34,7 @@ class Service final : public proto::JobService::CallbackService {
   grpc::ServerWriteReactor<proto::Hop>* Diagnose(Context*, const proto::DiagnoseRequest*) override;
   grpc::ServerBidiReactor<proto::LeadRequest, proto::LeadUpdate>* Lead(Context*) override;
   grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* Part(Context*) override;
+  grpc::ServerUnaryReactor* Links(Context*, const proto::LinksRequest*, proto::LinksReply*) override;
 
   using LeadCall = rpc::Duplex<proto::LeadRequest, proto::LeadUpdate>;
   using PartCall = rpc::Duplex<proto::PartDown, proto::PartUp>;

@@ -141,4 +141,18 @@ awaitable<absl::Status> Service::PassReports(PartCall& call, QueueServer::PartCa
   }
 }
 
+grpc::ServerUnaryReactor* Service::Links(Context* context, const proto::LinksRequest* request,
+                                         proto::LinksReply* reply) {
+  return rpc::Unary(loop_, context,
+                    [this, caller = CallerOf(*context), request, reply]() -> awaitable<absl::Status> {
+                      CO_RETURN_IF_ERROR(caller.status());
+                      if (jobs_.book().Find(request->job_id(), caller->subject) == nullptr) {
+                        co_return errors::NoSuchJob(request->job_id());
+                      }
+                      CO_RETURN_IF_ERROR(co_await jobs_.queue().Reach());
+                      CO_ASSIGN_OR_RETURN(*reply, co_await jobs_.queue().Links(*request));
+                      co_return absl::OkStatus();
+                    });
+}
+
 }  // namespace sekisho::jobmanager

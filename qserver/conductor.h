@@ -139,6 +139,7 @@ class Conductor {
   void StorePriorities();
   bool OnOutput(const std::string& node, const proto::AgentMessage::Output& output);
   void OnInputTaken(uint64_t generation, const proto::AgentMessage::InputTaken& taken);
+  void OnLinks(const std::string& node, const proto::AgentMessage::Links& links);
   bool OnCheckEnded(const std::string& node, const proto::AgentMessage& message);
 
   Loop& loop_;

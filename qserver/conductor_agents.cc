@@ -99,6 +99,9 @@ bool Conductor::OnMessage(const std::string& node, uint64_t generation,
       Perform(queue_.OnFence(node, message.fence(), NowMs()));
       JobSignal(message.fence().job_id())->Notify();
       return true;
+    case proto::AgentMessage::kLinks:
+      OnLinks(node, message.links());
+      return true;
     case proto::AgentMessage::kLaunchTaken:
       Perform(queue_.OnLaunchTaken(node, message.launch_taken()));
       return true;
@@ -142,6 +145,21 @@ bool Conductor::OnOutput(const std::string& node, const proto::AgentMessage::Out
     Perform(queue_.OnSpooled(key, stream, taken, NowMs()));
   }
   return true;
+}
+
+// For the user's eyes: no job ends because there is no room for them.
+void Conductor::OnLinks(const std::string& node, const proto::AgentMessage::Links& links) {
+  const proto::TaskKey& key = links.task();
+  const Job* job = queue_.Find(key.job_id());
+  if (job == nullptr || !job->charter || key.task() < 0 || size_t(key.task()) >= job->tasks.size() ||
+      job->tasks[key.task()].node != node || links.offset() + links.data().size() > Spool::kLinksMost) {
+    return;
+  }
+  const auto size =
+      spool_.Append(key.job_id(), key.task(), Spool::kLinks, links.offset(), links.data());
+  if (!size.ok()) {
+    spdlog::warn("cannot keep what a rank connects to job={}: {}", key.job_id(), Message(size.status()));
+  }
 }
 
 void Conductor::OnInputTaken(uint64_t generation, const proto::AgentMessage::InputTaken& taken) {

@@ -6,8 +6,14 @@
 #include "common/log.h"
 #include "qserver/errors.h"
 #include "qserver/queue_service.h"
+#include "qserver/ranks.h"
 
 namespace sekisho::qserver {
+namespace {
+
+constexpr size_t kLinksOfPartMost = 3 << 20;  // one message carries them
+
+}  // namespace
 
 using asio::experimental::awaitable_operators::operator||;
 
@@ -88,6 +94,44 @@ awaitable<absl::Status> QueueService::SendReports(PartCall& call, std::string jo
       co_return absl::OkStatus();
     }
   }
+}
+
+grpc::ServerUnaryReactor* QueueService::Links(grpc::CallbackServerContext* context,
+                                              const proto::LinksRequest* request,
+                                              proto::LinksReply* reply) {
+  return rpc::Unary(loop_, context, [=, this] { return HandleLinks(*context, *request, *reply); });
+}
+
+// What ranks connected to, as their porters wrote it: read by nobody here.
+awaitable<absl::Status> QueueService::HandleLinks(grpc::CallbackServerContext& context,
+                                                  const proto::LinksRequest& request,
+                                                  proto::LinksReply& reply) {
+  // Look up.
+  CO_ASSIGN_OR_RETURN(const Job* job, FindFor(context, request.job_id()));
+  if (!job->charter) {
+    co_return errors::NotAPart(request.job_id());
+  }
+
+  // Answer.
+  reply.set_world(job->charter->world());
+  reply.set_site(rules_.site);
+  reply.set_has_relay(!job->charter->relay().empty());
+  *reply.mutable_part() = job->release.part();
+  size_t bytes = 0;
+  for (const proto::TaskStatus& task : job->status.task()) {
+    proto::LinksReply::Rank& rank = *reply.add_rank();
+    rank.set_rank(RankOf(*job->charter, task.task()));
+    rank.set_node(task.node());
+    auto records =
+        conductor_.spool().Read(request.job_id(), task.task(), Spool::kLinks, 0, Spool::kLinksMost);
+    bytes += records.ok() ? records->size() : 0;
+    if (bytes > kLinksOfPartMost) {
+      reply.set_is_cut(true);
+    } else if (records.ok()) {
+      rank.set_records(*std::move(records));
+    }
+  }
+  co_return absl::OkStatus();
 }
 
 }  // namespace sekisho::qserver

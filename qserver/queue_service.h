@@ -56,6 +56,9 @@ class QueueService final : public proto::Queue::CallbackService {
                                  proto::SiteInfo* reply) override;
   grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* Part(
       grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Links(grpc::CallbackServerContext* context,
+                                  const proto::LinksRequest* request,
+                                  proto::LinksReply* reply) override;
   grpc::ServerWriteReactor<proto::Hop>* Diagnose(grpc::CallbackServerContext* context,
                                                  const proto::DiagnoseRequest* request) override;
 
@@ -72,6 +75,8 @@ class QueueService final : public proto::Queue::CallbackService {
   awaitable<absl::Status> HandlePart(grpc::CallbackServerContext& context, PartCall& call);
   awaitable<absl::Status> TakeOrders(PartCall& call, std::string job_id);
   awaitable<absl::Status> SendReports(PartCall& call, std::string job_id);
+  awaitable<absl::Status> HandleLinks(grpc::CallbackServerContext& context,
+                                      const proto::LinksRequest& request, proto::LinksReply& reply);
   awaitable<absl::Status> HandleCommand(grpc::CallbackServerContext& context,
                                         const proto::QueueRequest& request,
                                         proto::CommandReply& reply);

@@ -17,6 +17,7 @@ using Start = proto::ServerMessage::Start;
 constexpr std::string_view kWorldPrefix = "world-";
 constexpr size_t kWorldDigits = 32;
 constexpr char kPmixLock[] = "pmix-lock";
+constexpr char kLinks[] = "links";  // as agents look for it
 
 bool IsWorld(std::string_view name) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
@@ -52,6 +53,10 @@ void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start
       charter.relay() == relay.address ? relay.OfNodes() : charter.relay();
   environment["NXPROXY_SITE"] = settings.site;
   environment["NXPROXY_QUIET"] = "1";  // ranks know each other's addresses by PMI
+  (*start.mutable_file())[kLinks] = "";
+  environment["NXPROXY_LINKS"] = std::string("@FILES@/") + kLinks;
+  // Also nodes with public addresses may let nobody in; and what is not asked is not recorded.
+  SetDefault(start, "NXPROXY_RELAYED", "0.0.0.0/0,::/0");
   for (const char* word : {relay.porter.c_str(), "exec", "--"}) {
     start.add_wrapper(word);
   }

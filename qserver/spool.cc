@@ -44,8 +44,9 @@ absl::Status Spool::Prepare() {
 }
 
 std::string Spool::Path(const Key& key) const {
+  constexpr const char* kEndings[] = {"out", "err", "links"};
   const auto& [job_id, task, stream] = key;
-  return fmt::format("{}/{}/{}.{}", directory_, job_id, task, stream == 0 ? "out" : "err");
+  return fmt::format("{}/{}/{}.{}", directory_, job_id, task, kEndings[stream]);
 }
 
 absl::StatusOr<Spool::File*> Spool::Open(const Key& key, bool create) {

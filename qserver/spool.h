@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of tasks on disk: DIRECTORY/JOB/TASK.out and TASK.err.  A file's length is what has
-// come.
+// The output of tasks on disk: DIRECTORY/JOB/TASK.out and TASK.err, and of ranks what is known of their
+// connections, TASK.links.  A file's length is what has come.
 #pragma once
 
 #include <array>
@@ -15,6 +15,9 @@ namespace sekisho::qserver {
 
 class Spool {
  public:
+  static constexpr int kLinks = 2;  // a stream besides the two of OutputChunk
+  static constexpr uint64_t kLinksMost = 256 * 1024;
+
   // Nothing is added while the file system has less than `reserve` bytes free: the queue's own database may
   // be on it.
   explicit Spool(std::string directory, uint64_t reserve = 0);

@@ -28,6 +28,7 @@ struct BindPlan {
   std::string site;                    // where we are; may be unknown
   std::string direct;                  // $NXPROXY_DIRECT: private addresses that are outside
   std::optional<bool> is_inviting;     // $NXPROXY_REVERSE; unset: if our own address is public
+  std::string links;                   // $NXPROXY_LINKS: a file for records of connections
   bool is_quiet = false;               // tells no addresses: the program knows them itself
   bool is_encrypted = false;           // end to end
 };

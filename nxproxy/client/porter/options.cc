@@ -154,6 +154,9 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
   if (const char* wish = getenv("NXPROXY_REVERSE"); wish != nullptr && *wish != 0) {
     out.plan.is_inviting = std::string_view(wish) != "0";
   }
+  if (const char* links = getenv("NXPROXY_LINKS"); links != nullptr) {
+    out.plan.links = links;
+  }
   out.plan.label = LabelOf(out);
   out.plan.is_quiet = out.verb == "serve" || getenv("NXPROXY_QUIET") != nullptr;
   return "";

@@ -24,6 +24,7 @@ Porter::Porter(Loop& loop, const std::vector<wire::HostPort>& servers, BindPlan 
     : loop_(loop),
       plan_(std::move(plan)),
       handlers_(std::move(handlers)),
+      records_(plan_.links),
       knocks_(loop, [this](const wire::Address&) { loop_.After(0, [this] { SweepNow(); }); }),
       server_(loop, [this](const std::shared_ptr<Asker>& asker) { OnRequest(asker); }) {
   for (const wire::HostPort& server : servers) {
@@ -189,6 +190,9 @@ void Porter::Publish(const std::shared_ptr<Asker>& asker) {
       open.push_back(gate.get());
     }
   }
+  const LocalRequest& request = asker->request();
+  records_.Listens(Interfaces::Read().InsideText(
+      request.local, (request.flags & kIsV6Only) == 0, (request.flags & kIsV6) != 0));
   asker->Expect(open.size());
   for (Gate* gate : open) {
     gate->endpoints().Add(asker);

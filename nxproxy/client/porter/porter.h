@@ -12,6 +12,7 @@
 #include "nxproxy/client/porter/encryption.h"
 #include "nxproxy/client/porter/gate.h"
 #include "nxproxy/client/porter/knocks.h"
+#include "nxproxy/client/porter/link_records.h"
 #include "nxproxy/client/porter/local_server.h"
 #include "nxproxy/client/porter/reversal.h"
 
@@ -78,6 +79,7 @@ class Porter {
   size_t next_gate_ = 0;
   std::unique_ptr<Encryption> encryption_;  // if we or the site want it
   std::unique_ptr<Reversal> reversal_;      // if we may be reached
+  LinkRecords records_;
   Knocks knocks_;
   LocalServer server_;
   std::map<Pair, Name, PairLess> names_;

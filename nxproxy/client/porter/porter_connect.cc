@@ -11,6 +11,7 @@ namespace sekisho::nxproxy::client {
 
 void Porter::Connect(const std::shared_ptr<Asker>& asker, size_t first, size_t tried) {
   if (tried == gates_.size()) {
+    records_.Connects(asker->request().remote, TakenWay::kDirect);
     asker->Pass();
     return;
   }
@@ -50,6 +51,7 @@ void Porter::Dial(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& wa
   if (encryption_ != nullptr) {
     DialEncrypted(gate, way, request, reply);
   } else if (way.kind == Way::Kind::kInside) {
+    records_.Connects(request.remote, TakenWay::kDirect);
     reply.answer = LocalAnswer::kDial;
     reply.address = way.inside;
   } else if (reversal_ != nullptr && way.is_ours && (request.flags & kIsReplaceable) != 0 &&
@@ -70,6 +72,7 @@ void Porter::DialReversed(const std::shared_ptr<Asker>& asker, Gate& gate, const
       asker->Answer(reply);
       return;
     }
+    records_.Connects(asker->request().remote, TakenWay::kReversed);
     Remember({LocalOf(fd), RemoteOf(fd)}, {asker->request().remote, {}, false, 0});
     reply.answer = LocalAnswer::kStream;
     asker->Answer(reply, fd);
@@ -93,6 +96,7 @@ void Porter::DialPlain(Gate& gate, const Way& way, const LocalRequest& request,
                        LocalReply& reply) {
   const std::string preface = gate.Mint(way.target, SourceOf(way, request), request.remote);
   if (!preface.empty() && preface.size() <= sizeof reply.preface) {
+    records_.Connects(request.remote, TakenWay::kRelayed);
     reply.answer = LocalAnswer::kDial;
     reply.address = gate.dial_address();
     reply.preface_bytes = static_cast<uint32_t>(preface.size());
@@ -108,6 +112,9 @@ void Porter::DialEncrypted(Gate& gate, const Way& way, const LocalRequest& reque
     return preface.empty() ? -1 : DialWith(gate.dial_address(), false, preface);
   };
   const std::string cookie = encryption_->Expect({wire::ToText(request.remote), dial});
+  if (!cookie.empty()) {
+    records_.Connects(request.remote, TakenWay::kRelayed);
+  }
   reply.answer = cookie.empty() ? LocalAnswer::kRefused : LocalAnswer::kDial;
   reply.error = EAGAIN;
   reply.address = encryption_->door();

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The porter's pure parts.
+#include <fstream>
+#include <sstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "nxproxy/client/porter/interfaces.h"
+#include "nxproxy/client/porter/link_records.h"
 #include "nxproxy/client/porter/options.h"
 #include "nxproxy/client/porter/proc_net.h"
 #include "nxproxy/client/porter/ways.h"
@@ -63,6 +67,35 @@ TEST(Interfaces, KnowTheirNetworks) {
   EXPECT_FALSE(interfaces.IsOwn(At("10.1.0.12:99")));
   EXPECT_TRUE(interfaces.IsAttached(At("10.1.0.12:99")));
   EXPECT_FALSE(interfaces.IsAttached(At("10.1.1.12:99")));
+}
+
+TEST(LinkRecords, HoldEachFactOnce) {
+  const std::string path = testing::TempDir() + "/links";
+  std::ofstream(path, std::ios::trunc).close();
+  {
+    LinkRecords records(path);
+    records.Listens("10.1.0.11:80,[fd00::1]:80");
+    records.Connects(At("10.2.0.11:4000"), TakenWay::kRelayed);
+    records.Connects(At("10.2.0.11:4000"), TakenWay::kRelayed);
+    records.Connects(At("10.2.0.11:4000"), TakenWay::kReversed);
+    records.Connects(At("10.1.0.12:1"), TakenWay::kDirect);
+  }
+
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text.str(),
+            "listens 10.1.0.11:80\nlistens [fd00::1]:80\nrelayed 10.2.0.11:4000\n"
+            "reversed 10.2.0.11:4000\ndirect 10.1.0.12:1\n");
+}
+
+TEST(LinkRecords, AreKeptOnlyInAFileThatIsThere) {
+  const std::string path = testing::TempDir() + "/no-links";
+  LinkRecords records(path);
+  records.Connects(At("10.1.0.12:1"), TakenWay::kDirect);
+  LinkRecords none("");
+  none.Connects(At("10.1.0.12:1"), TakenWay::kDirect);
+
+  EXPECT_FALSE(std::ifstream(path).good());
 }
 
 wire::Message Resolved(const char* inside) {
