@@ -102,6 +102,15 @@ MpiKind KindOf(const std::vector<std::string>& libraries) {
       return MpiKind::kOpenMpi;
     }
   }
+  // It may reach its MPI through another library, which Debian names after it: libscalapack-openmpi.so.2.2.
+  for (const std::string& library : libraries) {
+    if (library.find("mpich") != std::string::npos) {
+      return MpiKind::kMpich;
+    }
+    if (library.find("openmpi") != std::string::npos) {
+      return MpiKind::kOpenMpi;
+    }
+  }
   return MpiKind::kUnknown;
 }
 

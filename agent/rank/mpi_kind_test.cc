@@ -38,5 +38,11 @@ TEST(MpiKind, IsToldByTheLibrarysName) {
   EXPECT_EQ(KindOf({"libm.so.6"}), MpiKind::kUnknown);
 }
 
+TEST(MpiKind, IsToldByALibraryThatUsesIt) {
+  EXPECT_EQ(KindOf({"libscalapack-openmpi.so.2.2", "libc.so.6"}), MpiKind::kOpenMpi);
+  EXPECT_EQ(KindOf({"libc.so.6", "libhdf5_mpich.so.103"}), MpiKind::kMpich);
+  EXPECT_EQ(KindOf({"libx-openmpi.so.1", "libmpich.so.12"}), MpiKind::kMpich);
+}
+
 }  // namespace
 }  // namespace sekisho::agent
