@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <openssl/sha.h>
 
+#include "common/job_array.h"
+
 namespace sekisho {
 namespace {
 
@@ -46,6 +48,17 @@ void FoldSubmitted(const JobEvent& event, JobStatus& status) {
   status.set_queue(submitted.queue());
   status.set_project(submitted.project());
   status.set_submitted_ms(event.time_ms());
+  if (submitted.has_element()) {  // its array is at the queue server already
+    *status.mutable_element() = submitted.element();
+    status.set_state(proto::PENDING);
+  }
+  if (submitted.has_array()) {
+    *status.mutable_array()->mutable_what() = submitted.array();
+    status.mutable_array()->set_elements(int32_t(ElementCount(submitted.array())));
+    status.mutable_array()->set_waiting(status.array().elements());
+  }
+  *status.mutable_after() = submitted.after();
+  status.mutable_after()->MergeFrom(submitted.after_any());
 }
 
 }  // namespace
@@ -116,6 +129,25 @@ absl::Status Fold(const JobEvent& event, JobStatus& status) {
       return absl::OkStatus();
     case JobEvent::kReleased:
       return absl::OkStatus();
+    case JobEvent::kHeld:
+      status.set_is_held(true);
+      if (status.state() == proto::PENDING) {
+        status.set_reason(event.held().by().empty() ? "is held by its user" : "is held by " + event.held().by());
+      }
+      return absl::OkStatus();
+    case JobEvent::kLetGo:
+      status.set_is_held(false);
+      if (status.state() == proto::PENDING) {
+        status.clear_reason();
+      }
+      return absl::OkStatus();
+    case JobEvent::kBegun:
+      if (status.state() == proto::PENDING) {
+        status.set_state(proto::ACTIVE);
+        status.set_started_ms(event.time_ms());
+        status.clear_reason();
+      }
+      return absl::OkStatus();
     case JobEvent::kSuspended:
       if (status.state() != proto::ACTIVE) {
         return CannotFollow(event, status, "suspended");
@@ -145,6 +177,11 @@ absl::Status Fold(const JobEvent& event, JobStatus& status) {
         *status.mutable_exit() = ended.exit();
       }
       status.set_ended_ms(event.time_ms());
+      if (status.has_array()) {  // those that never started
+        auto& array = *status.mutable_array();
+        array.set_cancelled(array.cancelled() + array.waiting());
+        array.set_waiting(0);
+      }
       return absl::OkStatus();
     }
     default:
@@ -174,6 +211,9 @@ std::string JobIdFor(const std::string& site, const std::string& subject,
 }
 
 bool IsJobId(const std::string& text) {
+  if (const auto element = SplitElementId(text)) {
+    return element->first.find('[') == std::string::npos && IsJobId(element->first);
+  }
   return text.size() == 13 && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '2' && c <= '7');
          });

@@ -25,7 +25,7 @@ std::string StateName(proto::JobState state);
 // the first 65 bits of SHA-256 over site, subject and request id.
 std::string JobIdFor(const std::string& site, const std::string& subject,
                      const std::string& request_id);
-bool IsJobId(const std::string& text);
+bool IsJobId(const std::string& text);  // of a job, or JOB[INDEX], an element of an array
 
 // A job's exit as its tasks': the first that was not 0, by task number.
 proto::Exit JobExit(const proto::JobStatus& status);

@@ -99,6 +99,15 @@ Failure SetMpiType(const RelationReader& reader, JobDescription& job) {
   return std::nullopt;
 }
 
+Failure SetArray(const RelationReader& reader, JobDescription& job) {
+  std::string text;
+  if (Failure failure = reader.Text(text)) {
+    return failure;
+  }
+  job.array = ParseArray(text);
+  return job.array ? std::nullopt : reader.Invalid(std::string(kArrayExpected), Quote(text));
+}
+
 Failure SetStartType(const RelationReader& reader, JobDescription& job) {
   constexpr std::string_view kChoices[] = {"strict-barrier", "loose-barrier", "no-barrier"};
   size_t chosen = 0;
@@ -251,6 +260,10 @@ constexpr struct {
     {"clock", AddNumberCondition},
     {"tags", AddTextCondition},
     {"exclusive", SetYesNo<&JobDescription::is_exclusive>},
+    {"array", SetArray},
+    {"after", SetTexts<&JobDescription::after>},
+    {"after_any", SetTexts<&JobDescription::after_any>},
+    {"hold", SetYesNo<&JobDescription::is_held>},
     {"umask",
      [](const RelationReader& r, JobDescription& job) { return r.Octal(job.umask, 0777); }},
 };

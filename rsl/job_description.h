@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rsl/array.h"
 #include "rsl/ast.h"
 #include "rsl/attributes.h"
 #include "rsl/error.h"
@@ -96,6 +97,10 @@ struct JobDescription {
   std::optional<std::int64_t> max_wall_time_minutes;
   std::optional<std::int64_t> max_cpu_time_minutes;
   bool is_dry_run = false;
+  std::optional<Array> array;  // so many jobs of this description
+  std::vector<std::string> after;      // jobs that must have ended well before it starts
+  std::vector<std::string> after_any;  // jobs that must have ended
+  bool is_held = false;                // until its user lets it go
 
   // Understood and checked; whether it is carried out is Unsupported()'s to say.
   std::vector<Transfer> file_stage_in;
