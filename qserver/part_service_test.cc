@@ -128,6 +128,49 @@ TEST_F(PartServiceTest, AnOrdinaryJobTakesNoOrders) {
   EXPECT_THAT(Refusal(job, Signed(ReleaseOf(kWorld, job), key_)), HasSubstr("is no part of"));
 }
 
+TEST_F(PartServiceTest, KeepsWhatItsRanksConnectTo) {
+  const auto agent = Attach("n1");
+  const std::string job = SubmitPart(kWorld, key_);
+  const proto::TaskKey task = agent->NextStart().task();
+  agent->Started(task);
+  for (const auto& [offset, text] : {std::pair(0, "relayed 10.2.0.11:1\n"),
+                                     std::pair(0, "relayed 10.2.0.11:1\ndirect 10.1.0.12:1\n"),
+                                     std::pair(999, "with a gap\n"), std::pair(1 << 20, "too many\n")}) {
+    proto::AgentMessage message;
+    *message.mutable_links()->mutable_task() = task;
+    message.mutable_links()->set_offset(uint64_t(offset));
+    message.mutable_links()->set_data(text);
+    agent->Say(message);
+  }
+  proto::AgentMessage ready;
+  *ready.mutable_ready()->mutable_task() = task;
+  agent->Say(ready);
+  EXPECT_THAT(Refusal(job, proto::SignedOrder()), HasSubstr("is not its leader's"));  // all was heard
+
+  grpc::ClientContext context;
+  proto::LinksRequest request;
+  request.set_job_id(job);
+  proto::LinksReply reply;
+  const grpc::Status status = queue_->Links(&context, request, &reply);
+
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(reply.world(), kWorld);
+  EXPECT_FALSE(reply.has_relay());
+  ASSERT_EQ(reply.rank_size(), 1);
+  EXPECT_EQ(reply.rank(0).node(), "n1");
+  EXPECT_EQ(reply.rank(0).records(), "relayed 10.2.0.11:1\ndirect 10.1.0.12:1\n");
+}
+
+TEST_F(PartServiceTest, AnOrdinaryJobHasNoLinks) {
+  const std::string job = SubmitOk("r1", "&(executable=/bin/x)");
+  grpc::ClientContext context;
+  proto::LinksRequest request;
+  request.set_job_id(job);
+  proto::LinksReply reply;
+
+  EXPECT_THAT(queue_->Links(&context, request, &reply).error_message(), HasSubstr("is no part of"));
+}
+
 TEST_F(PartServiceTest, IsReadyAgainAfterARestartAndTakesItsReleaseOnlyThen) {
   auto agent = Attach("n1");
   const std::string job = SubmitPart(kWorld, key_);
