@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -54,6 +55,7 @@ class Lab:
 
     def __exit__(self, *_):
         subprocess.run([LAB, "--name", self.name, "down"], env=self.environment, stdout=subprocess.DEVNULL)
+        shutil.rmtree(self.folder)
 
     def _run(self, words, timeout=300, **options):
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, env=self.environment, **options)
