@@ -302,6 +302,7 @@ MaybeRefusal Relay::Resolve(Client& client, const Session& session, const Messag
   if (session.caller.SharesWith(reserved.caller)) {
     resolved.owner = reserved.caller.owner;
     resolved.job = reserved.caller.job;
+    resolved.label = reserved.label;
   }
   client.control->Send(resolved);
   return std::nullopt;

@@ -69,6 +69,16 @@ void LoadTracer(MpiKind kind) {
   setenv("LD_PRELOAD", (loaded != nullptr ? tracer + ":" + loaded : tracer).c_str(), 1);
 }
 
+// Under a relay's porter: who it is for the ranks at other sites, and that it is to end if it cannot reach them.
+void NameForPorter() {
+  const char* const rank = std::getenv("PMI_RANK");
+  const char* const site = std::getenv("NXPROXY_SITE");
+  if (rank != nullptr && site != nullptr) {
+    setenv("NXPROXY_LABEL", (std::string("rank ") + rank + " at " + site).c_str(), 1);
+    setenv("NXPROXY_UNREACHED", "end", 1);
+  }
+}
+
 int Fail(const std::string& program, const std::string& what) {
   std::fprintf(stderr, "sekisho: rank %s: %s: %s\n", std::getenv("PMI_RANK"), program.c_str(),
                what.c_str());
@@ -89,6 +99,7 @@ int Main(const std::string& asked, std::vector<char*> words) {
   const bool is_openmpi =
       kind == MpiKind::kOpenMpi || (kind == MpiKind::kUnknown && asked == "openmpi");
   LoadTracer(kind);
+  NameForPorter();
   std::string server = OwnFolder() + "sekisho-pmix";
   if (is_openmpi) {
     words.insert(words.begin(), server.data());

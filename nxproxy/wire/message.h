@@ -79,7 +79,7 @@ struct Message {
   std::string upstream;      // WELCOME: endpoints live at that relay; reach it through this one
   uint64_t encrypt =
       0;              // WELCOME: 1, the site demands it; BIND, RESOLVED: 1, the endpoint speaks it
-  std::string label;  // BIND: shown in listings
+  std::string label;  // BIND, RESOLVED to its own: whose it is; shown in listings
   uint64_t backlog = 0;  // BIND: peers that may wait
   uint64_t counter = 0;  // FAILED: of the ticket
   std::string text;      // REPORT: JSON

@@ -25,6 +25,7 @@ struct BindPlan {
   uint16_t first_port = 0;             // the public port of the first listener
   std::map<uint16_t, uint16_t> ports;  // public port by local port
   std::string label;                   // shown in listings
+  bool ends_unreached = false;         // the command ends if it cannot reach others of its job
   std::string site;                    // where we are; may be unknown
   std::string direct;                  // $NXPROXY_DIRECT: private addresses that are outside
   std::optional<bool> is_inviting;     // $NXPROXY_REVERSE; unset: if our own address is public

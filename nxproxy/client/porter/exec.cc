@@ -23,6 +23,7 @@ namespace {
 
 constexpr int64_t kLookMs = 1000;
 constexpr int kFarewellMs = 2000;
+constexpr int64_t kEndMs = 1500;  // from SIGTERM to SIGKILL
 
 void Say(const std::string& line) { std::fprintf(stderr, "sekisho: %s\n", line.c_str()); }
 
@@ -66,7 +67,8 @@ std::string ReadAll(int fd) {
 
 // The porter's life: until `ended` can be read or is closed, and all endpoints have gone.  Writes to `report`
 // "ready PLACE\n" or "exit CODE\n", a line for each refused endpoint, and "staying\n" if somebody needs it still.
-int ServeUntilGone(const Options& options, int ended, int report) {
+// `command`: what runs the command, a pidfd; -1: there is none.
+int ServeUntilGone(const Options& options, int ended, int report, int command) {
   std::signal(SIGPIPE, SIG_IGN);
   Loop loop;
   bool is_reported = false;
@@ -89,12 +91,20 @@ int ServeUntilGone(const Options& options, int ended, int report) {
     }
   };
   handlers.on_refused = [&](const Refusal& refusal) {
-    Say(ToText(refusal));
+    Say((options.plan.ends_unreached ? options.plan.label + " could not reach the ranks at other sites: " : "") +
+        ToText(refusal));
     if (!is_reported) {
       is_reported = true;
       exit_code = ExitCodeOf(refusal);
       WriteAll(report, "exit " + std::to_string(exit_code) + "\n");
       loop.Stop();
+    }
+  };
+  handlers.on_unreached = [&](const std::string& why) {
+    Say(why);
+    if (command >= 0) {
+      syscall(SYS_pidfd_send_signal, command, SIGTERM, nullptr, 0);  // it hands it on
+      loop.After(kEndMs, [command] { syscall(SYS_pidfd_send_signal, command, SIGKILL, nullptr, 0); });
     }
   };
   handlers.on_ready = [&] {
@@ -119,6 +129,7 @@ int ServeUntilGone(const Options& options, int ended, int report) {
   if (ended >= 0) {
     loop.Watch(ended, EPOLLIN, [&](uint32_t) {
       loop.Forget(ended);
+      porter->OnCommandEnded();
       look();
     });
   } else {
@@ -142,6 +153,7 @@ void CloseAllBut(int& report, int& ended) {
 // A child of init, in a session of its own: the command's wait() never sees it, the terminal's
 // signals do not reach it.  SIGTERM is for the command: whose end is its end.
 void StartPorter(const Options& options, int report[2], int life[2]) {
+  const pid_t command = getpid();
   const pid_t child = fork();
   if (child == 0) {
     setsid();
@@ -149,6 +161,8 @@ void StartPorter(const Options& options, int report[2], int life[2]) {
       _exit(0);
     }
     CloseAllBut(report[1], life[0]);
+    // It waits for our report: the number is still its own.
+    const int runs_it = static_cast<int>(syscall(SYS_pidfd_open, command, 0));
     prctl(PR_SET_NAME, "nxporter");
     std::signal(SIGTERM, SIG_IGN);
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -157,7 +171,7 @@ void StartPorter(const Options& options, int report[2], int life[2]) {
     if (chdir("/") != 0) {
       _exit(kExitFailed);
     }
-    _exit(ServeUntilGone(options, life[0], report[1]));
+    _exit(ServeUntilGone(options, life[0], report[1], runs_it));
   }
   close(report[1]);
   close(life[0]);
@@ -304,7 +318,7 @@ int Serve(const Options& options, int pid) {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 0);
     dup2(null, 1);
-    _exit(ServeUntilGone(options, ended, report[1]));
+    _exit(ServeUntilGone(options, ended, report[1], -1));
   }
   close(report[1]);
   const std::string answer = ReadAll(report[0]);

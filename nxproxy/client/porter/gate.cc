@@ -58,9 +58,8 @@ void Gate::OnMessage(const wire::Message& message) {
     Follow(message);
   } else if (message.verb == wire::Verb::kFailed && message.counter != 0) {
     const auto dialled = dialled_.find(message.counter);
-    const std::string to =
-        dialled != dialled_.end() ? "connection to " + dialled->second : "a connection";
-    handlers_.on_trouble(to + " failed: " + ToText(RefusalOf(message)));
+    handlers_.on_failed(dialled != dialled_.end() ? dialled->second : "",
+                        ToText(RefusalOf(message)));
   } else if (message.verb == wire::Verb::kDrain) {
     handlers_.on_trouble("the relay " + server_text() + " is stopping");
   }

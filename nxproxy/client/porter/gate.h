@@ -22,6 +22,8 @@ class Gate {
     std::function<void(Gate&, const Refusal&)> on_down;
     std::function<void(const std::string&)> on_line;     // for the user
     std::function<void(const std::string&)> on_trouble;  // the same; it may repeat
+    // A connection that was dialled: "" or its destination, and why it is none.
+    std::function<void(const std::string& destination, const std::string& why)> on_failed;
     std::function<void(Gate&, const wire::Opening&, int fd)> on_joined;
   };
 

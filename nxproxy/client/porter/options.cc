@@ -49,6 +49,9 @@ std::string ParseScope(const std::string& text, BindPlan& plan) {
 }
 
 std::string LabelOf(const Options& options) {
+  if (const char* named = getenv("NXPROXY_LABEL"); named != nullptr && *named != 0) {
+    return std::string(named).substr(0, kLabelMax);
+  }
   std::string label = options.command.empty() ? options.verb : options.command.front();
   label.erase(0, label.rfind('/') + 1);
   return label.substr(0, kLabelMax);
@@ -158,6 +161,8 @@ std::string ParseOptions(const std::vector<std::string>& words, Options& out) {
     out.plan.links = links;
   }
   out.plan.label = LabelOf(out);
+  const char* unreached = getenv("NXPROXY_UNREACHED");
+  out.plan.ends_unreached = unreached != nullptr && std::string_view(unreached) == "end";
   out.plan.is_quiet = out.verb == "serve" || getenv("NXPROXY_QUIET") != nullptr;
   return "";
 }

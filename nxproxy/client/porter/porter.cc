@@ -34,6 +34,9 @@ Porter::Porter(Loop& loop, const std::vector<wire::HostPort>& servers, BindPlan 
   if (here.is_v4() && plan_.is_inviting.value_or(!IsPrivate(here))) {
     reversal_ = std::make_unique<Reversal>(loop, here);
   }
+  if (plan_.ends_unreached) {
+    unreached_ = std::make_unique<Unreached>(loop, plan_.label, handlers_.on_unreached);
+  }
 }
 
 Porter::~Porter() { loop_.Cancel(sweep_); }
@@ -82,6 +85,10 @@ Gate::Handlers Porter::GateHandlers() {
   out.on_down = [this](Gate& gate, const Refusal& refusal) { OnDown(gate, refusal); };
   out.on_line = handlers_.on_line;
   out.on_trouble = [this](const std::string& line) { SayOnce(line); };
+  out.on_failed = [this](const std::string& destination, const std::string& why) {
+    SayOnce((destination.empty() ? "a connection" : "connection to " + destination) + " failed: " + why);
+    OnFailed(destination, why);
+  };
   out.on_joined = [this](Gate& gate, const wire::Opening& opening, int fd) {
     OnJoined(gate, opening, fd);
   };
@@ -93,6 +100,9 @@ void Porter::OnUp(Gate& gate, bool is_resumed) {
   plan.is_encrypted = plan.is_encrypted || gate.demands_encryption();
   if (plan.is_encrypted && encryption_ == nullptr && !StartEncryption()) {
     return;
+  }
+  if (unreached_ != nullptr) {
+    unreached_->OnBack();
   }
   const bool is_new = !gate.has_been_up();
   const auto other =
@@ -116,6 +126,15 @@ void Porter::OnDown(Gate& gate, const Refusal& refusal) {
     handlers_.on_refused(refusal);
   } else {
     SayOnce(is_ready_ ? refusal.words : ToText(refusal));
+  }
+  if (is_ready_ && unreached_ != nullptr) {
+    unreached_->OnAway(refusal.words);
+  }
+}
+
+void Porter::OnFailed(const std::string& destination, const std::string& why) {
+  if (unreached_ != nullptr) {
+    unreached_->OnFailed(destination, why);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "nxproxy/client/porter/link_records.h"
 #include "nxproxy/client/porter/local_server.h"
 #include "nxproxy/client/porter/reversal.h"
+#include "nxproxy/client/porter/unreached.h"
 
 namespace sekisho::nxproxy::client {
 
@@ -24,6 +25,7 @@ class Porter {
     std::function<void()> on_ready;                   // once: a relay knows us
     std::function<void(const Refusal&)> on_refused;   // none ever will
     std::function<void(const std::string&)> on_line;  // for the user
+    std::function<void(const std::string&)> on_unreached;  // why the command is to end; only if its plan says so
   };
 
   Porter(Loop& loop, const std::vector<wire::HostPort>& servers, BindPlan plan, Handlers handlers);
@@ -39,6 +41,8 @@ class Porter {
   bool has_endpoints() const;
   size_t refused_binds() const;
   void SweepNow();
+  // The command has ended by itself.
+  void OnCommandEnded() { unreached_.reset(); }
 
  private:
   struct Name {
@@ -70,6 +74,7 @@ class Porter {
              bool is_encrypted);
   void SweepLater();
   void SayOnce(const std::string& line);
+  void OnFailed(const std::string& destination, const std::string& why);
 
   Loop& loop_;
   const BindPlan plan_;
@@ -84,6 +89,7 @@ class Porter {
   LocalServer server_;
   std::map<Pair, Name, PairLess> names_;
   std::map<std::string, int64_t> said_;      // lines of the last seconds
+  std::unique_ptr<Unreached> unreached_;     // if that ends the command
   bool is_ready_ = false;
   Loop::TimerId sweep_ = 0;
 };

@@ -35,6 +35,7 @@ void Porter::Dial(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& wa
   LocalReply reply;
   if (way.kind == Way::Kind::kRefused) {
     SayOnce("connection to " + destination + " refused: " + ToText(way.refusal));
+    OnFailed(destination, ToText(way.refusal));
     asker->Refuse(wire::Info(way.refusal.code).error, ToText(way.refusal));
     return;
   }
@@ -42,6 +43,9 @@ void Porter::Dial(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& wa
     SayOnce("connection to " + destination + " refused: " + kNotEncrypted);
     asker->Refuse(EACCES, kNotEncrypted);
     return;
+  }
+  if (unreached_ != nullptr && way.kind == Way::Kind::kRelay && !way.label.empty()) {
+    unreached_->OnDialled(destination, way.label);
   }
   if (way.is_encrypted && encryption_ == nullptr && !StartEncryption()) {
     asker->Refuse(EACCES, "no encryption");

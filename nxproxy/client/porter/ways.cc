@@ -44,6 +44,7 @@ Way WayOf(const Question& question, const wire::Message& answer) {
   way.endpoint = answer.endpoint;
   way.is_ours = !answer.owner.empty() || !answer.job.empty();
   way.is_encrypted = answer.encrypt != 0;
+  way.label = answer.label;
   const std::string site = SiteOf(answer.inside);
   const bool is_site_known = !site.empty() && !question.site.empty();
   if (is_site_known && site == question.site) {
