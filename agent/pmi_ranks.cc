@@ -77,6 +77,7 @@ PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
     inside_.insert(RankOf(*command, rank));
   } else if (name == "outside") {
     inside_.erase(RankOf(*command, rank));
+    answer("cmd=outside_result rc=0");  // the rank goes on only then: its end is judged by what we know
   } else if (name == "abort") {
     effects.aborted = RankOf(*command, rank);
     aborted_.emplace(*effects.aborted, std::atoi(command->Get("exitcode").c_str()));

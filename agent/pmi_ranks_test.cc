@@ -84,7 +84,7 @@ TEST_F(PmiRanksTest, OneMaySpeakForAllOfItsNode) {
   EXPECT_TRUE(ranks_.IsInside(3));
   EXPECT_EQ(ranks_.OnLine(2, "cmd=abort exitcode=9 rank=3").aborted, 3);
   EXPECT_EQ(ranks_.AbortCode(3), 9);
-  ranks_.OnLine(2, "cmd=outside rank=3");
+  EXPECT_EQ(Ask(2, "cmd=outside rank=3"), "cmd=outside_result rc=0\n") << "it waits for that";
   EXPECT_FALSE(ranks_.IsInside(3));
 }
 

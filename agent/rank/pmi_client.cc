@@ -125,8 +125,10 @@ bool PmiClient::Represent() {
   return Ask("cmd=represent").starts_with("cmd=represent_result rc=0");
 }
 
-bool PmiClient::SayInside(int rank, bool is_inside) {
-  return Say((is_inside ? "cmd=inside rank=" : "cmd=outside rank=") + std::to_string(rank));
+bool PmiClient::SayInside(int rank) { return Say("cmd=inside rank=" + std::to_string(rank)); }
+
+bool PmiClient::SayOutside(int rank) {
+  return Ask("cmd=outside rank=" + std::to_string(rank)).starts_with("cmd=outside_result rc=0");
 }
 
 bool PmiClient::SayAborted(int rank, int code) {

@@ -31,7 +31,8 @@ class PmiClient {
   bool Finalize();
   // From now on we speak for all ranks of this node: docs/protocol/15-mpirun.md, "Open MPI".
   bool Represent();
-  bool SayInside(int rank, bool is_inside);
+  bool SayInside(int rank);
+  bool SayOutside(int rank);  // once the agent knows
   bool SayAborted(int rank, int code);
 
   int fd() const { return fd_; }

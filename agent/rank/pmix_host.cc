@@ -40,11 +40,11 @@ void Host::OnEvent(std::unique_ptr<Event> event) {
   switch (event->kind) {
     case Event::Kind::kInside:
       inside_.insert(event->rank);
-      pmi_.SayInside(event->rank, true);
+      pmi_.SayInside(event->rank);
       break;
     case Event::Kind::kOutside:
-      inside_.erase(event->rank);
-      pmi_.SayInside(event->rank, false);
+      leaving_.push_back(std::move(event));
+      LetGoAll();
       break;
     case Event::Kind::kAborted:
       pmi_.SayAborted(event->rank, event->code);
@@ -61,6 +61,16 @@ void Host::OnEvent(std::unique_ptr<Event> event) {
 void Host::Begin() {
   if (!has_agent_ || !pmi_.Put(Key(layout_.node), fences_.front()->data) || !pmi_.EnterBarrier()) {
     OnBarrier(false);
+  }
+}
+
+// The agent knows before the rank can end.  It is asked when it owes us no other answer.
+void Host::LetGoAll() {
+  while (fences_.empty() && !leaving_.empty()) {
+    inside_.erase(leaving_.front()->rank);
+    has_agent_ = has_agent_ && pmi_.SayOutside(leaving_.front()->rank);
+    LetGo(*leaving_.front());
+    leaving_.pop_front();
   }
 }
 
@@ -81,6 +91,7 @@ void Host::OnBarrier(bool is_ok) {
   if (!fences_.empty()) {
     Begin();
   }
+  LetGoAll();
 }
 
 void Host::OnSignal() {

@@ -34,6 +34,7 @@ class Host {
   void OnSignal();
   void Begin();
   void OnBarrier(bool is_ok);
+  void LetGoAll();
 
   PmiClient& pmi_;
   const Layout& layout_;
@@ -43,6 +44,7 @@ class Host {
   std::optional<int> code_;  // of the program
   std::set<int> inside_;
   std::deque<std::unique_ptr<Event>> fences_;
+  std::deque<std::unique_ptr<Event>> leaving_;
   int fences_done_ = 0;
 };
 

@@ -30,6 +30,11 @@ struct Fence {
   void* done_data;
 };
 
+struct Leave {
+  pmix_op_cbfunc_t done;
+  void* done_data;
+};
+
 // A pointer is written in one piece, and whoever reads it owns what it points to.
 void Post(std::unique_ptr<Event> event) {
   Event* const pointer = event.release();
@@ -59,8 +64,12 @@ pmix_status_t OnConnected(const pmix_proc_t* proc, void*, pmix_op_cbfunc_t done,
 }
 
 pmix_status_t OnFinalized(const pmix_proc_t* proc, void*, pmix_op_cbfunc_t done, void* data) {
-  PostOf(Event::Kind::kOutside, proc);
-  return Done(done, data);
+  auto event = std::make_unique<Event>();
+  event->kind = Event::Kind::kOutside;
+  event->rank = static_cast<int>(proc->rank);
+  event->waits = new Leave{done, data};
+  Post(std::move(event));
+  return PMIX_SUCCESS;
 }
 
 // It gets no answer: it is ended.
@@ -75,7 +84,7 @@ pmix_status_t OnFence(const pmix_proc_t*, size_t, const pmix_info_t*, size_t, ch
   auto event = std::make_unique<Event>();
   event->kind = Event::Kind::kFence;
   event->data.assign(data != nullptr ? data : "", data != nullptr ? size : 0);
-  event->fence = new Fence{done, done_data};
+  event->waits = new Fence{done, done_data};
   Post(std::move(event));
   return PMIX_SUCCESS;
 }
@@ -266,8 +275,13 @@ std::unique_ptr<Event> NextEvent() {
              : nullptr;
 }
 
+void LetGo(const Event& event) {
+  const std::unique_ptr<Leave> leave(static_cast<Leave*>(event.waits));
+  Done(leave->done, leave->done_data);
+}
+
 void EndFence(const Event& event, bool is_ok, std::string all) {
-  const std::unique_ptr<Fence> fence(static_cast<Fence*>(event.fence));
+  const std::unique_ptr<Fence> fence(static_cast<Fence*>(event.waits));
   auto* const kept = new std::string(std::move(all));
   fence->done(
       is_ok ? PMIX_SUCCESS : PMIX_ERR_LOST_CONNECTION, kept->data(), kept->size(), fence->done_data,

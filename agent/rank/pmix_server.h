@@ -28,7 +28,7 @@ struct Event {
   int rank = 0;
   int code = 0;           // of kAborted
   std::string data;       // of kFence: what our ranks give
-  void* fence = nullptr;  // for EndFence
+  void* waits = nullptr;  // who waits for an answer: EndFence, LetGo
 };
 
 // Empty: done; else what went wrong.
@@ -40,6 +40,8 @@ std::vector<std::string> Environment(const std::string& world, int rank);
 // Readable when there is an event.
 int EventFd();
 std::unique_ptr<Event> NextEvent();
+// The rank of a kOutside leaves MPI_Finalize.
+void LetGo(const Event& event);
 // `all`: what all nodes gave, one behind the other.
 void EndFence(const Event& event, bool is_ok, std::string all);
 
