@@ -10,7 +10,10 @@ void AddJobOptions(CLI::App& verb, JobOptions& options) {
   group->add_option("--job-type", options.job_type, "single, multiple or mpi");
   group->add_option("--directory", options.directory, "Working directory at the site");
   group->add_option("--env", options.environment, "NAME=VALUE; may be repeated")->allow_extra_args(false);
-  group->add_option("--stdin", options.standard_input, "File at the site");
+  group->add_option("--stage-in", options.stage_in, "LOCAL[=REMOTE]: a file of this machine that the job reads there")
+      ->allow_extra_args(false);
+  group->add_flag("--stage-exe", options.stages_executable, "The command is a program of this machine");
+  group->add_option("--stdin", options.standard_input, "File at the site; client://PATH: of this machine");
   group->add_option("--stdout", options.standard_output, "File at the site, instead of streaming");
   group->add_option("--stderr", options.standard_error, "File at the site, instead of streaming");
   group->add_option("--queue", options.queue, "Queue");

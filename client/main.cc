@@ -17,6 +17,7 @@
 #include "client/verb_relay.h"
 #include "client/verb_rsl.h"
 #include "client/verb_topology.h"
+#include "client/verb_files.h"
 #include "client/verbs.h"
 #include "common/version.h"
 
@@ -32,6 +33,7 @@ constexpr Verb kVerbs[] = {
     {"run", AddRunVerb},
     {"mpirun", AddMpirunVerb},
     {"submit", AddSubmitVerb},
+    {"upload", AddUploadVerb},
     {"status", AddStatusVerb},
     {"wait", AddWaitVerb},
     {"output", AddOutputVerb},

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "client/staged_files.h"
+#include "rsl/evaluator.h"
 #include "rsl/printer.h"
 
 namespace sekisho::client {
@@ -41,7 +43,7 @@ absl::StatusOr<std::string> ToRsl(const JobOptions& options) {
     return absl::InvalidArgumentError("no command: give RSL, or -- and a command with its arguments");
   }
   std::string rsl = "&";
-  AddText(rsl, "executable", options.command[0]);
+  AddText(rsl, "executable", (options.stages_executable ? rsl::kClientUrl : "") + options.command[0]);
   if (options.command.size() > 1) {
     rsl += "(arguments=";
     for (size_t i = 1; i < options.command.size(); ++i) {
@@ -74,6 +76,13 @@ absl::StatusOr<std::string> ToRsl(const JobOptions& options) {
   AddText(rsl, "project", options.project);
   AddNumber(rsl, "max_wall_time", options.max_wall_time);
   AddNumber(rsl, "max_memory", options.max_memory);
+  if (!options.stage_in.empty()) {
+    rsl += "(file_stage_in=";
+    for (const std::string& file : options.stage_in) {
+      rsl += StageInPair(file);
+    }
+    rsl += ")";
+  }
   for (const std::string& clause : options.clauses) {
     rsl += clause;
   }

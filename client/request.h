@@ -22,6 +22,8 @@ struct JobOptions {
   std::string queue, project;
   std::optional<int> max_wall_time;  // minutes
   std::optional<int> max_memory;     // MB
+  std::vector<std::string> stage_in;  // LOCAL or LOCAL=REMOTE
+  bool stages_executable = false;     // the command is a file of this machine
   std::vector<std::string> clauses;  // RSL relations, as given by -x
 };
 

@@ -19,6 +19,8 @@
 #include "client/job_options.h"
 #include "client/one_part.h"
 #include "client/site_call.h"
+#include "client/staged_files.h"
+#include "client/upload.h"
 #include "client/verbs.h"
 #include "client/wait_notice.h"
 #include "common/job_state.h"
@@ -45,10 +47,6 @@ absl::Status NotSupported(const std::string& option, const std::string& instead)
 
 // The options whose parts of globusrun have no counterpart here.
 absl::Status CheckOptions(const RunOptions& options) {
-  if (options.server) {
-    return NotSupported("-s (a file server at the client)",
-                        "stdin of the command for input; staging of the client's files comes later");
-  }
   if (options.write_allow) {
     return NotSupported("-w (a file server at the client)", "the job's own output, which is streamed");
   }
@@ -95,7 +93,9 @@ void PrintState(proto::JobState state) {
 // The state an event leads to, for globusrun's state lines; UNKNOWN if it changes none.
 proto::JobState StateAfter(const proto::JobEvent& event) {
   switch (event.kind_case()) {
-    case proto::JobEvent::kQueued: return proto::PENDING;
+    case proto::JobEvent::kQueued:
+    case proto::JobEvent::kStagedIn: return proto::PENDING;
+    case proto::JobEvent::kStagingIn: return proto::STAGE_IN;
     case proto::JobEvent::kTaskStarted: return event.task_started().task() == 0 ? proto::ACTIVE : proto::UNKNOWN;
     case proto::JobEvent::kSuspended: return proto::SUSPENDED;
     case proto::JobEvent::kResumed: return proto::ACTIVE;
@@ -108,8 +108,10 @@ std::string JobContact(const Target& target, const std::string& id) {
   return fmt::format("https://{}/{}/", target.contact.Address(), id);
 }
 
-proto::RequestBody SubmitBody(const RunOptions& options, const std::string& rsl, bool has_input) {
+proto::RequestBody SubmitBody(const RunOptions& options, const std::string& rsl, bool has_input,
+                              const ClientFiles& files) {
   proto::RequestBody body;
+  *body.mutable_submit()->mutable_file() = files;
   body.set_request_id(options.request_id);
   body.mutable_submit()->set_rsl(rsl);
   body.mutable_submit()->set_has_input(has_input);
@@ -119,7 +121,11 @@ proto::RequestBody SubmitBody(const RunOptions& options, const std::string& rsl,
 
 // -F: submit and leave; also a dry run.
 awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std::string& rsl, absl::Status& refusal) {
-  const auto request = session.Sign(SubmitBody(options, rsl, false));
+  const auto files = SumStagedFiles(rsl);
+  if (!files.ok()) {
+    co_return Report(files.status());
+  }
+  const auto request = session.Sign(SubmitBody(options, rsl, false, *files));
   if (!request.ok()) {
     co_return Report(request.status());
   }
@@ -143,7 +149,13 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
   if (reply->commit_within_s() > 0) {
     const absl::Status committed =
         co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
-    co_return committed.ok() ? 0 : Report(committed);
+    if (!committed.ok()) {
+      co_return Report(committed);
+    }
+  }
+  if (!files->empty() && !reply->dry_run()) {
+    const absl::Status sent = co_await Upload(session, reply->job_id(), *files, {.reopens = true});
+    co_return sent.ok() ? 0 : Report(sent);
   }
   co_return 0;
 }
@@ -151,7 +163,11 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
 awaitable<int> RunJob(Session& session, const RunOptions& options, const std::string& rsl, absl::Status& refusal) {
   const bool is_batch = options.batch;
   const bool has_input = !options.no_input && !is_batch && HasInput();
-  proto::RequestBody body = SubmitBody(options, rsl, has_input);
+  const auto files = SumStagedFiles(rsl);
+  if (!files.ok()) {
+    co_return Report(files.status());
+  }
+  proto::RequestBody body = SubmitBody(options, rsl, has_input, *files);
   if (body.request_id().empty()) {
     body.set_request_id(NewRequestId());
   }
@@ -172,6 +188,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   follow.feeds_input = has_input;
   follow.cancels_on_interrupt = !options.no_interrupt;
   bool is_running = false, is_accepted = false, awaits_commit = false, has_state = false;
+  bool awaits_files = !files->empty();
   const bool says_why_it_waits = !options.quiet && !options.verbose && !options.is_globusrun && !is_batch;
   WaitNotice notice(session.loop(), follow.cancels_on_interrupt);
   follow.on_submitted = [&](const proto::SubmitReply& reply) {
@@ -187,6 +204,9 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     if (options.verbose) {
       fmt::print(stderr, "sekisho: submitted {} as {}\n",
                  JobName(session.target(), reply.site(), reply.job_id()), Harmless(reply.account()));
+    }
+    if (awaits_files) {
+      co_spawn(session.loop(), UploadOrCancel(session, reply.job_id(), *files, {.patience = follow.patience}), detached);
     }
     if (reply.commit_within_s() > 0) {
       awaits_commit = true;
@@ -208,7 +228,8 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     // -b: exit once PENDING, ACTIVE or an end is seen, and it may go on without us.
     has_state = has_state || state != proto::UNKNOWN;
     awaits_commit = awaits_commit && !event.has_committed() && !event.has_ended();
-    if (is_batch && has_state && !awaits_commit && !is_running) {
+    awaits_files = awaits_files && !event.has_staged_in() && !event.has_ended();
+    if (is_batch && has_state && !awaits_commit && !awaits_files && !is_running) {
       is_running = true;
       updates->Cancel();
     }
@@ -351,7 +372,7 @@ void AddVerb(CLI::App& app, Invocation& invocation, const std::string& name, con
   verb->add_flag("-n,--no-interrupt", options->no_interrupt, "Ctrl-C leaves the job alone");
   verb->add_flag("-q,--quiet", options->quiet, "Print no messages, only output");
   verb->add_flag("-o,--output-enable", options->output_enable, "Stream output (always done)");
-  verb->add_flag("-s,--server", options->server, "Not supported: see the message");
+  verb->add_flag("-s,--server", options->server, "Files of this machine can be staged (always so)");
   verb->add_flag("-w,--write-allow", options->write_allow, "Not supported: see the message");
   verb->add_option("-y,--refresh-proxy", options->refresh, "Not supported: see the message")->type_name("JOB");
   verb->add_flag("-D,--full-proxy", options->full_proxy, "Not supported: see the message");

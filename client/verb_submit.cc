@@ -15,6 +15,8 @@
 #include "client/one_part.h"
 #include "client/saved_request.h"
 #include "client/site_call.h"
+#include "client/staged_files.h"
+#include "client/upload.h"
 #include "client/verbs.h"
 #include "rsl/check.h"
 
@@ -101,7 +103,12 @@ absl::StatusOr<std::string> RslOf(SubmitOptions& options, const Invocation& invo
 }
 
 awaitable<int> Submit(Session& session, const SubmitOptions& options, const std::string& rsl, absl::Status& refusal) {
+  const auto files = SumStagedFiles(rsl);
+  if (!files.ok()) {
+    co_return Report(files.status());
+  }
   proto::RequestBody body;
+  *body.mutable_submit()->mutable_file() = *files;
   body.set_request_id(options.request_id);
   body.mutable_submit()->set_rsl(rsl);
   body.mutable_submit()->set_dry_run(options.dry_run);
@@ -136,7 +143,13 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
   if (reply->commit_within_s() > 0 && !options.no_commit) {
     const absl::Status committed =
         co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
-    co_return committed.ok() ? 0 : Report(committed);
+    if (!committed.ok()) {
+      co_return Report(committed);
+    }
+  }
+  if (!files->empty() && !reply->dry_run()) {
+    const absl::Status sent = co_await Upload(session, reply->job_id(), *files, {.reopens = true});
+    co_return sent.ok() ? 0 : Report(sent);
   }
   co_return 0;
 }

@@ -128,6 +128,29 @@ absl::Status Fold(const JobEvent& event, JobStatus& status) {
       status.clear_reason();
       return absl::OkStatus();
     case JobEvent::kReleased:
+    case JobEvent::kCredentialEnding:
+      return absl::OkStatus();
+    case JobEvent::kStagingIn:
+      if (status.state() == proto::UNSUBMITTED || status.state() == proto::PENDING) {
+        status.set_state(proto::STAGE_IN);
+      }
+      status.set_reason(event.staging_in().reason());
+      return absl::OkStatus();
+    case JobEvent::kStagedIn:
+      if (status.state() == proto::STAGE_IN) {
+        status.set_state(proto::PENDING);
+      }
+      status.clear_reason();
+      return absl::OkStatus();
+    case JobEvent::kStagingOut:
+      status.set_state(proto::STAGE_OUT);
+      status.set_reason(event.staging_out().reason());
+      return absl::OkStatus();
+    case JobEvent::kStagedOut:
+      *status.add_staged_out() = event.staged_out().file();
+      return absl::OkStatus();
+    case JobEvent::kDelegated:
+      status.set_credential_until_ms(event.delegated().until_ms());
       return absl::OkStatus();
     case JobEvent::kHeld:
       status.set_is_held(true);

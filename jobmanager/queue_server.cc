@@ -214,6 +214,11 @@ QueueServer::PartCall QueueServer::Part() {
       loop_, {}, [&](auto& call) { stub_->async()->Part(&call.context(), &call); });
 }
 
+QueueServer::UploadCall QueueServer::Upload() {
+  return rpc::Start<rpc::ClientDuplex<proto::UploadRequest, proto::UploadReply>>(
+      loop_, {}, [&](auto& call) { stub_->async()->Upload(&call.context(), &call); });
+}
+
 QueueServer::HopsCall QueueServer::Diagnose() {
   const proto::DiagnoseRequest request;
   return rpc::Start<rpc::ClientReader<proto::Hop>>(

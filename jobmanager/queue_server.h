@@ -21,6 +21,7 @@ class QueueServer {
   using OutputCall = std::shared_ptr<rpc::ClientReader<proto::OutputChunk>>;
   using InputCall = std::shared_ptr<rpc::ClientWriter<proto::InputChunk, proto::InputReply>>;
   using PartCall = std::shared_ptr<rpc::ClientDuplex<proto::PartDown, proto::PartUp>>;
+  using UploadCall = std::shared_ptr<rpc::ClientDuplex<proto::UploadRequest, proto::UploadReply>>;
   using HopsCall = std::shared_ptr<rpc::ClientReader<proto::Hop>>;
 
   struct Options {
@@ -50,6 +51,7 @@ class QueueServer {
   InputCall Input();
   HopsCall Diagnose();
   PartCall Part();
+  UploadCall Upload();
 
   // Hands every event after `position()` to `take`, for ever.
   awaitable<void> Follow(std::function<uint64_t()> position,

@@ -35,9 +35,12 @@ class Service final : public proto::JobService::CallbackService {
   grpc::ServerBidiReactor<proto::LeadRequest, proto::LeadUpdate>* Lead(Context*) override;
   grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* Part(Context*) override;
   grpc::ServerUnaryReactor* Links(Context*, const proto::LinksRequest*, proto::LinksReply*) override;
+  grpc::ServerBidiReactor<proto::UploadRequest, proto::UploadReply>* Upload(Context*) override;
 
   using LeadCall = rpc::Duplex<proto::LeadRequest, proto::LeadUpdate>;
   using PartCall = rpc::Duplex<proto::PartDown, proto::PartUp>;
+
+  using UploadCall = rpc::Duplex<proto::UploadRequest, proto::UploadReply>;
 
   // A leader may make no call but those that say so.
   absl::StatusOr<Caller> CallerOf(const Context& context, bool may_lead = false) const;
@@ -46,6 +49,9 @@ class Service final : public proto::JobService::CallbackService {
   awaitable<absl::Status> DoPart(absl::StatusOr<Caller> caller, PartCall& call);
   awaitable<absl::Status> PassOrders(PartCall& call, QueueServer::PartCall inside);
   awaitable<absl::Status> PassReports(PartCall& call, QueueServer::PartCall inside);
+  awaitable<absl::Status> DoUpload(absl::StatusOr<Caller> caller, UploadCall& call);
+  awaitable<absl::Status> PassPieces(UploadCall& call, QueueServer::UploadCall inside);
+  awaitable<absl::Status> PassWishes(UploadCall& call, QueueServer::UploadCall inside);
   awaitable<absl::Status> DoRun(absl::StatusOr<Caller> caller, proto::SignedRequest request,
                                 rpc::Writer<proto::Update>& writer);
   awaitable<absl::Status> DoAttach(absl::StatusOr<Caller> caller, proto::AttachRequest request,

@@ -80,6 +80,7 @@ rsl::Variables VariablesFor(const Verified& verified, const Account& account,
       {"GLOBUS_CACHED_STDOUT", contact + "stdout"},
       {"GLOBUS_CACHED_STDERR", contact + "stderr"},
       {"SCRATCH_DIRECTORY", account.home},
+      {"GLOBUSRUN_GASS_URL", rsl::kClientUrl},
   };
   for (const auto& [name, value] : rules.host) {
     variables[name] = value;
@@ -205,7 +206,7 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   if (parsed->kind == rsl::Spec::Kind::kMultiRequest) {
     return errors::MultiRequest();
   }
-  const auto evaluated = rsl::Evaluate(*parsed, VariablesFor(verified, *account, rules));
+  auto evaluated = rsl::Evaluate(*parsed, VariablesFor(verified, *account, rules));
   if (!evaluated.ok()) {
     return errors::BadRsl(evaluated.error());
   }
@@ -213,7 +214,12 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   if (!job.ok()) {
     return errors::BadRsl(job.error());
   }
+  if (LocalizeStaged(*evaluated, *job, account->home, verified.job_id)) {
+    job = rsl::Describe(*evaluated);
+    CHECK(job.ok());
+  }
   RETURN_IF_ERROR(CheckDescription(*job, verified, rules));
+  RETURN_IF_ERROR(PlanStageIn(*job, verified.body.submit().file(), account->home, rules.staging).status());
   const proto::RequestBody::Submit& submit = verified.body.submit();
   if (submit.has_charter()) {
     if (IsEngineService(verified.body.service())) {
@@ -233,6 +239,8 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   admitted.gatekeeper_subject = verified.body.gatekeeper_subject();
   admitted.has_input = verified.body.submit().has_input();
   admitted.asked = AskedBy(verified.body);
+  admitted.has_stage_in = !job->file_stage_in.empty() || !job->file_stage_in_shared.empty();
+  admitted.files = submit.file();
   admitted.is_dry_run = verified.body.submit().dry_run() || job->is_dry_run;
   admitted.demand = MakeDemand(verified.job_id, *job, rules.wall_time_max_s);
   if (submit.has_charter()) {

@@ -14,6 +14,7 @@
 #include "common/identity/signed_request.h"
 #include "proto/queue.pb.h"
 #include "qserver/queue.h"
+#include "qserver/stage_plan.h"
 
 namespace sekisho::qserver {
 
@@ -32,6 +33,7 @@ struct AdmissionRules {
   std::chrono::seconds freshness{300};
   bool has_engine = false;         // a batch system: engine.h
   RelaySettings relay;
+  StagingRules staging;
   std::set<std::string> projects;  // empty: any
   int64_t wall_time_max_s = 0;
   size_t rsl_bytes_max = 256 << 10;  // of one request

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qserver/command.h"
 
-#include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -50,74 +46,21 @@ class Memory {
   int fd_;
 };
 
-std::vector<char*> Pointers(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (const std::string& word : words) {
-    pointers.push_back(const_cast<char*>(word.c_str()));
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// In the child of a process with many threads: system calls only.
-[[noreturn]] void Become(const Command& command, char* const* words, char* const* environment,
-                         const std::array<int, 3>& streams) {
-  for (int number = 0; number < 3; ++number) {
-    dup2(streams[number], number);
-  }
-  close_range(3, ~0U, 0);
-  signal(SIGPIPE, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (command.as) {
-    const RunAs& as = *command.as;
-    if (as.uid == 0 || setgroups(as.groups.size(), as.groups.data()) != 0 ||
-        setresgid(as.gid, as.gid, as.gid) != 0 || setresuid(as.uid, as.uid, as.uid) != 0) {
-      _exit(126);
-    }
-  }
-  if (chdir("/") == 0) {
-    execve(words[0], words, environment);
-  }
-  _exit(127);
-}
-
 }  // namespace
-
-absl::StatusOr<RunAs> FindRunAs(const std::string& account) {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::vector<char> buffer(16 * 1024);
-  const int error = getpwnam_r(account.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found == nullptr) {
-    return error == 0 ? absl::NotFoundError(fmt::format("there is no account {}", account))
-                      : absl::UnavailableError(fmt::format("cannot look up account {}: {}", account,
-                                                           std::strerror(error)));
-  }
-  RunAs as{entry.pw_uid, entry.pw_gid, std::vector<gid_t>(1024)};
-  int count = int(as.groups.size());
-  getgrouplist(entry.pw_name, entry.pw_gid, as.groups.data(), &count);
-  as.groups.resize(std::min(size_t(count), as.groups.size()));
-  return as;
-}
 
 awaitable<absl::StatusOr<CommandEnd>> RunCommand(Command command) {
   const Memory input;
   const Memory output;
   const Memory complaint;
-  const auto words = Pointers(command.words);
-  const auto environment = Pointers(command.environment);
+  const std::string& program = command.words[0];
   if (complaint.fd() < 0 || !input.Fill(command.input)) {
-    co_return absl::InternalError(fmt::format("cannot run {}: {}", words[0], std::strerror(errno)));
+    co_return absl::InternalError(fmt::format("cannot run {}: {}", program, std::strerror(errno)));
   }
-  const pid_t pid = fork();
-  if (pid == 0) {
-    Become(command, words.data(), environment.data(), {input.fd(), output.fd(), complaint.fd()});
-  }
-  const int pid_fd = pid < 0 ? -1 : int(syscall(SYS_pidfd_open, pid, 0));
+  CO_ASSIGN_OR_RETURN(const pid_t pid, Spawn(command.words, command.environment,
+                                             {input.fd(), output.fd(), complaint.fd()}, command.as));
+  const int pid_fd = int(syscall(SYS_pidfd_open, pid, 0));
   if (pid_fd < 0) {
-    co_return absl::InternalError(fmt::format("cannot run {}: {}", words[0], std::strerror(errno)));
+    co_return absl::InternalError(fmt::format("cannot run {}: {}", program, std::strerror(errno)));
   }
 
   const auto executor = co_await asio::this_coro::executor;
@@ -132,7 +75,7 @@ awaitable<absl::StatusOr<CommandEnd>> RunCommand(Command command) {
   limit.cancel();
   siginfo_t info{};
   if (waitid(P_PID, id_t(pid), &info, WEXITED) != 0) {
-    co_return absl::InternalError(fmt::format("cannot wait for {}: {}", words[0], std::strerror(errno)));
+    co_return absl::InternalError(fmt::format("cannot wait for {}: {}", program, std::strerror(errno)));
   }
   CommandEnd end;
   end.code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;

@@ -2,8 +2,6 @@
 // Runs a program of the system to its end, as some account.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <optional>
 #include <string>
@@ -11,17 +9,9 @@
 
 #include "common/loop.h"
 #include "common/status.h"
+#include "qserver/spawn.h"
 
 namespace sekisho::qserver {
-
-struct RunAs {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::vector<gid_t> groups;
-};
-
-// NotFound if there is none.
-absl::StatusOr<RunAs> FindRunAs(const std::string& account);
 
 struct Command {
   std::vector<std::string> words;        // the program's path first; no shell sees them

@@ -19,6 +19,7 @@
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
 #include "qserver/relay_tokens.h"
+#include "qserver/staging.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -237,6 +238,9 @@ void Conductor::Publish(Batch batch) {
     if (job != nullptr && job->has_engine && engine_ != nullptr) {
       TellEngine(*job, event);
     }
+    if (job != nullptr && job->is_staging && event.has_queued() && staging_ != nullptr) {
+      staging_->OnStaging(event.job_id());
+    }
   }
   for (const auto& proposal : batch.proposals) {
     proposal->is_done = true;
@@ -254,7 +258,8 @@ void Conductor::Account(const Job& job, const proto::JobEvent& ended) {
 }
 
 void Conductor::TellEngine(const Job& job, const proto::JobEvent& event) {
-  if ((event.has_queued() && job.commit_by_ms == 0) || event.has_committed()) {
+  const bool may_go = job.commit_by_ms == 0 && !job.is_staging;
+  if ((event.has_queued() || event.has_committed() || event.has_staged_in()) && may_go) {
     engine_->OnQueued(job);
   } else if (event.has_cancelling()) {
     engine_->OnCancelling(job);

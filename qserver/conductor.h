@@ -24,6 +24,7 @@ namespace sekisho::qserver {
 class AccountingFile;
 class EngineDriver;
 class RelayTokens;
+class Staging;
 
 // An agent whose stream stands.
 struct NodeLink {
@@ -55,6 +56,8 @@ class Conductor {
   void SetEngine(EngineDriver& engine) { engine_ = &engine; }
   // Jobs are given tokens for the site's relay.  Before Run.
   void SetRelay(RelayTokens& tokens) { relay_ = &tokens; }
+  // Jobs can have files.  Before Run.
+  void SetStaging(Staging& staging) { staging_ = &staging; }
   // Each job's end is a line there.  Before Restore.
   void SetAccounting(AccountingFile& file) { accounting_ = &file; }
   bool has_engine() const { return engine_ != nullptr; }
@@ -148,6 +151,7 @@ class Conductor {
   AllocatorLink& allocator_;
   EngineDriver* engine_ = nullptr;
   RelayTokens* relay_ = nullptr;
+  Staging* staging_ = nullptr;
   AccountingFile* accounting_ = nullptr;
   Queue queue_;
   Journal journal_;

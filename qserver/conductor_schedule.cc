@@ -189,7 +189,10 @@ awaitable<absl::Status> Conductor::CheckOnNode(Admitted admitted) {
   }
   CO_RETURN_IF_ERROR(proposal->result);
 
-  // Would its program start there?
+  // Would its program start there?  One that is not there yet cannot be asked about.
+  if (proposal->admitted.has_stage_in) {
+    co_return absl::OkStatus();
+  }
   CO_ASSIGN_OR_RETURN(const std::string node, co_await NodeToCheckOn(proposal));
   const proto::JobEvent::Submitted& submitted = proposal->admitted.submitted;
   const std::string trial =

@@ -74,6 +74,8 @@ struct Job {
   int priority = 0;
   bool is_two_phase = false;     // its user has to say that it may start: queue_commit.cc
   int64_t commit_by_ms = 0;      // until then; 0: said, or not needed
+  bool is_staging = false;       // its files are not all there: queue_staging.cc
+  google::protobuf::RepeatedPtrField<proto::RequestBody::ClientFile> files;  // of its client, until they are
   proto::Demand demand;          // while it waits and runs
   int64_t ends_ms = 0;           // by its wall-time limit, once it has processors; 0 = not limited
   bool has_processors = false;   // of the allocator, until it has ended

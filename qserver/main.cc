@@ -28,6 +28,7 @@
 #include "qserver/relay_tokens.h"
 #include "qserver/site_watch_service.h"
 #include "qserver/slurm.h"
+#include "qserver/staging.h"
 #include "qserver/trust.h"
 
 namespace sekisho::qserver {
@@ -61,6 +62,21 @@ RelaySettings MakeRelaySettings(const Config& config) {
           .porter = relay.porter().empty() ? DefaultHelper("sekisho-nxporter") : relay.porter()};
 }
 
+Staging::Settings MakeStagingSettings(const Config& config) {
+  const Config::Staging& given = config.staging();
+  Staging::Settings settings;
+  settings.program = given.program().empty() ? DefaultHelper("sekisho-stager") : given.program();
+  settings.rules.roots = {given.root().begin(), given.root().end()};
+  settings.rules.file_bytes_max = uint64_t(std::max<int64_t>(given.file_mb(), 0)) << 20;
+  if (given.cache_mb() > 0) {
+    settings.cache_bytes = uint64_t(given.cache_mb()) << 20;
+  }
+  if (given.wait_hours() > 0) {
+    settings.wait = std::chrono::hours(given.wait_hours());
+  }
+  return settings;
+}
+
 AdmissionRules MakeRules(const Config& config) {
   AdmissionRules rules;
   rules.site = config.site();
@@ -70,6 +86,7 @@ AdmissionRules MakeRules(const Config& config) {
   rules.freshness = std::chrono::seconds(config.freshness_s() > 0 ? config.freshness_s() : 300);
   rules.has_engine = config.has_slurm();
   rules.relay = MakeRelaySettings(config);
+  rules.staging = MakeStagingSettings(config).rules;
   rules.projects = {config.project().begin(), config.project().end()};
   rules.wall_time_max_s = config.max_wall_time_s();
   if (config.rsl_limit_kb() > 0) {
@@ -200,6 +217,11 @@ absl::Status CheckConfig(const Config& config) {
     return absl::InvalidArgumentError(
         fmt::format("relay.tokenLifeS: expected 60 to 86400, saw {}", life_s));
   }
+  for (const std::string& root : config.staging().root()) {
+    if (!root.starts_with("/")) {
+      return absl::InvalidArgumentError("staging.root: expected an absolute path, saw \"" + root + "\"");
+    }
+  }
   const std::string& type = config.mpi().default_type();
   if (!type.empty() && type != "mpich" && type != "openmpi") {
     return absl::InvalidArgumentError(
@@ -253,6 +275,8 @@ absl::Status Run(const Config& config) {
   if (config.has_relay()) {
     conductor.SetRelay(relay);
   }
+  Staging staging(loop, conductor, MakeStagingSettings(config));
+  conductor.SetStaging(staging);
   AccountingFile accounting(config.accounting().empty() ? state + "/accounting.jsonl" : config.accounting());
   if (config.accounting() != "none") {
     RETURN_IF_ERROR(accounting.Prepare());
@@ -289,6 +313,7 @@ absl::Status Run(const Config& config) {
   judges.now = tls::SystemClock;
   judges.find_account = FindSystemAccount;
   QueueService queue_service(loop, conductor, rules, std::move(judges));
+  queue_service.SetStaging(staging);
   InventoryWatch inventory(loop, allocator_target, [&] { conductor.SiteChanged(); });
   SiteWatchService site_watch_service(loop, conductor, inventory, MakeSiteFacts(config),
                                       [&](const grpc::CallbackServerContext& context) -> absl::Status {
@@ -313,6 +338,7 @@ absl::Status Run(const Config& config) {
   const std::string listen = OrDefault(config.listen(), "0.0.0.0:7512");
   const std::string listen_nodes = OrDefault(config.listen_nodes(), kListenNodes);
   conductor.Run();
+  staging.Run();
   if (conductor.has_engine()) {
     engine.Run();
   }

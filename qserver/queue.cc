@@ -38,7 +38,11 @@ bool HasNode(const proto::JobStatus& status, const std::string& node) {
 }
 
 uint64_t AskedBy(const proto::RequestBody& body) {
-  return std::hash<std::string>{}(body.submit().rsl());
+  std::string asked = body.submit().rsl();
+  for (const auto& file : body.submit().file()) {
+    asked += '\0' + file.url() + '\0' + file.sha256();
+  }
+  return std::hash<std::string>{}(asked);
 }
 
 const Job* Queue::Find(const std::string& job_id) const {
@@ -88,7 +92,18 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
     case proto::JobEvent::kCommitted:
       uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
       job.commit_by_ms = 0;
-      pending_[{-job.priority, job.order}] = &job;
+      StandInLine(job);
+      break;
+    case proto::JobEvent::kStagingIn:
+      job.is_staging = true;
+      staging_.insert(job.status.job_id());
+      pending_.erase({-job.priority, job.order});
+      break;
+    case proto::JobEvent::kStagedIn:
+      job.is_staging = false;
+      job.files.Clear();
+      staging_.erase(job.status.job_id());
+      StandInLine(job);
       break;
     case proto::JobEvent::kSuspended:
       job.was_suspended = true;
@@ -124,6 +139,8 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       job.has_processors = false;
       pending_.erase({-job.priority, job.order});
       uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
+      staging_.erase(job.status.job_id());
+      job.files.Clear();
       holding_.erase(job.status.job_id());
       ended_.emplace(event.time_ms(), job.status.job_id());
       --usage_[job.status.subject()].live;
@@ -159,6 +176,9 @@ absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
     admitted.gatekeeper_subject = body.gatekeeper_subject();
     admitted.has_input = body.submit().has_input();
     admitted.asked = AskedBy(body);
+    if (!has_ended) {
+      admitted.files = body.submit().file();
+    }
     if (body.submit().has_charter()) {
       admitted.charter = body.submit().charter();
     }
@@ -217,6 +237,7 @@ void Queue::Adopt(Job& job, Admitted admitted) {
   job.asked = admitted.asked;
   job.demand = std::move(admitted.demand);
   job.charter = std::move(admitted.charter);
+  job.files = std::move(admitted.files);
   job.order = next_order_++;
   job.has_engine = IsEngineService(job.status.service());
   Usage& usage = usage_[job.status.subject()];
@@ -295,11 +316,20 @@ Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision,
   proto::JobEvent queued;
   queued.mutable_queued();
   Emit(job, std::move(queued), now_ms, effects);
+  if (admitted.has_stage_in) {
+    proto::JobEvent staging;
+    staging.mutable_staging_in()->set_reason("waits for its files");
+    Emit(job, std::move(staging), now_ms, effects);
+  }
   if (admitted.commit_within_s > 0) {
     proto::JobEvent uncommitted;
     uncommitted.mutable_uncommitted()->set_until_ms(now_ms + admitted.commit_within_s * 1000);
     Emit(job, std::move(uncommitted), now_ms, effects);
     effects.is_pass_due = true;  // what was decided for it is for others
+    return effects;
+  }
+  if (admitted.has_stage_in) {
+    effects.is_pass_due = true;
     return effects;
   }
   if (decision != nullptr && decision->has_start()) {

@@ -27,6 +27,8 @@ struct Admitted {
   bool has_input = false;
   bool is_dry_run = false;
   int64_t commit_within_s = 0;  // RSL two_phase
+  bool has_stage_in = false;
+  google::protobuf::RepeatedPtrField<proto::RequestBody::ClientFile> files;
   uint64_t asked = 0;  // AskedBy its request
   proto::Demand demand;
   std::optional<proto::Charter> charter;
@@ -142,6 +144,15 @@ class Queue {
   Effects EndUncommitted(int64_t now_ms);
   std::optional<int64_t> NextCommitBy() const;
 
+  // ---- Jobs whose files come first: queue_staging.cc.
+  std::vector<std::string> StagingJobs() const;
+  // It still waits, for this reason.
+  Effects OnStillStaging(const std::string& job_id, const std::string& reason, int64_t now_ms);
+  Effects OnStagedIn(const std::string& job_id, int64_t now_ms);
+  Effects OnStagingFailed(const std::string& job_id, const absl::Status& why, int64_t now_ms);
+  // Those whose files have not come within `wait_ms`.
+  Effects EndUnstaged(int64_t wait_ms, int64_t now_ms);
+
   // An administrator's word: the node will not come back.  Its jobs, and how they fail.
   std::vector<std::string> JobsOn(const std::string& node) const;
   Effects DeclareLost(const std::string& node, const std::string& reason, int64_t now_ms);
@@ -159,6 +170,7 @@ class Queue {
   void Adopt(Job& job, Admitted admitted);
   void GiveProcessors(Job& job);
   void AwaitCommit(Job& job, int64_t until_ms);
+  void StandInLine(Job& job);  // unless something else has to come first
   void Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& effects);
   // To all nodes if `node` is empty.
   void SendStarts(const Job& job, const std::string& node, bool only_unstarted,
@@ -187,6 +199,7 @@ class Queue {
   std::unordered_map<std::string, std::unique_ptr<Job>> jobs_;
   std::map<Order, Job*> pending_;        // waits for processors
   std::map<std::string, Job*> holding_;  // has processors
+  std::set<std::string> staging_;        // wait for their files, in neither of the two
   std::set<std::pair<int64_t, std::string>> uncommitted_;  // in neither, by when their time is over
   std::map<std::pair<std::string, uint64_t>, std::pair<std::string, int>>
       launches_;  // asker -> helper

@@ -15,6 +15,8 @@
 
 namespace sekisho::qserver {
 
+class Staging;
+
 class QueueService final : public proto::Queue::CallbackService {
  public:
   struct Judges {
@@ -33,6 +35,8 @@ class QueueService final : public proto::Queue::CallbackService {
         judges_(std::move(judges)),
         commands_(rules.freshness, judges_.now()),
         cancelled_early_(rules.freshness, kCommandsMax) {}
+
+  void SetStaging(Staging& staging) { staging_ = &staging; }  // before it is served
 
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
                                    const proto::QueueRequest* request,
@@ -59,6 +63,8 @@ class QueueService final : public proto::Queue::CallbackService {
   grpc::ServerUnaryReactor* Links(grpc::CallbackServerContext* context,
                                   const proto::LinksRequest* request,
                                   proto::LinksReply* reply) override;
+  grpc::ServerBidiReactor<proto::UploadRequest, proto::UploadReply>* Upload(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerWriteReactor<proto::Hop>* Diagnose(grpc::CallbackServerContext* context,
                                                  const proto::DiagnoseRequest* request) override;
 
@@ -77,6 +83,8 @@ class QueueService final : public proto::Queue::CallbackService {
   awaitable<absl::Status> SendReports(PartCall& call, std::string job_id);
   awaitable<absl::Status> HandleLinks(grpc::CallbackServerContext& context,
                                       const proto::LinksRequest& request, proto::LinksReply& reply);
+  using UploadCall = rpc::Duplex<proto::UploadRequest, proto::UploadReply>;
+  awaitable<absl::Status> HandleUpload(grpc::CallbackServerContext& context, UploadCall& call);
   awaitable<absl::Status> HandleCommand(grpc::CallbackServerContext& context,
                                         const proto::QueueRequest& request,
                                         proto::CommandReply& reply);
@@ -102,6 +110,7 @@ class QueueService final : public proto::Queue::CallbackService {
   Conductor& conductor_;
   const AdmissionRules& rules_;
   const Judges judges_;
+  Staging* staging_ = nullptr;
 
   // The commands of the last minutes.  Submissions need no such memory: their job id is theirs.
   static constexpr size_t kCommandsMax = 100'000;

@@ -258,17 +258,20 @@ TEST(Describe, FlattensNestedConjunctionsAndRefusesAlternatives) {
 
 TEST(Unsupported, NamesEveryAttributeThatIsStillToCome) {
   const std::vector<Error> errors =
-      Unsupported(With("(file_stage_in=(gsiftp://h/f f))(count=2)(scratch_dir=/tmp)"));
+      Unsupported(With("(save_state=yes)(count=2)(scratch_dir=/tmp)"));
 
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].gram_code, gram::PARAMETER_NOT_SUPPORTED);
   EXPECT_EQ(errors[0].ToString(),
-            "1:17: file_stage_in is not supported yet: it comes with file staging (GRAM error 1, "
+            "1:17: save_state is not supported yet: it comes with two-phase commit and restart (GRAM error 1, "
             "PARAMETER_NOT_SUPPORTED)");
   EXPECT_EQ(errors[1].attribute, "scratch_dir");
 }
 
-TEST(Unsupported, RefusesUrlsUntilFilesAreStaged) {
+TEST(Unsupported, RefusesSourcesThatNobodyFetches) {
+  EXPECT_EQ(Unsupported(Job("&(executable=client:///h/x)(stdin=client://y)")).size(), 0u);
+  EXPECT_EQ(Unsupported(With("(file_stage_in=(a b)(client://c d)(gsiftp://h/f f))")).size(), 1u);
+  EXPECT_EQ(Unsupported(With("(file_stage_in_shared=(a b)(gsiftp://h/f f))")).size(), 1u);
   EXPECT_EQ(Unsupported(Job("&(executable=https://h/x)")).size(), 1u);
   EXPECT_EQ(Unsupported(With("(stdout=https://h/x)(stdin=gsiftp://h/y)")).size(), 2u);
   EXPECT_EQ(Unsupported(With("(stdout=(a)(b))")).size(), 1u);

@@ -33,6 +33,7 @@ constexpr std::string_view kSiteVariables[] = {
     "GLOBUS_CACHED_STDOUT",
     "GLOBUS_CACHED_STDERR",
     "SCRATCH_DIRECTORY",
+    "GLOBUSRUN_GASS_URL",
 };
 
 class Evaluator {
@@ -196,6 +197,7 @@ Variables UnknownSiteVariables() {
   for (std::string_view name : kSiteVariables) {
     variables.emplace(name, fmt::format("$({})", name));
   }
+  variables["GLOBUSRUN_GASS_URL"] = kClientUrl;
   return variables;
 }
 

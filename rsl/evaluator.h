@@ -23,10 +23,14 @@ inline constexpr size_t kEvaluatedSizeMax = 1 << 20;
 // that Parse() takes.
 Result<Spec> Evaluate(const Spec& spec, const Variables& variables);
 
+// GLOBUSRUN_GASS_URL: what is behind it is a file of the client's.
+inline constexpr char kClientUrl[] = "client://";
+
 // What a site defines for a job, by name (HOME, LOGNAME, GLOBUS_ID, ...).
 std::span<const std::string_view> SiteVariableNames();
 
-// For a check outside the site: every site variable stands for itself, HOME is "$(HOME)".
+// For a check outside the site: every site variable stands for itself, HOME is "$(HOME)"; but
+// GLOBUSRUN_GASS_URL is the same everywhere.
 Variables UnknownSiteVariables();
 
 }  // namespace sekisho::rsl

@@ -8,11 +8,18 @@
 
 #include "rsl/gram_errors.h"
 #include "rsl/lexer.h"
+#include "rsl/location.h"
 
 namespace sekisho::rsl {
 namespace {
 
-bool IsUrl(std::string_view text) { return text.find("://") != std::string_view::npos; }
+bool IsUrl(std::string_view text) { return ReadLocation(text).kind != Location::Kind::kPath; }
+
+// Of those that a site fetches files from.
+bool IsFetched(std::string_view source) {
+  const Location::Kind kind = ReadLocation(source).kind;
+  return kind == Location::Kind::kPath || kind == Location::Kind::kClient;
+}
 
 }  // namespace
 
@@ -77,12 +84,25 @@ std::vector<Error> Unsupported(const JobDescription& job) {
     if (IsUrl(value)) {
       refuse(gram::PARAMETER_NOT_SUPPORTED, attribute,
              fmt::format(
-                 "{} from or to a URL is not supported yet: it comes with file staging, saw {}",
+                 "{} to a URL is not supported yet: it comes with file staging, saw {}",
                  attribute, Quote(value)));
     }
   };
-  refuse_url("executable", job.executable);
-  refuse_url("stdin", job.standard_input);
+  const auto refuse_source = [&](std::string_view attribute, std::string_view value) {
+    if (!IsFetched(value)) {
+      refuse(gram::PARAMETER_NOT_SUPPORTED, attribute,
+             fmt::format("{} from {} is not supported yet: expected a file of the client, client://PATH", attribute,
+                         Quote(value)));
+    }
+  };
+  refuse_source("executable", job.executable);
+  refuse_source("stdin", job.standard_input);
+  for (const Transfer& transfer : job.file_stage_in) {
+    refuse_source("file_stage_in", transfer.from);
+  }
+  for (const Transfer& transfer : job.file_stage_in_shared) {
+    refuse_source("file_stage_in_shared", transfer.from);
+  }
   for (const auto& [name, destinations] :
        {std::pair{"stdout", &job.standard_output}, std::pair{"stderr", &job.standard_error}}) {
     for (const Destination& destination : *destinations) {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files on their way through: docs/protocol/17-staging.md.  Nothing of them is kept here.
+#include <asio/experimental/awaitable_operators.hpp>
+
+#include "jobmanager/errors.h"
+#include "jobmanager/service.h"
+
+namespace sekisho::jobmanager {
+
+using asio::experimental::awaitable_operators::operator||;
+
+grpc::ServerBidiReactor<proto::UploadRequest, proto::UploadReply>* Service::Upload(Context* context) {
+  return rpc::Converse<proto::UploadRequest, proto::UploadReply>(
+      loop_, [this, caller = CallerOf(*context)](UploadCall& call) { return DoUpload(caller, call); });
+}
+
+awaitable<absl::Status> Service::DoUpload(absl::StatusOr<Caller> caller, UploadCall& call) {
+  CO_RETURN_IF_ERROR(caller.status());
+  proto::UploadRequest first;
+  const bool has_first = co_await call.Read(first);
+  if (!has_first || !first.has_job_id()) {
+    co_return errors::Malformed("a job's id was expected");
+  }
+  const std::string id = first.job_id();
+  if (jobs_.book().Find(id, caller->subject) == nullptr) {
+    co_return errors::NoSuchJob(id);
+  }
+  const bool is_inside = co_await jobs_.UntilSubmitted(id);
+  if (!is_inside) {
+    co_return errors::AlreadyEnded(id, "no job of the queue server");
+  }
+  CO_RETURN_IF_ERROR(co_await jobs_.queue().Reach());
+  const auto inside = jobs_.queue().Upload();
+  first.set_account(caller->account);
+  inside->Push(std::move(first));
+  const auto ended = co_await (PassPieces(call, inside) || PassWishes(call, inside));
+  co_return std::visit([](const absl::Status& status) { return status; }, ended);
+}
+
+// As fast as the inside takes them.
+awaitable<absl::Status> Service::PassPieces(UploadCall& call, QueueServer::UploadCall inside) {
+  proto::UploadRequest piece;
+  for (;;) {
+    const bool is_read = co_await call.Read(piece);
+    if (!is_read) {
+      co_return absl::CancelledError("the client has gone");
+    }
+    inside->Push(std::move(piece));
+    co_await inside->Drain(1);  // if it has gone, the other direction says why
+  }
+}
+
+awaitable<absl::Status> Service::PassWishes(UploadCall& call, QueueServer::UploadCall inside) {
+  proto::UploadReply reply;
+  for (;;) {
+    const bool is_read = co_await inside->Read(reply);
+    if (!is_read) {
+      const absl::Status status = co_await inside->Finish();
+      co_await call.Drain();
+      co_return status.ok() || IsVerdict(status) ? status : errors::QueueServerLost(jobs_.here().site);
+    }
+    call.Push(std::move(reply));
+    co_await call.Drain();
+  }
+}
+
+}  // namespace sekisho::jobmanager

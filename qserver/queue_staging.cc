@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue's part about jobs whose files come first: docs/protocol/17-staging.md.
+#include <vector>
+
+#include "common/job_state.h"
+#include "qserver/queue.h"
+#include "qserver/staging_errors.h"
+
+namespace sekisho::qserver {
+
+void Queue::StandInLine(Job& job) {
+  if (!job.is_staging && job.commit_by_ms == 0) {
+    pending_[{-job.priority, job.order}] = &job;
+  }
+}
+
+std::vector<std::string> Queue::StagingJobs() const { return {staging_.begin(), staging_.end()}; }
+
+Effects Queue::OnStillStaging(const std::string& job_id, const std::string& reason, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  if (job != nullptr && job->is_staging && job->status.reason() != reason) {
+    proto::JobEvent staging;
+    staging.mutable_staging_in()->set_reason(reason);
+    Emit(*job, std::move(staging), now_ms, effects);
+  }
+  return effects;
+}
+
+Effects Queue::OnStagedIn(const std::string& job_id, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  if (job != nullptr && job->is_staging && !IsFinal(job->status.state())) {
+    proto::JobEvent staged;
+    staged.mutable_staged_in();
+    Emit(*job, std::move(staged), now_ms, effects);
+    effects.is_pass_due = !job->has_engine;
+  }
+  return effects;
+}
+
+Effects Queue::OnStagingFailed(const std::string& job_id, const absl::Status& why, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  if (job != nullptr && job->is_staging && !IsFinal(job->status.state())) {
+    proto::JobEvent::Ended ended;
+    ended.set_state(proto::FAILED);
+    ended.set_gram_code(GramCode(why) != 0 ? GramCode(why) : errors::kStageInFailed);
+    ended.set_reason(Message(why));
+    ended.set_remedy(Remedy(why));
+    End(*job, std::move(ended), now_ms, effects);
+  }
+  return effects;
+}
+
+Effects Queue::EndUnstaged(int64_t wait_ms, int64_t now_ms) {
+  Effects effects;
+  for (const std::string& job_id : StagingJobs()) {
+    const Job* job = Find(job_id);
+    if (job->status.submitted_ms() + wait_ms < now_ms) {
+      Effects ended = OnStagingFailed(job_id, errors::FilesDidNotCome(wait_ms / 3'600'000), now_ms);
+      std::move(ended.events.begin(), ended.events.end(), std::back_inserter(effects.events));
+    }
+  }
+  return effects;
+}
+
+}  // namespace sekisho::qserver

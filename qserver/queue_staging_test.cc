@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs whose files come first.
+#include "common/refusal.h"
+#include "qserver/queue_fixture.h"
+
+namespace sekisho::qserver {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class QueueStagingTest : public QueueTest {
+ protected:
+  void Submit(int commit_within_s = 0) {
+    Admitted admitted = Ask("j", "&(executable=/bin/true)(file_stage_in=(a b))");
+    admitted.has_stage_in = true;
+    admitted.commit_within_s = commit_within_s;
+    admitted.files.Add()->set_url("a");
+    const proto::Decision decision = On("j", {{"n1", 1}});
+    accepted_ = Keep(queue_->Accept(admitted, &decision, kNow));
+  }
+  // What the allocator is asked about.
+  int Asked() { return queue_->Ask(kNow, {}, {}).pending_size(); }
+
+  Effects accepted_;
+};
+
+TEST_F(QueueStagingTest, TakesNoProcessorsBeforeItsFilesAreThere) {
+  Submit();
+
+  EXPECT_THAT(Words(accepted_), ElementsAre("submitted", "queued", "staging_in"));
+  EXPECT_EQ(Status("j").state(), proto::STAGE_IN);
+  EXPECT_EQ(Asked(), 0);
+  EXPECT_THAT(queue_->StagingJobs(), ElementsAre("j"));
+
+  const Effects effects = Keep(queue_->OnStagedIn("j", kNow));
+
+  EXPECT_THAT(Words(effects), ElementsAre("staged_in"));
+  EXPECT_TRUE(effects.is_pass_due);
+  EXPECT_EQ(Status("j").state(), proto::PENDING);
+  EXPECT_EQ(Asked(), 1);
+  EXPECT_THAT(queue_->StagingJobs(), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnStagedIn("j", kNow)), IsEmpty());
+  EXPECT_THAT(Words(Keep(queue_->OnDecision(On("j", {{"n1", 1}}), kNow))), Contains("start@n1"));
+}
+
+TEST_F(QueueStagingTest, SaysOnceWhatItWaitsFor) {
+  Submit();
+
+  EXPECT_THAT(Words(queue_->OnStillStaging("j", "waits for a file", kNow)), ElementsAre("staging_in"));
+  EXPECT_THAT(Words(queue_->OnStillStaging("j", "waits for a file", kNow)), IsEmpty());
+  EXPECT_EQ(Status("j").reason(), "waits for a file");
+}
+
+TEST_F(QueueStagingTest, WaitsForItsFilesAndItsCommit) {
+  Submit(30);
+  Keep(*queue_->Commit("j", kNow));
+  EXPECT_EQ(Asked(), 0);
+  Keep(queue_->OnStagedIn("j", kNow));
+  EXPECT_EQ(Asked(), 1);
+}
+
+TEST_F(QueueStagingTest, FailsWithTheReasonIfTheyCannotBePutInPlace) {
+  Submit();
+  Keep(queue_->OnStagingFailed("j", Refuse(absl::StatusCode::kInvalidArgument, 0, "no room", "make some"), kNow));
+
+  EXPECT_EQ(Status("j").state(), proto::FAILED);
+  EXPECT_EQ(Status("j").gram_code(), 135);
+  EXPECT_EQ(Status("j").remedy(), "make some");
+  EXPECT_THAT(queue_->StagingJobs(), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnStagedIn("j", kNow)), IsEmpty());
+}
+
+TEST_F(QueueStagingTest, EndsWhenTheyDoNotComeInTime) {
+  Submit();
+  EXPECT_THAT(Words(queue_->EndUnstaged(3'600'000, kNow + 3'600'000)), IsEmpty());
+  EXPECT_THAT(Words(Keep(queue_->EndUnstaged(3'600'000, kNow + 3'600'001))), ElementsAre("ended"));
+  EXPECT_THAT(Status("j").reason(), HasSubstr("did not come within 1 h"));
+}
+
+TEST_F(QueueStagingTest, EndsAtOnceWhenItIsCancelled) {
+  Submit();
+  Keep(*queue_->Cancel("j", "cancelled by its user", kNow));
+  EXPECT_EQ(Status("j").state(), proto::CANCELLED);
+  EXPECT_THAT(queue_->StagingJobs(), IsEmpty());
+}
+
+TEST_F(QueueStagingTest, WaitsOnAfterARestart) {
+  Submit();
+  Restart();
+  EXPECT_EQ(Asked(), 0);
+  EXPECT_THAT(queue_->StagingJobs(), ElementsAre("j"));
+  Keep(queue_->OnStagedIn("j", kNow));
+  Restart();
+  EXPECT_EQ(Asked(), 1);
+}
+
+}  // namespace
+}  // namespace sekisho::qserver

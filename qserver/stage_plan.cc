@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/stage_plan.h"
+
+#include <map>
+#include <set>
+
+#include "qserver/staging_errors.h"
+#include "qserver/stager/below.h"
+#include "rsl/gram_errors.h"
+#include "rsl/location.h"
+
+namespace sekisho::qserver {
+namespace {
+
+namespace gram = rsl::gram;
+using Kind = rsl::Location::Kind;
+
+constexpr size_t kFilesMost = 4096;
+constexpr size_t kSumBytes = 32;
+
+rsl::Value Literal(const std::string& text) {
+  rsl::Value value;
+  value.text = text;
+  return value;
+}
+
+rsl::Value Pair(const std::string& from, const std::string& to) {
+  rsl::Value value;
+  value.kind = rsl::Value::Kind::kSequence;
+  value.children = {Literal(from), Literal(to)};
+  return value;
+}
+
+// The relation of an evaluated request without alternatives; none if it is not there.
+rsl::Relation* Find(rsl::Spec& spec, const std::string& attribute) {
+  if (spec.kind == rsl::Spec::Kind::kRelation) {
+    return rsl::Canonical(spec.relation.attribute) == rsl::Canonical(attribute) ? &spec.relation : nullptr;
+  }
+  for (rsl::Spec& child : spec.children) {
+    if (rsl::Relation* const found = Find(child, attribute)) {
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+void AddTransfer(rsl::Spec& spec, const std::string& from, const std::string& to) {
+  if (rsl::Relation* const given = Find(spec, "file_stage_in")) {
+    given->values.push_back(Pair(from, to));
+    return;
+  }
+  rsl::Spec added;
+  added.relation.attribute = "file_stage_in";
+  added.relation.values = {Pair(from, to)};
+  rsl::Spec* all = &spec;
+  while (all->kind == rsl::Spec::Kind::kDisjunction && !all->children.empty()) {
+    all = &all->children[0];
+  }
+  all->children.push_back(std::move(added));
+}
+
+std::string Absolute(const std::string& path, const rsl::JobDescription& job, const std::string& home) {
+  if (path.starts_with("/")) {
+    return path;
+  }
+  const std::string& directory = job.directory;
+  return (directory.empty() ? home : directory.starts_with("/") ? directory : home + "/" + directory) + "/" + path;
+}
+
+class Planner {
+ public:
+  Planner(const rsl::JobDescription& job, const ClientFiles& files, const std::string& home, const StagingRules& rules)
+      : job_(job), home_(home), rules_(rules), roots_({home}) {
+    roots_.insert(roots_.end(), rules.roots.begin(), rules.roots.end());
+    for (int i = 0; i < files.size(); ++i) {
+      files_.emplace(files[i].url(), std::pair(i, &files[i]));
+    }
+  }
+
+  absl::Status Add(const rsl::Transfer& transfer, const char* attribute, int gram_code, bool is_shared) {
+    const Kind kind = rsl::ReadLocation(transfer.from).kind;
+    if (kind != Kind::kClient && kind != Kind::kPath) {
+      return errors::UnknownScheme(gram_code, attribute, transfer.from);
+    }
+    StageIn item{.source = transfer.from, .target = Absolute(transfer.to, job_, home_), .is_shared = is_shared};
+    const bool is_program = item.target == job_.executable;
+    const int code = is_program ? gram::STAGING_EXECUTABLE
+                     : item.target == job_.standard_input ? gram::STAGING_STDIN : gram_code;
+    const auto found = files_.find(transfer.from);
+    if (found == files_.end() || found->second.second->sha256().size() != kSumBytes) {
+      return errors::NotSent(code, attribute, transfer.from);
+    }
+    item.file = found->second.first;
+    item.mode = 0600 | (is_program ? 0100 : found->second.second->mode() & 0100);
+    if (rules_.file_bytes_max > 0 && found->second.second->size() > rules_.file_bytes_max) {
+      return errors::FileTooLarge(transfer.from, found->second.second->size(), rules_.file_bytes_max);
+    }
+    const auto below = stager::FindBelow(roots_, item.target);
+    if (!below.ok() || below->path.empty()) {
+      return errors::BadStaging(code, attribute,
+                                below.ok() ? "expected a file's path, saw the home" : Message(below.status()),
+                                "stage to a path in the home of the account");
+    }
+    if (!targets_.insert(below->root + "/" + below->path).second) {
+      return errors::BadStaging(code, attribute, "two files for " + item.target, "give each a path of its own");
+    }
+    items_.push_back(std::move(item));
+    return absl::OkStatus();
+  }
+
+  std::vector<StageIn> Take() { return std::move(items_); }
+
+ private:
+  const rsl::JobDescription& job_;
+  const std::string& home_;
+  const StagingRules& rules_;
+  std::vector<std::string> roots_;
+  std::map<std::string, std::pair<int, const proto::RequestBody::ClientFile*>> files_;  // by URL
+  std::set<std::string> targets_;
+  std::vector<StageIn> items_;
+};
+
+}  // namespace
+
+std::string JobPlace(const std::string& home, const std::string& job_id) { return home + "/.sekisho/jobs/" + job_id; }
+
+bool LocalizeStaged(rsl::Spec& evaluated, const rsl::JobDescription& job, const std::string& home,
+                    const std::string& job_id) {
+  bool has_changed = false;
+  const auto localize = [&](const char* attribute, const std::string& source, const std::string& target) {
+    if (rsl::ReadLocation(source).kind != Kind::kPath) {
+      Find(evaluated, attribute)->values = {Literal(target)};
+      AddTransfer(evaluated, source, target);
+      has_changed = true;
+    }
+  };
+  const std::string place = JobPlace(home, job_id);
+  localize("executable", job.executable, place + "/bin/" + rsl::PlainName(job.executable, "program"));
+  localize("stdin", job.standard_input, place + "/stdin");
+  return has_changed;
+}
+
+absl::StatusOr<std::vector<StageIn>> PlanStageIn(const rsl::JobDescription& job, const ClientFiles& files,
+                                                 const std::string& home, const StagingRules& rules) {
+  if (size_t(files.size()) > kFilesMost || job.file_stage_in.size() + job.file_stage_in_shared.size() > kFilesMost) {
+    return errors::TooManyFiles(kFilesMost);
+  }
+  Planner planner(job, files, home, rules);
+  for (const rsl::Transfer& transfer : job.file_stage_in) {
+    RETURN_IF_ERROR(planner.Add(transfer, "file_stage_in", gram::RSL_FILE_STAGE_IN, false));
+  }
+  for (const rsl::Transfer& transfer : job.file_stage_in_shared) {
+    RETURN_IF_ERROR(planner.Add(transfer, "file_stage_in_shared", gram::RSL_FILE_STAGE_IN_SHARED, true));
+  }
+  return planner.Take();
+}
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/stage_plan.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/refusal.h"
+#include "rsl/evaluator.h"
+#include "rsl/parser.h"
+
+namespace sekisho::qserver {
+namespace {
+
+constexpr char kHome[] = "/home/taro";
+
+ClientFiles Files(const std::vector<std::string>& urls) {
+  ClientFiles files;
+  for (const std::string& url : urls) {
+    auto& file = *files.Add();
+    file.set_url(url);
+    file.set_size(1000);
+    file.set_sha256(std::string(32, 'x'));
+    file.set_mode(0755);
+  }
+  return files;
+}
+
+absl::StatusOr<std::vector<StageIn>> Plan(const std::string& rsl, const ClientFiles& files,
+                                          const StagingRules& rules = {}) {
+  auto spec = rsl::Evaluate(*rsl::Parse(rsl), {});
+  auto job = *rsl::Describe(*spec);
+  if (LocalizeStaged(*spec, job, kHome, "j1")) {
+    job = *rsl::Describe(*spec);
+  }
+  return PlanStageIn(job, files, kHome, rules);
+}
+
+TEST(StagePlan, PutsRelativePathsIntoTheJobsDirectory) {
+  const auto plan = Plan("&(executable=x)(directory=/home/taro/run)(file_stage_in=(in.dat in.dat)(/a/b sub/c))",
+                         Files({"in.dat", "/a/b"}));
+
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->size(), 2u);
+  EXPECT_EQ((*plan)[0].target, "/home/taro/run/in.dat");
+  EXPECT_EQ((*plan)[1].target, "/home/taro/run/sub/c");
+  EXPECT_EQ((*plan)[1].file, 1);
+  EXPECT_EQ(Plan("&(executable=x)(file_stage_in=(in.dat y))", Files({"in.dat"}))->at(0).target, "/home/taro/y");
+}
+
+TEST(StagePlan, StagesProgramAndInputIntoTheJobsOwnDirectory) {
+  const auto plan = Plan("&(executable=client:///h/a.out)(stdin=client://in)(file_stage_in=(x x))",
+                         Files({"x", "client:///h/a.out", "client://in"}));
+
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->size(), 3u);
+  EXPECT_EQ((*plan)[1].target, "/home/taro/.sekisho/jobs/j1/bin/a.out");
+  EXPECT_EQ((*plan)[1].mode, 0700u);
+  EXPECT_EQ((*plan)[2].target, "/home/taro/.sekisho/jobs/j1/stdin");
+}
+
+TEST(StagePlan, RefusesAFileThatTheSignedRequestDoesNotName) {
+  const absl::Status status = Plan("&(executable=x)(file_stage_in=(a b))", Files({"c"})).status();
+  EXPECT_EQ(GramCode(status), 141);
+  EXPECT_THAT(Message(status), testing::HasSubstr("does not say what \"a\" is"));
+  EXPECT_EQ(GramCode(Plan("&(executable=client://a)", {}).status()), 43);
+  EXPECT_EQ(GramCode(Plan("&(executable=x)(stdin=client://a)", {}).status()), 44);
+
+  ClientFiles no_sum = Files({"a"});
+  no_sum[0].set_sha256("short");
+  EXPECT_EQ(GramCode(Plan("&(executable=x)(file_stage_in=(a b))", no_sum).status()), 141);
+}
+
+TEST(StagePlan, RefusesPathsThatLeadOut) {
+  for (const char* const path : {"../x", "/etc/cron.d/x", "a/../../x", "/home/tarot/x", "/home/taro", "."}) {
+    const absl::Status status =
+        Plan(fmt::format("&(executable=x)(file_stage_in=(a \"{}\"))", path), Files({"a"})).status();
+    EXPECT_EQ(GramCode(status), 141) << path;
+  }
+  EXPECT_TRUE(Plan("&(executable=x)(file_stage_in=(a /scratch/x))", Files({"a"}), {.roots = {"/scratch"}}).ok());
+  EXPECT_FALSE(Plan("&(executable=x)(directory=/tmp)(file_stage_in=(a x))", Files({"a"})).ok());
+}
+
+TEST(StagePlan, RefusesTwoFilesForOnePathAndFilesThatAreTooLarge) {
+  EXPECT_FALSE(Plan("&(executable=x)(file_stage_in=(a x)(b ./x))", Files({"a", "b"})).ok());
+  EXPECT_FALSE(Plan("&(executable=x)(file_stage_in=(a x))", Files({"a"}), {.file_bytes_max = 999}).ok());
+}
+
+TEST(StagePlan, RefusesSourcesThatNobodyFetches) {
+  EXPECT_FALSE(Plan("&(executable=x)(file_stage_in=(gsiftp://h/a x))", Files({"gsiftp://h/a"})).ok());
+}
+
+}  // namespace
+}  // namespace sekisho::qserver

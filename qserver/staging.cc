@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/staging.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include <asio/experimental/awaitable_operators.hpp>
+#include <fmt/format.h>
+
+#include "common/job_state.h"
+#include "common/log.h"
+#include "qserver/errors.h"
+#include "qserver/staging_errors.h"
+
+namespace sekisho::qserver {
+namespace {
+
+using asio::experimental::awaitable_operators::operator||;
+
+constexpr int kStagersOfAnAccount = 8;
+constexpr int kStagersMost = 64;
+constexpr size_t kPieceMost = 256 << 10;
+constexpr uint64_t kTakenEvery = 1 << 20;
+constexpr std::chrono::minutes kLookForLate{1};
+
+Content ContentOf(const proto::RequestBody::ClientFile& file) {
+  Content content;
+  content.set_sha256(file.sha256());
+  content.set_size(file.size());
+  return content;
+}
+
+proto::UploadReply WantedReply(int file, uint64_t offset) {
+  proto::UploadReply reply;
+  reply.mutable_wanted()->set_file(file);
+  reply.mutable_wanted()->set_offset(offset);
+  return reply;
+}
+
+proto::UploadReply TakenReply(int file, uint64_t offset) {
+  proto::UploadReply reply;
+  reply.mutable_taken()->set_file(file);
+  reply.mutable_taken()->set_offset(offset);
+  return reply;
+}
+
+absl::Status CheckPiece(const proto::UploadRequest& request, int file, uint64_t at, uint64_t size) {
+  const proto::UploadRequest::Piece& piece = request.piece();
+  if (!request.has_piece() || piece.file() != file || piece.offset() != at) {
+    return errors::BadPiece(fmt::format("expected file {} from {} on, saw file {} from {} on", file, at, piece.file(),
+                                        piece.offset()));
+  }
+  if (piece.data().empty() || piece.data().size() > kPieceMost || piece.data().size() > size - at) {
+    return errors::BadPiece(fmt::format("expected 1 to {} bytes, saw {}", std::min<uint64_t>(kPieceMost, size - at),
+                                        piece.data().size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+class Staging::Slot {
+ public:
+  Slot(Staging& staging, std::string account) : staging_(staging), account_(std::move(account)) {}
+  ~Slot() {
+    if (is_taken_) {
+      --staging_.slots_in_use_;
+      if (--staging_.slots_[account_] == 0) {
+        staging_.slots_.erase(account_);
+      }
+      staging_.changed_.Notify();
+    }
+  }
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+
+  awaitable<void> Take() {
+    while (staging_.slots_in_use_ >= kStagersMost || staging_.slots_[account_] >= kStagersOfAnAccount) {
+      co_await staging_.changed_.Wait();
+    }
+    ++staging_.slots_in_use_;
+    ++staging_.slots_[account_];
+    is_taken_ = true;
+  }
+
+ private:
+  Staging& staging_;
+  const std::string account_;
+  bool is_taken_ = false;
+};
+
+void Staging::Run() {
+  for (const std::string& job_id : conductor_.queue().StagingJobs()) {
+    OnStaging(job_id);
+  }
+  co_spawn(loop_, EndLate(), detached);
+}
+
+void Staging::OnStaging(const std::string& job_id) { co_spawn(loop_, Advance(job_id), detached); }
+
+awaitable<void> Staging::EndLate() {
+  for (;;) {
+    conductor_.Change([&](Queue& queue) { return queue.EndUnstaged(settings_.wait.count(), Conductor::NowMs()); });
+    co_await Sleep(loop_, kLookForLate);
+  }
+}
+
+const Job* Staging::Find(const std::string& job_id) const {
+  const Job* job = conductor_.queue().Find(job_id);
+  return job != nullptr && job->is_staging && !IsFinal(job->status.state()) ? job : nullptr;
+}
+
+absl::StatusOr<std::vector<StageIn>> Staging::PlanOf(const Job& job) const {
+  ASSIGN_OR_RETURN(const RunAs as, FindRunAs(job.status.account()));
+  const auto described = rsl::ParseAndDescribe(job.status.rsl(), {});
+  CHECK(described.ok());
+  return PlanStageIn(*described, job.files, as.home, settings_.rules);
+}
+
+awaitable<absl::StatusOr<std::unique_ptr<StagerLink>>> Staging::StartStager(std::string job_id) {
+  const Job* job = conductor_.queue().Find(job_id);
+  if (job == nullptr) {
+    co_return errors::NoSuchJob(job_id);
+  }
+  CO_ASSIGN_OR_RETURN(RunAs as, FindRunAs(job->status.account()));
+  StagerOrder::Begin begin;
+  begin.set_job_id(job_id);
+  begin.set_home(as.home);
+  *begin.mutable_root() = {settings_.rules.roots.begin(), settings_.rules.roots.end()};
+  begin.set_cache_bytes(settings_.cache_bytes);
+  std::optional<RunAs> who;
+  if (geteuid() == 0) {
+    who = std::move(as);
+  }
+  co_return co_await StagerLink::Start(loop_, settings_.program, std::move(who), std::move(begin));
+}
+
+// What is not in the cache, in the order of the request.
+awaitable<absl::StatusOr<std::vector<Staging::Missing>>> Staging::FindMissing(StagerLink& stager, std::string job_id) {
+  const Job* job = Find(job_id);
+  if (job == nullptr) {
+    co_return std::vector<Missing>();
+  }
+  CO_ASSIGN_OR_RETURN(const std::vector<StageIn> plan, PlanOf(*job));
+  std::map<int, Missing> wanted;
+  for (const StageIn& item : plan) {
+    wanted[item.file] = {item.file, ContentOf(job->files[item.file]), item.source, 0};
+  }
+  StagerOrder order;
+  order.mutable_look();
+  for (const auto& [file, missing] : wanted) {
+    *order.mutable_look()->add_content() = missing.content;
+  }
+  CO_ASSIGN_OR_RETURN(const StagerReply reply, co_await stager.Ask(std::move(order)));
+  if (reply.looked().have_size() != int(wanted.size())) {
+    co_return absl::UnavailableError("its stager answers another question");
+  }
+  std::vector<Missing> missing;
+  int i = 0;
+  for (auto& [file, entry] : wanted) {
+    const StagerReply::Have& have = reply.looked().have(i++);
+    if (!have.whole()) {
+      entry.offset = have.offset();
+      missing.push_back(std::move(entry));
+    }
+  }
+  co_return missing;
+}
+
+// ---- In place
+
+// Only one at a time for a job.
+awaitable<void> Staging::Advance(std::string job_id) {
+  while (advancing_.count(job_id) > 0) {
+    co_await changed_.Wait();
+  }
+  advancing_.insert(job_id);
+  const absl::Status status = co_await TryAdvance(job_id);
+  advancing_.erase(job_id);
+  changed_.Notify();
+  if (status.code() == absl::StatusCode::kUnavailable) {
+    spdlog::error("cannot stage, trying again job={}: {}", job_id, Printable(Message(status)));
+    co_await Sleep(loop_, settings_.try_again);
+    OnStaging(job_id);
+  } else if (!status.ok()) {
+    conductor_.Change([&](Queue& queue) {
+      return queue.OnStagingFailed(job_id, errors::CannotStage(status), Conductor::NowMs());
+    });
+  }
+}
+
+awaitable<absl::Status> Staging::TryAdvance(std::string job_id) {
+  const Job* job = Find(job_id);
+  if (job == nullptr) {
+    co_return absl::OkStatus();
+  }
+  Slot slot(*this, job->status.account());
+  co_await slot.Take();
+  CO_ASSIGN_OR_RETURN(const auto stager, co_await StartStager(job_id));
+  absl::Status failure;
+  for (;;) {
+    CO_ASSIGN_OR_RETURN(const std::vector<Missing> missing, co_await FindMissing(*stager, job_id));
+    job = Find(job_id);
+    if (job == nullptr) {
+      co_return absl::OkStatus();
+    }
+    if (!missing.empty()) {
+      uint64_t bytes = 0;
+      for (const Missing& file : missing) {
+        bytes += file.content.size() - file.offset;
+      }
+      conductor_.Change([&](Queue& queue) {
+        return queue.OnStillStaging(
+            job_id, fmt::format("waits for {} of its user, {} bytes",
+                                missing.size() == 1 ? "a file" : fmt::format("{} files", missing.size()), bytes),
+            Conductor::NowMs());
+      });
+      co_return absl::OkStatus();
+    }
+    CO_RETURN_IF_ERROR(failure);  // all is there, and yet it could not be put in place
+    CO_ASSIGN_OR_RETURN(const std::vector<StageIn> plan, PlanOf(*job));
+    for (const StageIn& item : plan) {
+      StagerOrder order;
+      StagerOrder::Place& place = *order.mutable_place();
+      *place.mutable_content() = ContentOf(job->files[item.file]);
+      place.set_target(item.target);
+      place.set_mode(item.mode);
+      place.set_link(item.is_shared);
+      failure = (co_await stager->Ask(std::move(order))).status();
+      job = Find(job_id);
+      if (job == nullptr) {
+        co_return absl::OkStatus();
+      }
+      if (!failure.ok()) {
+        break;
+      }
+    }
+    if (failure.ok()) {
+      break;
+    }
+    // The cache may have lost it, or was spoilt: then it is asked for again.
+  }
+  conductor_.Change([&](Queue& queue) { return queue.OnStagedIn(job_id, Conductor::NowMs()); });
+  co_return absl::OkStatus();
+}
+
+// ---- From the client
+
+awaitable<absl::Status> Staging::Take(UploadCall& call, std::string job_id) {
+  const auto taking = std::make_shared<Taking>(loop_);
+  if (const auto older = std::exchange(takings_[job_id], taking)) {
+    older->is_over = true;
+    older->over.Notify();
+  }
+  const auto ended = co_await (TakeAll(call, job_id) || UntilTakenOver(taking, job_id));
+  if (const auto at = takings_.find(job_id); at != takings_.end() && at->second == taking) {
+    takings_.erase(at);
+  }
+  co_return std::visit([](const absl::Status& status) { return status; }, ended);
+}
+
+awaitable<absl::Status> Staging::UntilTakenOver(std::shared_ptr<Taking> taking, std::string job_id) {
+  while (!taking->is_over) {
+    co_await taking->over.Wait();
+  }
+  co_return errors::UploadTakenOver(job_id);
+}
+
+awaitable<absl::Status> Staging::TakeAll(UploadCall& call, std::string job_id) {
+  if (const Job* job = Find(job_id)) {
+    Slot slot(*this, job->status.account());
+    co_await slot.Take();
+    CO_ASSIGN_OR_RETURN(const auto stager, co_await StartStager(job_id));
+    CO_ASSIGN_OR_RETURN(const std::vector<Missing> missing, co_await FindMissing(*stager, job_id));
+    for (const Missing& file : missing) {
+      call.Push(WantedReply(file.file, file.offset));
+    }
+    for (const Missing& file : missing) {
+      CO_RETURN_IF_ERROR(co_await TakeFile(call, *stager, file, job_id));
+    }
+  }
+  co_await Advance(job_id);
+  const Job* job = conductor_.queue().Find(job_id);
+  if (job == nullptr) {
+    co_return errors::NoSuchJob(job_id);
+  }
+  if (Find(job_id) != nullptr) {
+    co_return absl::UnavailableError("the cache has lost a file");  // it is sent again
+  }
+  CO_RETURN_IF_ERROR(co_await conductor_.Durable());
+  if (job->is_staging) {  // it ended before they were in place
+    co_return errors::NotStaging(job_id, StateName(job->status.state()) + ": " + job->status.reason());
+  }
+  co_await call.Drain();
+  co_return absl::OkStatus();
+}
+
+awaitable<absl::Status> Staging::TakeFile(UploadCall& call, StagerLink& stager, const Missing& missing,
+                                          std::string job_id) {
+  StagerOrder open;
+  *open.mutable_open()->mutable_content() = missing.content;
+  CO_ASSIGN_OR_RETURN(const StagerReply opened, co_await stager.Ask(std::move(open)));
+  uint64_t at = opened.opened().offset();
+  if (at != missing.offset) {
+    co_return absl::UnavailableError("an earlier call had more on its way");  // the next asks from there
+  }
+  uint64_t told = at;
+  while (at < missing.content.size()) {
+    proto::UploadRequest request;
+    const bool is_read = co_await call.Read(request);
+    if (!is_read) {
+      co_return absl::CancelledError("the client has gone");
+    }
+    if (Find(job_id) == nullptr) {
+      co_return errors::NotStaging(job_id, StateName(conductor_.queue().StatusOf(job_id).state()));
+    }
+    CO_RETURN_IF_ERROR(CheckPiece(request, missing.file, at, missing.content.size()));
+    at += request.piece().data().size();
+    StagerOrder order;
+    order.set_data(std::move(*request.mutable_piece()->mutable_data()));
+    CO_RETURN_IF_ERROR(co_await stager.Tell(std::move(order)));
+    if (at - told >= kTakenEvery || at == missing.content.size()) {
+      call.Push(TakenReply(missing.file, at));
+      told = at;
+    }
+  }
+  StagerOrder close;
+  close.mutable_close();
+  const auto closed = co_await stager.Ask(std::move(close));
+  if (closed.status().code() == absl::StatusCode::kDataLoss) {
+    co_return errors::OtherContent(missing.source, Message(closed.status()));
+  }
+  co_return closed.ok() ? absl::OkStatus() : errors::CannotStage(closed.status());
+}
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings jobs' files to where they are to be: takes what clients send, has stagers put it in place, and tells the
+// queue.  docs/protocol/17-staging.md.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/loop.h"
+#include "common/rpc_server.h"
+#include "proto/files.pb.h"
+#include "qserver/conductor.h"
+#include "qserver/stage_plan.h"
+#include "qserver/stager_link.h"
+
+namespace sekisho::qserver {
+
+class Staging {
+ public:
+  struct Settings {
+    std::string program;  // sekisho-stager
+    StagingRules rules;
+    uint64_t cache_bytes = uint64_t{10} << 30;  // of an account
+    std::chrono::milliseconds wait{std::chrono::hours(24)};  // for a job's files
+    std::chrono::milliseconds try_again{10'000};  // what could not be begun
+  };
+  Staging(Loop& loop, Conductor& conductor, Settings settings)
+      : loop_(loop), conductor_(conductor), settings_(std::move(settings)), changed_(loop) {}
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  void Run();  // once, after the conductor's Restore
+  // It has a job, on disk, that waits for files.
+  void OnStaging(const std::string& job_id);
+
+  // A client sends a job's files.  A newer call ends an older one.
+  using UploadCall = rpc::Duplex<proto::UploadRequest, proto::UploadReply>;
+  awaitable<absl::Status> Take(UploadCall& call, std::string job_id);
+
+ private:
+  // So many stagers an account, and all together; more wait.
+  class Slot;
+  struct Taking {
+    explicit Taking(Loop& loop) : over(loop) {}
+    Signal over;
+    bool is_over = false;
+  };
+  struct Missing {
+    int file = 0;  // of the request's files
+    Content content;
+    std::string source;
+    uint64_t offset = 0;
+  };
+
+  awaitable<void> EndLate();
+  awaitable<void> Advance(std::string job_id);
+  awaitable<absl::Status> TryAdvance(std::string job_id);
+  awaitable<absl::StatusOr<std::unique_ptr<StagerLink>>> StartStager(std::string job_id);
+  absl::StatusOr<std::vector<StageIn>> PlanOf(const Job& job) const;
+  awaitable<absl::StatusOr<std::vector<Missing>>> FindMissing(StagerLink& stager, std::string job_id);
+  awaitable<absl::Status> TakeAll(UploadCall& call, std::string job_id);
+  awaitable<absl::Status> TakeFile(UploadCall& call, StagerLink& stager, const Missing& missing, std::string job_id);
+  static awaitable<absl::Status> UntilTakenOver(std::shared_ptr<Taking> taking, std::string job_id);
+  const Job* Find(const std::string& job_id) const;  // one that waits for its files
+
+  Loop& loop_;
+  Conductor& conductor_;
+  const Settings settings_;
+  Signal changed_;                   // a slot has become free, or an Advance is over
+  std::map<std::string, int> slots_;  // by account, those in use
+  int slots_in_use_ = 0;
+  std::set<std::string> advancing_;
+  std::map<std::string, std::shared_ptr<Taking>> takings_;  // by job
+};
+
+}  // namespace sekisho::qserver

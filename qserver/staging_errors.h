@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors about a job's files that its user can meet: docs/protocol/17-staging.md.
+#pragma once
+
+#include <string>
+
+#include <fmt/format.h>
+
+#include "common/log.h"
+#include "common/refusal.h"
+
+namespace sekisho::qserver::errors {
+
+inline constexpr int kStageInFailed = 135;
+
+inline absl::Status BadStaging(int gram_code, const std::string& attribute, const std::string& why,
+                               const std::string& remedy) {
+  return Refuse(absl::StatusCode::kInvalidArgument, gram_code, attribute + ": " + why, remedy);
+}
+
+inline absl::Status UnknownScheme(int gram_code, const std::string& attribute, const std::string& source) {
+  return BadStaging(gram_code, attribute,
+                    fmt::format("expected a file of the client, saw \"{}\"", Printable(source)),
+                    "name a file of the client (client://PATH or a path): other sources are not supported yet");
+}
+
+inline absl::Status NotSent(int gram_code, const std::string& attribute, const std::string& source) {
+  return BadStaging(gram_code, attribute,
+                    fmt::format("the signed request does not say what \"{}\" is: its size and SHA-256 are missing",
+                                Printable(source)),
+                    "submit with this version of sekisho, on a machine that has the file");
+}
+
+inline absl::Status TooManyFiles(size_t most) {
+  return BadStaging(141, "file_stage_in", fmt::format("expected at most {} files", most), "pack them into one");
+}
+
+inline absl::Status FileTooLarge(const std::string& source, uint64_t size, uint64_t most) {
+  return BadStaging(141, "file_stage_in",
+                    fmt::format("\"{}\" has {} bytes, the site takes {}", Printable(source), size, most),
+                    "bring it there by another way, and name its path");
+}
+
+inline absl::Status NotStaging(const std::string& job_id, const std::string& state) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, 0,
+                fmt::format("job {} is {}: it waits for no file", job_id, state), "");
+}
+
+inline absl::Status OtherContent(const std::string& source, const std::string& what) {
+  return Refuse(absl::StatusCode::kDataLoss, kStageInFailed,
+                fmt::format("what came of {} is not what its user signed: {}", Printable(source), what),
+                "see whether the file was changed; else somebody on the way changes what is sent");
+}
+
+inline absl::Status BadPiece(const std::string& why) {
+  return Refuse(absl::StatusCode::kInvalidArgument, kStageInFailed,
+                fmt::format("a piece of a file that was not asked for: {}", why), "use a client of this version");
+}
+
+inline absl::Status CannotStage(const absl::Status& why) {
+  return Refuse(why.code(), kStageInFailed, fmt::format("its files cannot be put in place: {}", Message(why)),
+                "see the path, the account's quota and its rights there");
+}
+
+inline absl::Status FilesDidNotCome(int64_t hours) {
+  return Refuse(absl::StatusCode::kDeadlineExceeded, kStageInFailed,
+                fmt::format("its files did not come within {} h", hours),
+                "submit it again, and stay until they are sent; a link that was lost: sekisho upload JOB");
+}
+
+inline absl::Status UploadTakenOver(const std::string& job_id) {
+  return Refuse(absl::StatusCode::kAborted, 0, fmt::format("the files of job {} come by another call now", job_id), "");
+}
+
+}  // namespace sekisho::qserver::errors
