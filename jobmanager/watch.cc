@@ -16,6 +16,19 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRedial{300};
 
+// Of the signed request: which files its client has yet to send (sekisho upload).
+void LeaveOnlyFiles(proto::JobEvent::Submitted& submitted) {
+  proto::RequestBody asked;
+  proto::RequestBody shown;
+  if (asked.ParseFromString(submitted.request().body()) && asked.submit().file_size() > 0) {
+    shown.mutable_submit()->mutable_file()->Swap(asked.mutable_submit()->mutable_file());
+  }
+  submitted.clear_request();
+  if (shown.has_submit()) {
+    submitted.mutable_request()->set_body(shown.SerializeAsString());
+  }
+}
+
 // Where the output's coroutine puts one chunk, and the writer's takes it.  Both wait on the watcher.
 struct Outlet {
   explicit Outlet(std::shared_ptr<Watcher> signal) : watcher(std::move(signal)) {}
@@ -129,7 +142,7 @@ awaitable<absl::Status> ShowJob(Loop& loop, Jobs& jobs, rpc::Writer<proto::Updat
       if (item.row > last_row && request.events() && is_wanted) {
         *update.mutable_event() = std::move(item.event);
         if (update.event().has_submitted()) {
-          update.mutable_event()->mutable_submitted()->clear_request();
+          LeaveOnlyFiles(*update.mutable_event()->mutable_submitted());
         }
         if (!co_await writer.Write(update)) {
           co_return absl::CancelledError("the client is gone");
