@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "common/status.h"
@@ -12,18 +13,22 @@
 namespace sekisho::nxproxy {
 namespace {
 
+constexpr int kEvents = 256;
 constexpr size_t kAtOnce = 64;  // pointers in a pipe: a write of this size is whole
 
 }  // namespace
 
 DataLoop::DataLoop(const StreamLimits& limits, int ended_fd)
-    : ended_fd_(ended_fd), loop_(limits, false) {
+    : ended_fd_(ended_fd),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      loop_(epoll_.get(), limits, false) {
   int ends[2];
-  CHECK(pipe2(ends, O_CLOEXEC) == 0);
+  CHECK(epoll_.is_open() && pipe2(ends, O_CLOEXEC) == 0);
   wake_read_ = Descriptor(ends[0]);
   wake_write_ = Descriptor(ends[1]);
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  loop_.Watch(ends[0]);
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 0}};
+  CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, ends[0], &event) == 0);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -84,8 +89,19 @@ void DataLoop::Report() {
 }
 
 void DataLoop::Run() {
+  epoll_event events[kEvents];
   while (!is_stopping_) {
-    if (loop_.Turn(loop_.Timeout_ms())) {
+    const int count = epoll_wait(epoll_.get(), events, kEvents, loop_.Timeout_ms());
+    bool has_new = false;
+    for (int i = 0; i < count; ++i) {
+      if (events[i].data.u64 == 0) {
+        has_new = true;
+      } else {
+        loop_.OnTagged(events[i].data.u64, events[i].events);
+      }
+    }
+    loop_.EndTurn();
+    if (has_new) {
       TakeNew();
     }
     busy_.store(loop_.is_busy(), std::memory_order_relaxed);

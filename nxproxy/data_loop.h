@@ -32,6 +32,7 @@ class DataLoop {
   void Report();
 
   const int ended_fd_;
+  Descriptor epoll_;
   Descriptor wake_read_;
   Descriptor wake_write_;
   std::atomic<size_t> streams_{0};

@@ -43,7 +43,9 @@ void Poller::RunOnce(int timeout_ms) {
   CHECK(count_ >= 0 || errno == EINTR);
   for (next_ = 0; next_ < count_;) {
     const epoll_event event = events_[next_++];
-    if (event.data.ptr != nullptr) {
+    if ((event.data.u64 & Tagged::kTag) != 0) {
+      tagged_->OnTagged(event.data.u64, event.events);
+    } else if (event.data.ptr != nullptr) {
       static_cast<Handler*>(event.data.ptr)->OnEvents(event.events);
     }
   }

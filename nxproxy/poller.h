@@ -38,6 +38,16 @@ class Handler {
   ~Handler() = default;
 };
 
+// What has very many descriptors: its events come with a number that it has given to epoll itself.
+class Tagged {
+ public:
+  static constexpr uint64_t kTag = 2;  // set in each such number, and in no handler's address
+  virtual void OnTagged(uint64_t number, uint32_t events) = 0;
+
+ protected:
+  ~Tagged() = default;
+};
+
 class Poller {
  public:
   Poller();
@@ -47,6 +57,8 @@ class Poller {
   void Add(int fd, uint32_t events, Handler* handler);
   void Modify(int fd, uint32_t events, Handler* handler);
   void Remove(int fd);
+  int fd() const { return epoll_.get(); }
+  void SetTagged(Tagged* tagged) { tagged_ = tagged; }
 
   // Waits once and calls the handlers.  A handler that dies in a turn says so with Forget().
   void RunOnce(int timeout_ms);
@@ -58,6 +70,7 @@ class Poller {
   epoll_event events_[kEventsMax];
   int count_ = 0;
   int next_ = 0;
+  Tagged* tagged_ = nullptr;
 };
 
 }  // namespace sekisho::nxproxy

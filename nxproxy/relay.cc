@@ -90,7 +90,8 @@ absl::Status Relay::Start() {
     upstream_ = upstream.ok() ? *upstream : wire::Address{};
   }
   ended_ = std::make_unique<EndedReader>(*this);
-  nursery_ = std::make_unique<Nursery>(poller_, NurseryLimits(config_));
+  nursery_ = std::make_unique<StreamLoop>(poller_.fd(), NurseryLimits(config_), true);
+  poller_.SetTagged(nursery_.get());
   for (size_t i = 0; i < ThreadsOf(config_); ++i) {
     loops_.push_back(std::make_unique<DataLoop>(StreamLimitsOf(config_), ended_->write_fd()));
   }
@@ -153,7 +154,7 @@ absl::Status Relay::Start() {
 void Relay::Tick(int64_t now_ms) {
   now_ms_ = now_ms;
   dead_.clear();
-  HandOver(nursery_->streams.TakeAged());
+  HandOver(nursery_->TakeAged());
   registry_.Refill();
   while (!greetings_.empty() && greetings_.front()->deadline_ms <= now_ms) {
     Say(errors::TooSlow(), wire::IpText(greetings_.front()->peer));

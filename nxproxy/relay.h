@@ -128,7 +128,7 @@ class Relay {
   bool TakeWaiting(Session& session, uint64_t stream, Waiting& out);
 
   // relay_joined.cc
-  void Launch(std::unique_ptr<Stream> stream);
+  void Launch(std::unique_ptr<Stream> stream, size_t early);
   void HandOver(StreamLoop::Streams streams);
   void Ended();
   void Bury(const Stream& stream);
@@ -169,9 +169,8 @@ class Relay {
   bool is_draining_ = false;
 
   class EndedReader;
-  class Nursery;
   std::unique_ptr<EndedReader> ended_;
-  std::unique_ptr<Nursery> nursery_;  // streams are born here: most are short, and never leave this thread
+  std::unique_ptr<StreamLoop> nursery_;  // of short streams; most never leave this thread
   std::vector<std::unique_ptr<DataLoop>> loops_;  // destroyed first: it writes to ended_
 };
 

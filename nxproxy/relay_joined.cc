@@ -32,17 +32,19 @@ Relay::EndedReader::~EndedReader() {
 
 void Relay::Join(Descriptor outside, Descriptor inside, std::string first,
                  std::shared_ptr<Traffic> traffic) {
+  const size_t early = first.size();
   auto stream = std::make_unique<Stream>(std::move(outside), std::move(inside), std::move(first));
   stream->endpoint_traffic = std::move(traffic);
-  Launch(std::move(stream));
+  Launch(std::move(stream), early);
 }
 
-// It stays with this thread while it is young and small: no other need wake up for it.
-void Relay::Launch(std::unique_ptr<Stream> stream) {
+// A peer that has said a little before it was joined asks something: such a stream stays with this thread while it is
+// young and small, and no other need wake up for it.  Bulk begins where it stays: to move it later costs throughput.
+void Relay::Launch(std::unique_ptr<Stream> stream, size_t early) {
   ++streams_now_;
   ++streams_total_;
-  if (nursery_->streams.size() < kNursery) {
-    nursery_->streams.Take(std::move(stream));
+  if (early > 0 && early < kEarlyBytes && nursery_->size() < kNursery) {
+    nursery_->Take(std::move(stream));
     return;
   }
   StreamLoop::Streams one;
@@ -62,10 +64,11 @@ void Relay::HandOver(StreamLoop::Streams streams) {
 }
 
 void Relay::EndTurn() {
-  for (const auto& stream : nursery_->streams.TakeEnded()) {
+  nursery_->EndTurn();
+  for (const auto& stream : nursery_->TakeEnded()) {
     Bury(*stream);
   }
-  HandOver(nursery_->streams.TakeRestless());
+  HandOver(nursery_->TakeRestless());
   for (const auto& loop : loops_) {
     loop->Deliver();
   }

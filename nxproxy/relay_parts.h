@@ -6,6 +6,8 @@
 
 namespace sekisho::nxproxy {
 
+constexpr size_t kEarlyBytes = 4096;  // with an opening, surely room for them in an idle connection
+
 // A connection at the one port, until its first bytes say what it is.
 struct Relay::Greeting final : Handler {
   Greeting(Relay& owner, Descriptor fd, const wire::Address& from, std::string first)
@@ -70,25 +72,6 @@ class Relay::EndedReader final : public Handler {
   Relay& relay_;
   Descriptor read_;
   Descriptor write_;
-};
-
-// The streams of the relay's own thread.
-class Relay::Nursery final : public Handler {
- public:
-  Nursery(Poller& poller, const StreamLimits& limits) : poller_(poller), streams(limits, true) {
-    poller_.Add(streams.fd(), EPOLLIN, this);
-  }
-  ~Nursery() {
-    poller_.Remove(streams.fd());
-    poller_.Forget(this);
-  }
-  void OnEvents(uint32_t /*events*/) override { streams.Turn(0); }
-
- private:
-  Poller& poller_;
-
- public:
-  StreamLoop streams;
 };
 
 }  // namespace sekisho::nxproxy

@@ -12,7 +12,6 @@ namespace sekisho::nxproxy {
 namespace {
 
 constexpr int64_t kLinger_ms = 500;
-constexpr size_t kEarlyBytes = 4096;  // with an opening, surely room for them in an idle connection
 
 wire::Code CodeOf(int error) {
   switch (error) {
@@ -124,8 +123,8 @@ void Relay::Await(Waiting waiting, Endpoint& endpoint) {
   if (const auto doors = doors_.find(endpoint.session); doors != doors_.end()) {
     std::deque<Descriptor>& spares = doors->second.spares;
     while (!spares.empty()) {
-      Descriptor spare = std::move(spares.back());  // the freshest: in the caches, and alive most surely
-      spares.pop_back();
+      Descriptor spare = std::move(spares.front());
+      spares.pop_front();
       if (IsQuiet(spare.get()) && Open(waiting, spare)) {
         return;
       }
@@ -187,7 +186,7 @@ bool Relay::Open(Waiting& waiting, Descriptor& inside) {
     ++endpoint->streams_total;
   }
   stream->Count(0, early);
-  Launch(std::move(stream));
+  Launch(std::move(stream), early);
   return true;
 }
 
@@ -307,11 +306,12 @@ void Relay::Dialled(Dial& dial, int error) {
                                          .local = LocalAddress(dial.target.get()),
                                          .stream = waiting.stream}));
   }
+  const size_t early = waiting.first.size();
   auto stream = std::make_unique<Stream>(std::move(waiting.socket), std::move(dial.target),
                                          std::move(waiting.first));
   stream->id = waiting.stream;
   stream->owner_traffic = registry_.AccountOf(waiting.owner).traffic;
-  Launch(std::move(stream));
+  Launch(std::move(stream), early);
 }
 
 void Relay::ExpireWaiting(int64_t now_ms) {

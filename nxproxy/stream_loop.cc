@@ -10,7 +10,6 @@
 namespace sekisho::nxproxy {
 namespace {
 
-constexpr int kEvents = 256;
 constexpr int kThrottledWait_ms = 20;
 constexpr int kSweep_ms = 1000;
 
@@ -22,16 +21,14 @@ int64_t NowSeconds() {
 
 }  // namespace
 
-StreamLoop::StreamLoop(const StreamLimits& limits, bool lets_go)
+StreamLoop::StreamLoop(int epoll, const StreamLimits& limits, bool lets_go)
     : limits_(limits),
       lets_go_(lets_go),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      epoll_(epoll),
       pipes_(limits.pipes),
       buffer_(new char[Stream::kBufferBytes]),
       now_s_(NowSeconds()),
-      swept_s_(now_s_) {
-  CHECK(epoll_.is_open());
-}
+      swept_s_(now_s_) {}
 
 StreamLoop::~StreamLoop() {
   for (Stream* stream : all_) {
@@ -39,11 +36,6 @@ StreamLoop::~StreamLoop() {
     stream->Close(pipes_);
     delete stream;
   }
-}
-
-void StreamLoop::Watch(int fd) {
-  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
-  CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0);
 }
 
 int StreamLoop::Timeout_ms() const {
@@ -61,8 +53,8 @@ void StreamLoop::Take(std::unique_ptr<Stream> taken) {
   for (int side = 0; side < 2; ++side) {
     epoll_event event{
         .events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-        .data = {.u64 = reinterpret_cast<uintptr_t>(stream) | static_cast<unsigned>(side)}};
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stream->fd(side), &event) != 0) {
+        .data = {.u64 = reinterpret_cast<uintptr_t>(stream) | kTag | static_cast<unsigned>(side)}};
+    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, stream->fd(side), &event) != 0) {
       stream->Abort(End::kReset);
     }
   }
@@ -110,21 +102,14 @@ void StreamLoop::Sweep() {
   }
 }
 
-bool StreamLoop::Turn(int timeout_ms) {
-  epoll_event events[kEvents];
-  const int count = epoll_wait(epoll_.get(), events, kEvents, timeout_ms);
+void StreamLoop::OnTagged(uint64_t number, uint32_t events) {
+  auto* stream = reinterpret_cast<Stream*>(number & ~(kTag | 1));
+  stream->OnEvents(static_cast<int>(number & 1), events);
+  Handle(stream);
+}
+
+void StreamLoop::EndTurn() {
   now_s_ = NowSeconds();
-  bool is_told = false;
-  for (int i = 0; i < count; ++i) {
-    const uint64_t tagged = events[i].data.u64;
-    if (tagged == 0) {
-      is_told = true;
-      continue;
-    }
-    auto* stream = reinterpret_cast<Stream*>(tagged & ~uint64_t{1});
-    stream->OnEvents(static_cast<int>(tagged & 1), events[i].events);
-    Handle(stream);
-  }
   for (auto* list : {&queued_, &throttled_}) {
     turn_.swap(*list);
     for (Stream* stream : turn_) {
@@ -137,7 +122,6 @@ bool StreamLoop::Turn(int timeout_ms) {
     swept_s_ = now_s_;
     Sweep();
   }
-  return is_told;
 }
 
 std::unique_ptr<Stream> StreamLoop::Remove(Stream* stream) {
@@ -165,7 +149,7 @@ StreamLoop::Streams StreamLoop::TakeRestless() {
   restless.reserve(restless_.size());
   for (Stream* stream : restless_) {
     for (int side = 0; side < 2; ++side) {
-      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream->fd(side), nullptr);
+      epoll_ctl(epoll_, EPOLL_CTL_DEL, stream->fd(side), nullptr);
     }
     restless.push_back(Remove(stream));
   }

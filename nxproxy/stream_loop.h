@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "nxproxy/poller.h"
 #include "nxproxy/stream.h"
 
 namespace sekisho::nxproxy {
@@ -18,25 +19,24 @@ struct StreamLimits {
   size_t turn_bytes = 4 << 20;  // of a stream in one direction, then others have their turn
 };
 
-class StreamLoop {
+class StreamLoop final : public Tagged {
  public:
   using Streams = std::vector<std::unique_ptr<Stream>>;
 
+  // `epoll`: the thread's, where the streams' events come with numbers for OnTagged.
   // `lets_go`: a stream that has more to do than a turn's work is not kept (TakeRestless).
-  StreamLoop(const StreamLimits& limits, bool lets_go);
+  StreamLoop(int epoll, const StreamLimits& limits, bool lets_go);
   ~StreamLoop();  // resets the streams that are left
   StreamLoop(const StreamLoop&) = delete;
   StreamLoop& operator=(const StreamLoop&) = delete;
 
-  int fd() const { return epoll_.get(); }  // readable: a turn is due
-  void Watch(int fd);                      // one that Turn() tells of, besides the streams'
   size_t size() const { return all_.size(); }
   bool is_busy() const { return !queued_.empty(); }
-  int Timeout_ms() const;  // until a turn is due by itself; -1: never
+  int Timeout_ms() const;  // until EndTurn() is due by itself; -1: never
 
   void Take(std::unique_ptr<Stream> stream);
-  // Waits for events at most that long and moves what can be moved.  True if the watched one is readable.
-  bool Turn(int timeout_ms);
+  void OnTagged(uint64_t number, uint32_t events) override;
+  void EndTurn();  // after a turn's events: what was put off, and what has waited for too long
 
   Streams TakeEnded();     // since the last call; they are closed
   Streams TakeRestless();  // to be moved by somebody else
@@ -49,7 +49,7 @@ class StreamLoop {
 
   const StreamLimits limits_;
   const bool lets_go_;
-  Descriptor epoll_;
+  const int epoll_;
   PipePool pipes_;
   std::unique_ptr<char[]> buffer_;
   std::vector<Stream*> all_;

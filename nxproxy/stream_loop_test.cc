@@ -43,22 +43,29 @@ void Send(const Descriptor& end, const std::string& bytes) {
   ASSERT_EQ(send(end.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
 }
 
+void Turn(Poller& poller, StreamLoop& loop) {
+  poller.RunOnce(0);
+  loop.EndTurn();
+}
+
 TEST(StreamLoop, MovesBothWaysAndTellsTheEnd) {
+  Poller poller;
   Joined joined = Join();
-  StreamLoop loop(Small(), true);
+  StreamLoop loop(poller.fd(), Small(), true);
+  poller.SetTagged(&loop);
   loop.Take(std::move(joined.stream));
   Send(joined.outside, "question");
-  loop.Turn(0);
+  poller.RunOnce(0);
   EXPECT_EQ(Received(joined.inside), "question");
   Send(joined.inside, "answer");
-  loop.Turn(0);
+  poller.RunOnce(0);
   EXPECT_EQ(Received(joined.outside), "answer");
   EXPECT_TRUE(loop.TakeEnded().empty());
   EXPECT_TRUE(loop.TakeRestless().empty());
 
   shutdown(joined.outside.get(), SHUT_WR);
   joined.inside.reset();
-  loop.Turn(0);
+  poller.RunOnce(0);
   const StreamLoop::Streams ended = loop.TakeEnded();
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_NE(ended.front()->end(), End::kNone);
@@ -66,9 +73,13 @@ TEST(StreamLoop, MovesBothWaysAndTellsTheEnd) {
 }
 
 TEST(StreamLoop, WhoeverHasALotToMoveLeavesAndLosesNothing) {
+  Poller poller;
   Joined joined = Join();
-  StreamLoop nursery(Small(), true);
-  StreamLoop other(StreamLimits(), false);
+  StreamLoop nursery(poller.fd(), Small(), true);
+  poller.SetTagged(&nursery);
+  Poller second;
+  StreamLoop other(second.fd(), StreamLimits(), false);
+  second.SetTagged(&other);
   const int room = 1 << 20;
   for (const Descriptor* end : {&joined.outside, &joined.inside}) {
     setsockopt(end->get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
@@ -80,7 +91,7 @@ TEST(StreamLoop, WhoeverHasALotToMoveLeavesAndLosesNothing) {
   bytes.back() = 'z';
   nursery.Take(std::move(joined.stream));
   Send(joined.outside, bytes);
-  nursery.Turn(0);
+  poller.RunOnce(0);
   StreamLoop::Streams restless = nursery.TakeRestless();
   ASSERT_EQ(restless.size(), 1u);
   EXPECT_EQ(nursery.size(), 0u);
@@ -89,16 +100,18 @@ TEST(StreamLoop, WhoeverHasALotToMoveLeavesAndLosesNothing) {
 
   Send(joined.outside, "while nobody looked");  // no event is lost
   other.Take(std::move(restless.front()));
-  other.Turn(0);
+  Turn(second, other);
   received += Received(joined.inside);
   EXPECT_EQ(received, bytes + "while nobody looked");
   EXPECT_TRUE(other.TakeRestless().empty());
 }
 
 TEST(StreamLoop, OnlyThoseLeaveForAgeThatWereThereBefore) {
+  Poller poller;
   Joined old = Join();
   Joined young = Join();
-  StreamLoop loop(Small(), true);
+  StreamLoop loop(poller.fd(), Small(), true);
+  poller.SetTagged(&loop);
   old.stream->id = 1;
   young.stream->id = 2;
   loop.Take(std::move(old.stream));
@@ -111,9 +124,13 @@ TEST(StreamLoop, OnlyThoseLeaveForAgeThatWereThereBefore) {
 }
 
 TEST(StreamLoop, OneWithoutAllowanceLeavesTheFirstAndWaitsInTheSecond) {
+  Poller poller;
   Joined joined = Join();
-  StreamLoop nursery(Small(), true);
-  StreamLoop other(StreamLimits(), false);
+  StreamLoop nursery(poller.fd(), Small(), true);
+  poller.SetTagged(&nursery);
+  Poller second;
+  StreamLoop other(second.fd(), StreamLimits(), false);
+  second.SetTagged(&other);
   joined.stream->owner_traffic = std::make_shared<Traffic>();
   const auto traffic = joined.stream->owner_traffic;
   traffic->is_limited = true;
@@ -122,11 +139,11 @@ TEST(StreamLoop, OneWithoutAllowanceLeavesTheFirstAndWaitsInTheSecond) {
   ASSERT_EQ(restless.size(), 1u);
   Send(joined.outside, "later");
   other.Take(std::move(restless.front()));
-  other.Turn(0);
+  Turn(second, other);
   EXPECT_EQ(Received(joined.inside), "");
   EXPECT_GT(other.Timeout_ms(), 0);
   traffic->allowance = 100;
-  other.Turn(0);
+  Turn(second, other);
   EXPECT_EQ(Received(joined.inside), "later");
 }
 
