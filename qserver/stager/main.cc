@@ -73,7 +73,9 @@ int main() {
   prctl(PR_SET_DUMPABLE, 0);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose own memory is beyond every limit
   const rlimit memory{sekisho::qserver::stager::kMemoryMost, sekisho::qserver::stager::kMemoryMost};
   setrlimit(RLIMIT_DATA, &memory);
+#endif
   return sekisho::qserver::stager::Run();
 }
