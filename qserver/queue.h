@@ -167,6 +167,7 @@ class Queue {
   Job* FindMutable(const std::string& job_id);
   void Emit(Job& job, proto::JobEvent event, int64_t now_ms, Effects& effects);
   absl::Status Fold(Job& job, const proto::JobEvent& event);
+  void EndStaging(const std::string& job_id, const absl::Status& why, int64_t now_ms, Effects& effects);
   void Adopt(Job& job, Admitted admitted);
   void GiveProcessors(Job& job);
   void AwaitCommit(Job& job, int64_t until_ms);

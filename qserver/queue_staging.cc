@@ -41,6 +41,11 @@ Effects Queue::OnStagedIn(const std::string& job_id, int64_t now_ms) {
 
 Effects Queue::OnStagingFailed(const std::string& job_id, const absl::Status& why, int64_t now_ms) {
   Effects effects;
+  EndStaging(job_id, why, now_ms, effects);
+  return effects;
+}
+
+void Queue::EndStaging(const std::string& job_id, const absl::Status& why, int64_t now_ms, Effects& effects) {
   Job* job = FindMutable(job_id);
   if (job != nullptr && job->is_staging && !IsFinal(job->status.state())) {
     proto::JobEvent::Ended ended;
@@ -50,7 +55,6 @@ Effects Queue::OnStagingFailed(const std::string& job_id, const absl::Status& wh
     ended.set_remedy(Remedy(why));
     End(*job, std::move(ended), now_ms, effects);
   }
-  return effects;
 }
 
 Effects Queue::EndUnstaged(int64_t wait_ms, int64_t now_ms) {
@@ -58,8 +62,7 @@ Effects Queue::EndUnstaged(int64_t wait_ms, int64_t now_ms) {
   for (const std::string& job_id : StagingJobs()) {
     const Job* job = Find(job_id);
     if (job->status.submitted_ms() + wait_ms < now_ms) {
-      Effects ended = OnStagingFailed(job_id, errors::FilesDidNotCome(wait_ms / 3'600'000), now_ms);
-      std::move(ended.events.begin(), ended.events.end(), std::back_inserter(effects.events));
+      EndStaging(job_id, errors::FilesDidNotCome(wait_ms / 3'600'000), now_ms, effects);
     }
   }
   return effects;

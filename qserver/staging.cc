@@ -90,6 +90,24 @@ class Staging::Slot {
   bool is_taken_ = false;
 };
 
+// One job's Advance, however it ends: who sends its files may be taken over in the midst of it.
+class Staging::Turn {
+ public:
+  Turn(Staging& staging, const std::string& job_id) : staging_(staging), job_id_(job_id) {
+    staging_.advancing_.insert(job_id_);
+  }
+  ~Turn() {
+    staging_.advancing_.erase(job_id_);
+    staging_.changed_.Notify();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Staging& staging_;
+  const std::string job_id_;
+};
+
 void Staging::Run() {
   for (const std::string& job_id : conductor_.queue().StagingJobs()) {
     OnStaging(job_id);
@@ -175,12 +193,17 @@ awaitable<void> Staging::Advance(std::string job_id) {
   while (advancing_.count(job_id) > 0) {
     co_await changed_.Wait();
   }
-  advancing_.insert(job_id);
-  const absl::Status status = co_await TryAdvance(job_id);
-  advancing_.erase(job_id);
-  changed_.Notify();
+  absl::Status status;
+  {
+    const Turn turn(*this, job_id);
+    status = co_await TryAdvance(job_id);
+  }
   if (status.code() == absl::StatusCode::kUnavailable) {
     spdlog::error("cannot stage, trying again job={}: {}", job_id, Printable(Message(status)));
+    conductor_.Change([&](Queue& queue) {
+      return queue.OnStillStaging(job_id, "its files cannot be put in place yet, trying again: " + Message(status),
+                                  Conductor::NowMs());
+    });
     co_await Sleep(loop_, settings_.try_again);
     OnStaging(job_id);
   } else if (!status.ok()) {
@@ -289,7 +312,8 @@ awaitable<absl::Status> Staging::TakeAll(UploadCall& call, std::string job_id) {
     co_return absl::UnavailableError("the cache has lost a file");  // it is sent again
   }
   CO_RETURN_IF_ERROR(co_await conductor_.Durable());
-  if (job->is_staging) {  // it ended before they were in place
+  job = conductor_.queue().Find(job_id);
+  if (job != nullptr && job->is_staging) {  // it ended before they were in place
     co_return errors::NotStaging(job_id, StateName(job->status.state()) + ": " + job->status.reason());
   }
   co_await call.Drain();

@@ -44,6 +44,7 @@ class Staging {
  private:
   // So many stagers an account, and all together; more wait.
   class Slot;
+  class Turn;
   struct Taking {
     explicit Taking(Loop& loop) : over(loop) {}
     Signal over;
