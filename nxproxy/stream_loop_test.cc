@@ -48,6 +48,17 @@ void Turn(Poller& poller, StreamLoop& loop) {
   loop.EndTurn();
 }
 
+// One that lets streams go, and one that keeps them.
+struct TwoLoops {
+  TwoLoops() {
+    first.SetTagged(&nursery);
+    second.SetTagged(&other);
+  }
+  Poller first, second;
+  StreamLoop nursery{first.fd(), Small(), true};
+  StreamLoop other{second.fd(), StreamLimits(), false};
+};
+
 TEST(StreamLoop, MovesBothWaysAndTellsTheEnd) {
   Poller poller;
   Joined joined = Join();
@@ -73,13 +84,8 @@ TEST(StreamLoop, MovesBothWaysAndTellsTheEnd) {
 }
 
 TEST(StreamLoop, WhoeverHasALotToMoveLeavesAndLosesNothing) {
-  Poller poller;
   Joined joined = Join();
-  StreamLoop nursery(poller.fd(), Small(), true);
-  poller.SetTagged(&nursery);
-  Poller second;
-  StreamLoop other(second.fd(), StreamLimits(), false);
-  second.SetTagged(&other);
+  TwoLoops two;
   const int room = 1 << 20;
   for (const Descriptor* end : {&joined.outside, &joined.inside}) {
     setsockopt(end->get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
@@ -89,21 +95,21 @@ TEST(StreamLoop, WhoeverHasALotToMoveLeavesAndLosesNothing) {
   }
   std::string bytes(Stream::kBufferBytes + 1000, 'a');
   bytes.back() = 'z';
-  nursery.Take(std::move(joined.stream));
+  two.nursery.Take(std::move(joined.stream));
   Send(joined.outside, bytes);
-  poller.RunOnce(0);
-  StreamLoop::Streams restless = nursery.TakeRestless();
+  two.first.RunOnce(0);
+  StreamLoop::Streams restless = two.nursery.TakeRestless();
   ASSERT_EQ(restless.size(), 1u);
-  EXPECT_EQ(nursery.size(), 0u);
+  EXPECT_EQ(two.nursery.size(), 0u);
   std::string received = Received(joined.inside);
   EXPECT_LT(received.size(), bytes.size());
 
   Send(joined.outside, "while nobody looked");  // no event is lost
-  other.Take(std::move(restless.front()));
-  Turn(second, other);
+  two.other.Take(std::move(restless.front()));
+  Turn(two.second, two.other);
   received += Received(joined.inside);
   EXPECT_EQ(received, bytes + "while nobody looked");
-  EXPECT_TRUE(other.TakeRestless().empty());
+  EXPECT_TRUE(two.other.TakeRestless().empty());
 }
 
 TEST(StreamLoop, OnlyThoseLeaveForAgeThatWereThereBefore) {
@@ -124,26 +130,21 @@ TEST(StreamLoop, OnlyThoseLeaveForAgeThatWereThereBefore) {
 }
 
 TEST(StreamLoop, OneWithoutAllowanceLeavesTheFirstAndWaitsInTheSecond) {
-  Poller poller;
   Joined joined = Join();
-  StreamLoop nursery(poller.fd(), Small(), true);
-  poller.SetTagged(&nursery);
-  Poller second;
-  StreamLoop other(second.fd(), StreamLimits(), false);
-  second.SetTagged(&other);
+  TwoLoops two;
   joined.stream->owner_traffic = std::make_shared<Traffic>();
   const auto traffic = joined.stream->owner_traffic;
   traffic->is_limited = true;
-  nursery.Take(std::move(joined.stream));
-  StreamLoop::Streams restless = nursery.TakeRestless();
+  two.nursery.Take(std::move(joined.stream));
+  StreamLoop::Streams restless = two.nursery.TakeRestless();
   ASSERT_EQ(restless.size(), 1u);
   Send(joined.outside, "later");
-  other.Take(std::move(restless.front()));
-  Turn(second, other);
+  two.other.Take(std::move(restless.front()));
+  Turn(two.second, two.other);
   EXPECT_EQ(Received(joined.inside), "");
-  EXPECT_GT(other.Timeout_ms(), 0);
+  EXPECT_GT(two.other.Timeout_ms(), 0);
   traffic->allowance = 100;
-  Turn(second, other);
+  Turn(two.second, two.other);
   EXPECT_EQ(Received(joined.inside), "later");
 }
 

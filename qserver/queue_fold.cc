@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// What events mean to the queue, those that it makes and those that it reads from disk.
+#include <fmt/format.h>
+
+#include "common/job_state.h"
+#include "qserver/demand.h"
+#include "qserver/engine.h"
+#include "qserver/queue.h"
+
+namespace sekisho::qserver {
+namespace {
+
+// Events of earlier versions lack the number: what went wrong without an exit was execution.
+int GramCodeOf(const proto::JobEvent::TaskExited& exited) {
+  if (exited.has_gram_code()) {
+    return exited.gram_code();
+  }
+  const bool has_failed = !exited.reason().empty() && exited.exit().code() == 0 &&
+                          exited.exit().signal() == 0 && exited.reason() != "not started";
+  return has_failed ? 17 : 0;
+}
+
+}  // namespace
+
+void Queue::Emit(Job& job, proto::JobEvent event, int64_t now_ms, Effects& effects) {
+  event.set_job_id(job.status.job_id());
+  event.set_time_ms(now_ms);
+  const absl::Status status = Fold(job, event);
+  CHECK(status.ok());
+  effects.events.push_back(std::move(event));
+}
+
+absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
+  RETURN_IF_ERROR(sekisho::Fold(event, job.status));
+  switch (event.kind_case()) {
+    case proto::JobEvent::kAllocated:
+      job.has_processors = true;
+      pending_.erase({-job.priority, job.order});
+      holding_[job.status.job_id()] = &job;
+      job.ends_ms =
+          job.demand.wall_time_s() > 0 ? event.time_ms() + job.demand.wall_time_s() * 1000 : 0;
+      job.boots = {event.allocated().boot_id().begin(), event.allocated().boot_id().end()};
+      if (!job.is_archived) {
+        GiveProcessors(job);
+      }
+      break;
+    case proto::JobEvent::kUncommitted:
+      AwaitCommit(job, event.uncommitted().until_ms());
+      break;
+    case proto::JobEvent::kCommitted:
+      uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
+      job.commit_by_ms = 0;
+      StandInLine(job);
+      break;
+    case proto::JobEvent::kStagingIn:
+      job.is_staging = true;
+      staging_.insert(job.status.job_id());
+      pending_.erase({-job.priority, job.order});
+      break;
+    case proto::JobEvent::kStagedIn:
+      job.is_staging = false;
+      job.files.Clear();
+      staging_.erase(job.status.job_id());
+      StandInLine(job);
+      break;
+    case proto::JobEvent::kSuspended:
+      job.was_suspended = true;
+      break;
+    case proto::JobEvent::kReleased:
+      job.is_released = true;
+      job.release = event.released().order();
+      ReportReady(job);  // after a restart no task says it again
+      break;
+    case proto::JobEvent::kWaiting:
+      if (job.charter) {
+        job.reports.emplace_back().mutable_waiting()->set_reason(event.waiting().reason());
+      }
+      break;
+    case proto::JobEvent::kTaskStarted:
+      if (event.task_started().task() < int(job.tasks.size())) {
+        job.tasks[event.task_started().task()].is_started = true;
+      }
+      break;
+    case proto::JobEvent::kTaskExited:
+      if (event.task_exited().task() < int(job.tasks.size())) {
+        Task& task = job.tasks[event.task_exited().task()];
+        task.is_ended = true;
+        task.exit = event.task_exited().exit();
+        task.reason = event.task_exited().reason();
+        task.gram_code = GramCodeOf(event.task_exited());
+        task.cpu_ms = event.task_exited().cpu_ms();
+        task.max_rss_kb = event.task_exited().max_rss_kb();
+        task.is_confirmed = task.is_confirmed || event.task_exited().is_last_word();
+      }
+      break;
+    case proto::JobEvent::kEnded:
+      job.has_processors = false;
+      pending_.erase({-job.priority, job.order});
+      uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
+      staging_.erase(job.status.job_id());
+      job.files.Clear();
+      holding_.erase(job.status.job_id());
+      ended_.emplace(event.time_ms(), job.status.job_id());
+      --usage_[job.status.subject()].live;
+      job.status.clear_rsl();  // memory: jobmanagers have it, and the store
+      job.demand.Clear();
+      job.tasks.clear();
+      job.tasks.shrink_to_fit();
+      for (const auto& [number, helper] : job.helpers) {
+        launches_.erase({helper.asking_node, helper.id});
+      }
+      job.helpers.clear();
+      if (job.charter) {
+        ReportEnd(job, event.ended());
+      }
+      break;
+    default:
+      break;
+  }
+  census_.Count(job.status, job.has_processors, event.time_ms(), job.mark);
+  return absl::OkStatus();
+}
+
+absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
+  if (event.kind_case() == proto::JobEvent::kSubmitted) {
+    const proto::JobEvent::Submitted& submitted = event.submitted();
+    Admitted admitted;
+    admitted.job_id = event.job_id();
+    proto::RequestBody body;
+    if (!body.ParseFromString(submitted.request().body())) {
+      return absl::DataLossError(
+          fmt::format("job {}: its stored request cannot be read", event.job_id()));
+    }
+    admitted.gatekeeper_subject = body.gatekeeper_subject();
+    admitted.has_input = body.submit().has_input();
+    admitted.asked = AskedBy(body);
+    if (!has_ended) {
+      admitted.files = body.submit().file();
+    }
+    if (body.submit().has_charter()) {
+      admitted.charter = body.submit().charter();
+    }
+    auto job = std::make_unique<Job>();
+    job->is_archived = has_ended;
+    if (!has_ended) {
+      if (auto described = rsl::ParseAndDescribe(submitted.rsl(), {}); described.ok()) {
+        if (described->queue.empty()) {
+          described->queue = submitted.queue();
+        }
+        admitted.demand = MakeDemand(event.job_id(), *described, wall_time_max_s_);
+      } else {
+        job->is_archived = true;
+        job->unreadable = described.error().ToString();
+      }
+    }
+    job->bytes = submitted.ByteSizeLong();
+    RETURN_IF_ERROR(Fold(*job, event));
+    Adopt(*job, std::move(admitted));
+    jobs_[event.job_id()] = std::move(job);
+    return absl::OkStatus();
+  }
+  Job* job = FindMutable(event.job_id());
+  if (job == nullptr) {
+    return absl::DataLossError(
+        fmt::format("event {} is of unknown job {}", event.sequence(), event.job_id()));
+  }
+  return Fold(*job, event);
+}
+
+Effects Queue::FinishReplay(const SpoolSize& spooled, int64_t now_ms) {
+  for (auto& [id, job] : holding_) {
+    for (size_t number = 0; number < job->tasks.size(); ++number) {
+      for (int stream = 0; stream < 2; ++stream) {
+        job->tasks[number].spooled[stream] = spooled(id, int(number), stream);
+      }
+    }
+  }
+  Effects effects;
+  for (const auto& [id, job] : jobs_) {
+    if (!job->unreadable.empty() && !IsFinal(job->status.state())) {
+      proto::JobEvent::Ended ended;
+      ended.set_state(proto::FAILED);
+      ended.set_gram_code(17);
+      ended.set_reason("this version of the queue server does not understand its description: " +
+                       job->unreadable);
+      End(*job, std::move(ended), now_ms, effects);
+    }
+  }
+  return effects;
+}
+
+void Queue::Adopt(Job& job, Admitted admitted) {
+  job.gatekeeper_subject = std::move(admitted.gatekeeper_subject);
+  job.has_input = admitted.has_input;
+  job.asked = admitted.asked;
+  job.demand = std::move(admitted.demand);
+  job.charter = std::move(admitted.charter);
+  job.files = std::move(admitted.files);
+  job.order = next_order_++;
+  job.has_engine = IsEngineService(job.status.service());
+  Usage& usage = usage_[job.status.subject()];
+  ++usage.live;
+  usage.bytes += job.bytes;
+  pending_[{-job.priority, job.order}] = &job;
+}
+
+}  // namespace sekisho::qserver
