@@ -71,11 +71,7 @@ awaitable<bool> Conductor::Pass() {
       batch.effects.is_pass_due = true;  // a node went while the allocator thought
       continue;
     }
-    Effects effects = queue_.OnDecision(decision, NowMs());
-    std::move(effects.events.begin(), effects.events.end(),
-              std::back_inserter(batch.effects.events));
-    std::move(effects.messages.begin(), effects.messages.end(),
-              std::back_inserter(batch.effects.messages));
+    batch.effects.Add(queue_.OnDecision(decision, NowMs()));
   }
   for (size_t i = 0; i < proposals.size(); ++i) {
     Decided(proposals[i], reply.ok() ? &reply->decision(waiting + int(i)) : nullptr, batch);
@@ -101,12 +97,7 @@ void Conductor::Decided(const std::shared_ptr<Proposal>& proposal, const proto::
     if (decision != nullptr && decision->has_start() && !AreAttached(decision->start())) {
       decision = nullptr;
     }
-    Effects effects = queue_.Accept(admitted, decision, NowMs());
-    batch.effects.is_pass_due |= effects.is_pass_due;
-    std::move(effects.events.begin(), effects.events.end(),
-              std::back_inserter(batch.effects.events));
-    std::move(effects.messages.begin(), effects.messages.end(),
-              std::back_inserter(batch.effects.messages));
+    batch.effects.Add(queue_.Accept(admitted, decision, NowMs()));
   }
   batch.proposals.push_back(proposal);
 }

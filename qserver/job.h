@@ -2,8 +2,10 @@
 // A job as the queue server holds it: the fold of its events, and what its agents have said since.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -106,6 +108,12 @@ struct Effects {
   std::vector<proto::JobEvent> events;
   std::vector<Outgoing> messages;
   bool is_pass_due = false;  // the allocator may decide anew
+
+  void Add(Effects more) {
+    std::move(more.events.begin(), more.events.end(), std::back_inserter(events));
+    std::move(more.messages.begin(), more.messages.end(), std::back_inserter(messages));
+    is_pass_due |= more.is_pass_due;
+  }
 };
 
 }  // namespace sekisho::qserver

@@ -182,6 +182,7 @@ Effects Queue::OnDecision(const proto::Decision& decision, int64_t now_ms) {
   }
   if (decision.has_start()) {
     Start(*job, decision.start(), now_ms, effects);
+    effects.is_pass_due = true;  // the allocator has not seen what is far behind it
     return effects;
   }
   std::string reason;

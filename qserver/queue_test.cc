@@ -96,6 +96,19 @@ TEST_F(QueueTest, AWaitingJobStartsWhenTheAllocatorSaysSo) {
   EXPECT_THAT(Words(queue_->OnDecision(On("j", {{"n1", 1}}), kNow)), IsEmpty());
 }
 
+TEST_F(QueueTest, AsksAgainWhatIsBehindItsWindowWhenAJobHasStarted) {
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = "j" + std::to_string(i);
+    const proto::Decision waits = Waits(id);
+    Keep(queue_->Accept(Ask(id, "&(executable=/bin/true)"), &waits, kNow));
+  }
+  const proto::DecideRequest question = queue_->Ask(kNow, {}, {});
+  ASSERT_LT(question.pending_size(), 100);  // it does not show them all
+
+  EXPECT_TRUE(queue_->OnDecision(On(question.pending(0).job_id(), {{"n1", 1}}), kNow).is_pass_due);
+  EXPECT_FALSE(queue_->OnDecision(Waits(question.pending(1).job_id()), kNow).is_pass_due);
+}
+
 TEST_F(QueueTest, HoldsTasksBackThatShareAFileUntilTheFirstHasEmptiedIt) {
   EXPECT_THAT(
       Words(Start("j", "&(executable=/bin/true)(count=2)(stdout=out)", {{"n1", 1}, {"n2", 1}})),
