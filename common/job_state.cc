@@ -140,7 +140,7 @@ absl::Status Fold(const JobEvent& event, JobStatus& status) {
       if (status.state() == proto::STAGE_IN) {
         status.set_state(proto::PENDING);
       }
-      status.clear_reason();
+      status.set_reason(status.is_held() ? "is held" : "");
       return absl::OkStatus();
     case JobEvent::kStagingOut:
       status.set_state(proto::STAGE_OUT);

@@ -6,12 +6,16 @@
 #include "common/identity/chain.h"
 #include "common/identity/dn.h"
 #include "common/identity/freshness.h"
+#include "common/job_array.h"
 #include "common/job_state.h"
 #include "qserver/demand.h"
 #include "qserver/engine.h"
 #include "qserver/errors.h"
+#include "qserver/hold_errors.h"
+#include "qserver/many_errors.h"
 #include "qserver/ranks.h"
 #include "qserver/tasks.h"
+#include "rsl/array.h"
 #include "rsl/parser.h"
 #include "rsl/printer.h"
 
@@ -81,6 +85,7 @@ rsl::Variables VariablesFor(const Verified& verified, const Account& account,
       {"GLOBUS_CACHED_STDERR", contact + "stderr"},
       {"SCRATCH_DIRECTORY", account.home},
       {"GLOBUSRUN_GASS_URL", rsl::kClientUrl},
+      {"SEKISHO_ARRAY_INDEX", "0"},  // of what is no array
   };
   for (const auto& [name, value] : rules.host) {
     variables[name] = value;
@@ -103,6 +108,49 @@ absl::Status CheckConditions(const std::vector<rsl::Condition>& conditions) {
              : absl::OkStatus();
 }
 
+// The ids of the jobs that are named, SITE/ID, contact or ID alone.
+absl::StatusOr<std::vector<std::string>> Followed(const std::vector<std::string>& names, const std::string& site) {
+  constexpr size_t kMost = 256;
+  if (names.size() > kMost) {
+    return errors::TooManyToFollow(names.size(), kMost);
+  }
+  std::vector<std::string> ids;
+  for (const std::string& name : names) {
+    const std::string bare = name.substr(0, name.find_last_not_of('/') + 1);
+    const size_t slash = bare.rfind('/');
+    const std::string id = slash == std::string::npos ? bare : bare.substr(slash + 1);
+    if (!IsJobId(id)) {
+      return errors::BadFollowed(name);
+    }
+    const bool names_site = slash != std::string::npos && bare.find_first_of(":.") == std::string::npos;
+    if (names_site && bare.substr(0, slash) != site) {
+      return errors::OtherSitesJob(name, site);
+    }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+absl::Status CheckArray(const rsl::JobDescription& job, const proto::RequestBody& body) {
+  if (body.submit().has_charter()) {
+    return errors::NoArrayOf("parts of multi-site programs");
+  }
+  if (body.submit().has_input()) {
+    return errors::NoArrayOf("jobs that are fed standard input");
+  }
+  if (IsEngineService(body.service())) {
+    return errors::NoArrayOf("jobs of a batch system");
+  }
+  for (const auto* list : {&job.file_stage_in, &job.file_stage_in_shared}) {
+    for (const rsl::Transfer& transfer : *list) {
+      if ((transfer.from + transfer.to).find(rsl::kArrayIndexMark) != std::string::npos) {
+        return errors::NotOfAnElement();
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckDescription(const rsl::JobDescription& job, const Verified& verified,
                               const AdmissionRules& rules) {
   if (const std::vector<rsl::Error> unsupported = rsl::Unsupported(job); !unsupported.empty()) {
@@ -118,6 +166,9 @@ absl::Status CheckDescription(const rsl::JobDescription& job, const Verified& ve
   if (IsEngineService(verified.body.service())) {
     if (!rules.has_engine) {
       return errors::NoEngine(verified.body.service());
+    }
+    if (job.is_held || !job.after.empty() || !job.after_any.empty()) {
+      return errors::NoEngineHolds();
     }
     if (!job.conditions.empty()) {
       return errors::NoEngineConditions(job.conditions[0].attribute);
@@ -151,7 +202,7 @@ absl::StatusOr<Verified> Verify(const proto::QueueRequest& request, const Admiss
 
   // Is it meant for us, and may he?
   RETURN_IF_ERROR(CheckTarget(verified.body, rules));
-  if (!rules.accept_limited && verified.body.has_submit()) {
+  if (!rules.accept_limited && (verified.body.has_submit() || verified.body.has_submit_many())) {
     RETURN_IF_ERROR(identity::RequireUnlimited(verified.identity));
   }
   ASSIGN_OR_RETURN(
@@ -206,11 +257,20 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   if (parsed->kind == rsl::Spec::Kind::kMultiRequest) {
     return errors::MultiRequest();
   }
-  auto evaluated = rsl::Evaluate(*parsed, VariablesFor(verified, *account, rules));
+  rsl::Variables variables = VariablesFor(verified, *account, rules);
+  auto evaluated = rsl::Evaluate(*parsed, variables);
   if (!evaluated.ok()) {
     return errors::BadRsl(evaluated.error());
   }
   auto job = rsl::Describe(*evaluated);
+  if (job.ok() && job->array) {
+    variables["SEKISHO_ARRAY_INDEX"] = rsl::kArrayIndexMark;
+    evaluated = rsl::Evaluate(*parsed, variables);
+    if (!evaluated.ok()) {
+      return errors::BadRsl(evaluated.error());
+    }
+    job = rsl::Describe(*evaluated);
+  }
   if (!job.ok()) {
     return errors::BadRsl(job.error());
   }
@@ -219,6 +279,9 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
     CHECK(job.ok());
   }
   RETURN_IF_ERROR(CheckDescription(*job, verified, rules));
+  if (job->array) {
+    RETURN_IF_ERROR(CheckArray(*job, verified.body));
+  }
   RETURN_IF_ERROR(PlanStageIn(*job, verified.body.submit().file(), account->home, rules.staging).status());
   const proto::RequestBody::Submit& submit = verified.body.submit();
   if (submit.has_charter()) {
@@ -238,11 +301,14 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   admitted.job_id = verified.job_id;
   admitted.gatekeeper_subject = verified.body.gatekeeper_subject();
   admitted.has_input = verified.body.submit().has_input();
-  admitted.asked = AskedBy(verified.body);
+  admitted.asked = AskedBy(submit);
   admitted.has_stage_in = !job->file_stage_in.empty() || !job->file_stage_in_shared.empty();
   admitted.files = submit.file();
   admitted.is_dry_run = verified.body.submit().dry_run() || job->is_dry_run;
   admitted.demand = MakeDemand(verified.job_id, *job, rules.wall_time_max_s);
+  admitted.is_held = job->is_held;
+  ASSIGN_OR_RETURN(admitted.after, Followed(job->after, rules.site));
+  ASSIGN_OR_RETURN(admitted.after_any, Followed(job->after_any, rules.site));
   if (submit.has_charter()) {
     admitted.charter = submit.charter();
   } else {  // a part of a world has its leader's release for that
@@ -259,8 +325,29 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   submitted.set_executable(job->executable);
   submitted.set_queue(job->queue);
   submitted.set_project(job->project);
+  if (job->array) {
+    *submitted.mutable_array() = MakeArray(job->array->ranges, job->array->at_once);
+    submitted.set_executable(rsl::ForElement(job->executable, job->array->ranges[0].first));
+  }
+  submitted.mutable_after()->Assign(admitted.after.begin(), admitted.after.end());
+  submitted.mutable_after_any()->Assign(admitted.after_any.begin(), admitted.after_any.end());
   *submitted.mutable_request() = request;
   return admitted;
+}
+
+Verified OneOfMany(const Verified& many, int index, const AdmissionRules& rules) {
+  Verified one;
+  one.identity = many.identity;
+  one.account = many.account;
+  one.body.set_site(many.body.site());
+  one.body.set_gatekeeper_subject(many.body.gatekeeper_subject());
+  one.body.set_request_id(fmt::format("{}.{}", many.body.request_id(), index));
+  one.body.set_time_ms(many.body.time_ms());
+  one.body.set_account(many.body.account());
+  one.body.set_service(many.body.service());
+  *one.body.mutable_submit() = many.body.submit_many().job(index);
+  one.job_id = JobIdFor(rules.site, many.identity.subject, one.body.request_id());
+  return one;
 }
 
 absl::Status CheckRoom(const Queue::Usage& usage, const Admitted& admitted,

@@ -64,6 +64,9 @@ absl::Status CheckAdministrator(const Verified& verified, const AdmissionRules& 
 absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedRequest& request,
                                   const AdmissionRules& rules, const FindAccount& find_account);
 
+// A verified SubmitMany: the submission at `index` of it, as if it had come alone.
+Verified OneOfMany(const Verified& many, int index, const AdmissionRules& rules);
+
 // Whether there is room for one more of the subject's jobs.
 absl::Status CheckRoom(const Queue::Usage& usage, const Admitted& admitted,
                        const AdmissionRules& rules);

@@ -28,10 +28,11 @@ void Census::Count(const proto::JobStatus& job, bool has_processors, int64_t tim
   }
   Add(mark, -1);
   const Mark::As before = mark.as;
-  mark.as = IsFinal(job.state())                ? Mark::As::kNothing
-            : !has_processors                   ? Mark::As::kWaiting
-            : job.state() == proto::SUSPENDED   ? Mark::As::kSuspended
-                                                : Mark::As::kRunning;
+  const bool is_begun_array = job.has_array() && job.state() != proto::PENDING && job.state() != proto::UNSUBMITTED;
+  mark.as = IsFinal(job.state()) || is_begun_array ? Mark::As::kNothing  // its elements speak for it
+            : !has_processors                      ? Mark::As::kWaiting
+            : job.state() == proto::SUSPENDED      ? Mark::As::kSuspended
+                                                   : Mark::As::kRunning;
   Add(mark, +1);
   if (before == Mark::As::kWaiting && mark.as == Mark::As::kRunning) {
     Share& share = shares_[*mark.share];

@@ -222,10 +222,10 @@ void Conductor::Publish(Batch batch) {
       spdlog::info("job ended job={} state={} code={} signal={} reason=\"{}\"", event.job_id(),
                    StateName(event.ended().state()), event.ended().exit().code(),
                    event.ended().exit().signal(), Printable(event.ended().reason()));
-    } else if (event.has_allocated()) {
+    } else if (event.has_allocated() && !job->status.has_element()) {
       spdlog::info("job has nodes job={} resource={}", event.job_id(),
                    event.allocated().resource());
-    } else if (event.has_submitted()) {
+    } else if (event.has_submitted() && !job->status.has_element()) {
       spdlog::info("job accepted job={} account={} subject=\"{}\"", event.job_id(),
                    event.submitted().account(), Printable(event.submitted().subject()));
     }
@@ -251,7 +251,8 @@ void Conductor::Publish(Batch batch) {
 // Once each, also over a crash: what the file has is known by the number of its last line, and by ours, should
 // somebody have moved the file away.
 void Conductor::Account(const Job& job, const proto::JobEvent& ended) {
-  if (accounting_ != nullptr && accounting_->Wants(ended.sequence()) &&
+  const bool is_one = !job.status.has_array();  // an array's elements have lines of their own
+  if (accounting_ != nullptr && is_one && accounting_->Wants(ended.sequence()) &&
       accounting_->Write(ended.sequence(), AccountingLine(job.status, ended))) {
     store_.Put(kAccounted, std::to_string(ended.sequence()));
   }
@@ -321,7 +322,7 @@ void Conductor::AddRelay(proto::ServerMessage::Start& start) {
 
 // ---- Users
 
-awaitable<absl::StatusOr<proto::JobState>> Conductor::Command(const proto::RequestBody& body) {
+absl::StatusOr<proto::JobState> Conductor::Command(const proto::RequestBody& body) {
   const int number = body.has_cancel() ? 1 : body.signal().number();
   const std::string job_id = body.has_cancel() ? body.cancel().job_id() : body.signal().job_id();
   absl::StatusOr<Effects> effects;
@@ -337,13 +338,13 @@ awaitable<absl::StatusOr<proto::JobState>> Conductor::Command(const proto::Reque
       break;
     case 4: {
       if (const Job* job = queue_.Find(job_id); job != nullptr && job->has_engine) {
-        co_return errors::NoEnginePriority(job_id);
+        return errors::NoEnginePriority(job_id);
       }
       const std::optional<int> priority = NumberIn(body.signal().argument(), -100, 0);
       if (!priority) {
-        co_return errors::BadPriority(body.signal().argument());
+        return errors::BadPriority(body.signal().argument());
       }
-      CO_RETURN_IF_ERROR(queue_.SetPriority(job_id, *priority));
+      RETURN_IF_ERROR(queue_.SetPriority(job_id, *priority));
       priorities_[job_id] = *priority;
       StorePriorities();
       effects = Effects{};
@@ -356,23 +357,28 @@ awaitable<absl::StatusOr<proto::JobState>> Conductor::Command(const proto::Reque
     case 6: {
       const std::optional<int> seconds = NumberIn(body.signal().argument(), 1, 86'400);
       if (!seconds) {
-        co_return errors::BadExtension(body.signal().argument());
+        return errors::BadExtension(body.signal().argument());
       }
       effects = queue_.ExtendCommit(job_id, *seconds, NowMs());
       break;
     }
     case 10:
-      CO_RETURN_IF_ERROR(queue_.CheckCommitEnd(job_id));
+      RETURN_IF_ERROR(queue_.CheckCommitEnd(job_id));
       spool_.Remove(job_id);
       effects = Effects{};
       break;
+    case 101:
+      effects = queue_.Hold(job_id, "", NowMs());
+      break;
+    case 102:
+      effects = queue_.LetGo(job_id, NowMs());
+      break;
     default:
-      co_return errors::UnknownSignal(number);
+      return errors::UnknownSignal(number);
   }
-  CO_RETURN_IF_ERROR(effects.status());
+  RETURN_IF_ERROR(effects.status());
   Perform(*std::move(effects));
-  CO_RETURN_IF_ERROR(co_await store_.Flush());
-  co_return queue_.StatusOf(job_id).state();
+  return queue_.StatusOf(job_id).state();
 }
 
 void Conductor::StorePriorities() {

@@ -78,8 +78,11 @@ class Conductor {
   // ---- For jobmanagers.  A job, durably, or the reason why it can never run.  True: it was one
   // already.
   awaitable<absl::StatusOr<bool>> Submit(Admitted admitted);
+  // Many, by one question to the allocator and one group commit; in their order.
+  awaitable<std::vector<absl::StatusOr<bool>>> SubmitMany(std::vector<Admitted> admitted);
   awaitable<absl::Status> CheckOnNode(Admitted admitted);  // a dry run
-  awaitable<absl::StatusOr<proto::JobState>> Command(const proto::RequestBody& body);
+  // What a user has said to his job.  Durable().
+  absl::StatusOr<proto::JobState> Command(const proto::RequestBody& body);
   // Woken when something of the job, or of the account's jobs, has changed (durably, if it is an
   // event).
   std::shared_ptr<Signal> JobSignal(const std::string& job_id);
@@ -121,6 +124,14 @@ class Conductor {
     std::vector<std::shared_ptr<Proposal>> proposals;  // answered when it is durable
   };
 
+  // A submission under way.
+  struct Ticket {
+    absl::Status refusal;
+    std::shared_ptr<Proposal> proposal;  // null: it is a job already
+    bool is_repeat = false;
+  };
+  Ticket Propose(Admitted admitted);
+  awaitable<absl::StatusOr<bool>> Redeem(Ticket ticket);
   void RequestPass();
   awaitable<void> Schedule();
   awaitable<void> EndStalled();

@@ -108,26 +108,17 @@ bool Conductor::AreAttached(const proto::Lease& lease) const {
 }
 // ---- New jobs
 
-awaitable<absl::StatusOr<bool>> Conductor::Submit(Admitted admitted) {
+Conductor::Ticket Conductor::Propose(Admitted admitted) {
   const std::string job_id = admitted.job_id;
   if (const Job* job = queue_.Find(job_id)) {
-    if (job->status.account() != admitted.submitted.account() || job->asked != admitted.asked) {
-      co_return errors::OtherRequest(job_id);
-    }
-    CO_RETURN_IF_ERROR(co_await store_.Flush());
-    co_return true;
+    const bool is_same = job->status.account() == admitted.submitted.account() && job->asked == admitted.asked;
+    return {is_same ? absl::OkStatus() : errors::OtherRequest(job_id), nullptr, true};
   }
   if (const auto at = undecided_.find(job_id); at != undecided_.end()) {
     const std::shared_ptr<Proposal> twin = at->second;  // the same request, on another way
-    if (twin->admitted.submitted.account() != admitted.submitted.account() ||
-        twin->admitted.asked != admitted.asked) {
-      co_return errors::OtherRequest(job_id);
-    }
-    while (!twin->is_done) {
-      co_await twin->done.Wait();
-    }
-    CO_RETURN_IF_ERROR(twin->result);
-    co_return true;
+    const bool is_same = twin->admitted.submitted.account() == admitted.submitted.account() &&
+                         twin->admitted.asked == admitted.asked;
+    return {is_same ? absl::OkStatus() : errors::OtherRequest(job_id), twin, true};
   }
   auto proposal = std::make_shared<Proposal>(loop_, std::move(admitted));
   if (IsEngineService(proposal->admitted.submitted.service())) {
@@ -137,13 +128,38 @@ awaitable<absl::StatusOr<bool>> Conductor::Submit(Admitted admitted) {
     undecided_[job_id] = proposal;
     RequestPass();
   }
-  while (!proposal->is_done) {
-    co_await proposal->done.Wait();
+  return {absl::OkStatus(), proposal, false};
+}
+
+awaitable<absl::StatusOr<bool>> Conductor::Redeem(Ticket ticket) {
+  CO_RETURN_IF_ERROR(ticket.refusal);
+  if (ticket.proposal == nullptr) {
+    CO_RETURN_IF_ERROR(co_await store_.Flush());
+    co_return ticket.is_repeat;
   }
-  if (!proposal->result.ok()) {
-    co_return proposal->result;
+  while (!ticket.proposal->is_done) {
+    co_await ticket.proposal->done.Wait();
   }
-  co_return false;
+  CO_RETURN_IF_ERROR(ticket.proposal->result);
+  co_return ticket.is_repeat;
+}
+
+awaitable<absl::StatusOr<bool>> Conductor::Submit(Admitted admitted) {
+  Ticket ticket = Propose(std::move(admitted));
+  co_return co_await Redeem(std::move(ticket));
+}
+
+awaitable<std::vector<absl::StatusOr<bool>>> Conductor::SubmitMany(std::vector<Admitted> admitted) {
+  std::vector<Ticket> tickets;
+  for (Admitted& one : admitted) {
+    tickets.push_back(Propose(std::move(one)));
+  }
+  std::vector<absl::StatusOr<bool>> results;
+  for (Ticket& ticket : tickets) {
+    absl::StatusOr<bool> result = co_await Redeem(std::move(ticket));
+    results.push_back(std::move(result));
+  }
+  co_return results;
 }
 
 // The node that the job would start on; if it would wait, one that it could start on were the site empty.

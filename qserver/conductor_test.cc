@@ -63,7 +63,7 @@ class ConductorTest : public ::testing::Test {
     admitted.demand = MakeDemand(admitted.job_id, *rsl::ParseAndDescribe(rsl, {}), 0);
     proto::RequestBody body;
     body.mutable_submit()->set_rsl(rsl);
-    admitted.asked = AskedBy(body);
+    admitted.asked = AskedBy(body.submit());
     co_spawn(loop_, conductor_->Submit(std::move(admitted)),
              [this](const std::exception_ptr&, absl::StatusOr<bool> answer) {
                answers_.push_back(std::move(answer));

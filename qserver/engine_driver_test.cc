@@ -96,7 +96,7 @@ class EngineDriverTest : public ::testing::Test {
     body.mutable_submit()->set_rsl(rsl);
     admitted.submitted.mutable_request()->set_body(body.SerializeAsString());
     admitted.demand = MakeDemand(kJob, *rsl::ParseAndDescribe(rsl, {}), 0);
-    admitted.asked = AskedBy(body);
+    admitted.asked = AskedBy(body.submit());
     bool is_answered = false;
     co_spawn(*loop_, conductor_->Submit(std::move(admitted)),
              [&](const std::exception_ptr&, absl::StatusOr<bool> answer) {
@@ -290,7 +290,7 @@ TEST_F(EngineDriverTest, ACancelledJobIsTakenBackFromThere) {
 
   proto::RequestBody cancel;
   cancel.mutable_cancel()->set_job_id(kJob);
-  co_spawn(*loop_, conductor_->Command(cancel), detached);
+  ASSERT_TRUE(conductor_->Command(cancel).ok());
 
   RunUntil([&] { return !engine_.cancelled.empty(); });
   EXPECT_THAT(engine_.cancelled, ElementsAre(kJob + " of alice"));
@@ -305,7 +305,7 @@ TEST_F(EngineDriverTest, ARunningJobIsEndedByItsPilotAndThenByForce) {
 
   proto::RequestBody cancel;
   cancel.mutable_cancel()->set_job_id(kJob);
-  co_spawn(*loop_, conductor_->Command(cancel), detached);
+  ASSERT_TRUE(conductor_->Command(cancel).ok());
 
   RunUntil([&] { return !engine_.cancelled.empty(); });
   EXPECT_THAT(heard_, ::testing::Contains("kill@n1." + kJob));

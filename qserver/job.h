@@ -95,6 +95,11 @@ struct Job {
   std::set<int> ready;                       // tasks that stand before their exec
   std::map<std::string, PartFence> fences;   // by id
   std::vector<proto::Report> reports;        // to its leader, from the first on
+  std::set<std::string> waits_for;  // jobs that have to end first: queue_holds.cc
+  Job* array = nullptr;     // it is an element of that: queue_arrays.cc
+  std::map<int, Job*> elements;  // those that exist, by index
+  int64_t next_element = 0;      // all below exist
+  int elements_at_work = 0;      // have processors
   bool has_engine = false;  // a batch system says when and where it runs: engine.h
   Census::Mark mark;        // what it is counted as
 };

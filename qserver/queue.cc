@@ -27,12 +27,16 @@ bool HasNode(const proto::JobStatus& status, const std::string& node) {
                      [&](const proto::Placement& place) { return place.node() == node; });
 }
 
-uint64_t AskedBy(const proto::RequestBody& body) {
-  std::string asked = body.submit().rsl();
-  for (const auto& file : body.submit().file()) {
+uint64_t AskedBy(const proto::RequestBody::Submit& submit) {
+  std::string asked = submit.rsl();
+  for (const auto& file : submit.file()) {
     asked += '\0' + file.url() + '\0' + file.sha256();
   }
-  return std::hash<std::string>{}(asked);
+  uint64_t hash = 14695981039346656037U;  // FNV-1a: it is stored, and must be the same in every version
+  for (const char c : asked) {
+    hash = (hash ^ uint8_t(c)) * 1099511628211U;
+  }
+  return hash;
 }
 
 const Job* Queue::Find(const std::string& job_id) const {
@@ -43,8 +47,8 @@ const Job* Queue::Find(const std::string& job_id) const {
 Job* Queue::FindMutable(const std::string& job_id) { return const_cast<Job*>(Find(job_id)); }
 
 proto::JobStatus Queue::StatusOf(const std::string& job_id) const {
-  if (const Job* job = Find(job_id)) {
-    return job->status;
+  if (const Job* job = FindOrArray(job_id)) {
+    return job->status.job_id() == job_id ? job->status : UnmadeElement(job->status, SplitElementId(job_id)->second);
   }
   proto::JobStatus unknown;
   unknown.set_job_id(job_id);
@@ -80,9 +84,17 @@ proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& att
   }
   std::map<std::string, int> seen;  // by resource
   for (const auto& [order, job] : pending_) {
-    if (!job->has_engine && ++seen[job->demand.resource()] <= kWindow) {
+    int& before = seen[job->demand.resource()];
+    if (job->has_engine || before >= kWindow) {
+      continue;
+    }
+    const int asked = request.pending_size();
+    if (job->status.has_array()) {
+      AskForElements(*job, kWindow - before, request);
+    } else if (!HasItsFill(*job)) {
       *request.add_pending() = job->demand;
     }
+    before += request.pending_size() - asked;
   }
   for (const proto::Demand* demand : proposed) {
     *request.add_pending() = *demand;
@@ -127,15 +139,29 @@ Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision,
     staging.mutable_staging_in()->set_reason("waits for its files");
     Emit(job, std::move(staging), now_ms, effects);
   }
+  if (admitted.is_held) {
+    proto::JobEvent held;
+    held.mutable_held();
+    Emit(job, std::move(held), now_ms, effects);
+  }
   if (admitted.commit_within_s > 0) {
     proto::JobEvent uncommitted;
     uncommitted.mutable_uncommitted()->set_until_ms(now_ms + admitted.commit_within_s * 1000);
     Emit(job, std::move(uncommitted), now_ms, effects);
+  }
+  if (!job.waits_for.empty() && !job.is_staging && job.commit_by_ms == 0) {
+    proto::JobEvent waiting;
+    waiting.mutable_waiting()->set_reason(WhyItWaits(job));
+    Emit(job, std::move(waiting), now_ms, effects);
+  }
+  if (IsKeptBack(job)) {
     effects.is_pass_due = true;  // what was decided for it is for others
     return effects;
   }
-  if (admitted.has_stage_in) {
-    effects.is_pass_due = true;
+  if (decision != nullptr && decision->has_start() && job.status.has_array()) {
+    const int first = *ElementFrom(job.status.array().what(), 0);
+    Start(MakeElement(job, first, now_ms, effects), decision->start(), now_ms, effects);
+    effects.is_pass_due = true;  // for the others
     return effects;
   }
   if (decision != nullptr && decision->has_start()) {
@@ -177,7 +203,11 @@ Effects::Outgoing Queue::Trial(const Admitted& admitted, const std::string& tria
 Effects Queue::OnDecision(const proto::Decision& decision, int64_t now_ms) {
   Effects effects;
   Job* job = FindMutable(decision.job_id());
-  if (job == nullptr || IsFinal(job->status.state()) || job->has_processors) {
+  if (job == nullptr) {
+    OnElementDecision(decision, now_ms, effects);
+    return effects;
+  }
+  if (IsFinal(job->status.state()) || job->has_processors || HasItsFill(*job)) {
     return effects;  // it ended, or was given processors, while the allocator thought
   }
   if (decision.has_start()) {
@@ -185,26 +215,30 @@ Effects Queue::OnDecision(const proto::Decision& decision, int64_t now_ms) {
     effects.is_pass_due = true;  // the allocator has not seen what is far behind it
     return effects;
   }
+  RecordWait(*job, decision, now_ms, effects);
+  return effects;
+}
+
+void Queue::RecordWait(Job& job, const proto::Decision& decision, int64_t now_ms, Effects& effects) {
   std::string reason;
   if (decision.has_wait()) {
-    job->demand.set_resource(decision.wait().resource());
+    job.demand.set_resource(decision.wait().resource());
     reason = decision.wait().reason();
   } else {
-    job->demand.clear_resource();
+    job.demand.clear_resource();
     reason = "cannot run on the site as it is now: " + decision.never().reason();
   }
-  if (reason == job->status.reason() || job->status.cancelling()) {
-    return effects;
+  if (reason == job.status.reason() || job.status.cancelling() || job.status.state() != proto::PENDING) {
+    return;
   }
-  const auto rank = std::distance(pending_.begin(), pending_.find({-job->priority, job->order}));
+  const auto rank = std::distance(pending_.begin(), pending_.find(OrderOf(job)));
   if (rank < kReasonsRecorded) {
     proto::JobEvent waiting;
     waiting.mutable_waiting()->set_reason(reason);
-    Emit(*job, std::move(waiting), now_ms, effects);
+    Emit(job, std::move(waiting), now_ms, effects);
   } else {
-    job->status.set_reason(reason);
+    job.status.set_reason(reason);
   }
-  return effects;
 }
 
 void Queue::Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& effects) {
@@ -222,7 +256,7 @@ void Queue::Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& 
 }
 
 void Queue::GiveProcessors(Job& job) {
-  const auto described = rsl::ParseAndDescribe(job.status.rsl(), {});
+  const auto described = rsl::ParseAndDescribe(RslOf(job), {});
   CHECK(described.ok());  // it was, when it was accepted
   job.tasks.clear();
   for (std::string& node : TaskNodes(*described, job.status.placement())) {
@@ -238,7 +272,7 @@ bool Queue::IsHeldBack(const Job& job, int task) {
 
 void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstarted,
                        Effects& effects) const {
-  const auto described = rsl::ParseAndDescribe(job.status.rsl(), {});
+  const auto described = rsl::ParseAndDescribe(RslOf(job), {});
   CHECK(described.ok());
   std::vector<proto::ServerMessage::Start> starts =
       MakeStarts(job.status, *described, job.has_input,
@@ -262,16 +296,21 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
 std::vector<std::string> Queue::EndedBefore(int64_t before_ms) const {
   std::vector<std::string> ids;
   for (auto at = ended_.begin(); at != ended_.end() && at->first < before_ms; ++at) {
+    for (const auto& [index, element] : Find(at->second)->elements) {
+      ids.push_back(element->status.job_id());
+    }
     ids.push_back(at->second);
   }
   return ids;
 }
 
 void Queue::Forget(const std::string& job_id) {
-  std::erase_if(ended_, [&](const auto& entry) { return entry.second == job_id; });
   const auto job = jobs_.find(job_id);
   if (job == jobs_.end()) {
     return;
+  }
+  if (job->second->array == nullptr) {
+    std::erase_if(ended_, [&](const auto& entry) { return entry.second == job_id; });
   }
   const auto usage = usage_.find(job->second->status.subject());
   usage->second.bytes -= job->second->bytes;

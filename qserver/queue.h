@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/job_array.h"
 #include "common/status.h"
 #include "qserver/job.h"
 #include "qserver/tasks.h"
@@ -29,13 +30,15 @@ struct Admitted {
   int64_t commit_within_s = 0;  // RSL two_phase
   bool has_stage_in = false;
   google::protobuf::RepeatedPtrField<proto::RequestBody::ClientFile> files;
+  bool is_held = false;         // RSL hold
+  std::vector<std::string> after, after_any;
   uint64_t asked = 0;  // AskedBy its request
   proto::Demand demand;
   std::optional<proto::Charter> charter;
 };
 
 // Tells what a request asks for from another under the same id.
-uint64_t AskedBy(const proto::RequestBody& body);
+uint64_t AskedBy(const proto::RequestBody::Submit& submit);
 
 class Queue {
  public:
@@ -81,6 +84,9 @@ class Queue {
                           const std::string& node) const;
   // A waiting job's decision.
   Effects OnDecision(const proto::Decision& decision, int64_t now_ms);
+
+  // ---- Arrays: queue_arrays.cc.  Also for an element that does not exist yet: its array.
+  const Job* FindOrArray(const std::string& job_id) const;
 
   // ---- A batch system, for the jobs that ask for it: queue_engine.cc.
   Effects AcceptForEngine(const Admitted& admitted, int64_t now_ms);
@@ -134,6 +140,14 @@ class Queue {
   absl::StatusOr<Effects> Suspend(const std::string& job_id, int64_t now_ms);
   absl::StatusOr<Effects> Resume(const std::string& job_id, int64_t now_ms);
   absl::Status SetPriority(const std::string& job_id, int priority);
+  // Of all jobs of an account, beside their own.
+  void SetAccountPriorities(std::map<std::string, int> priorities);
+
+  // ---- What does not start yet: queue_holds.cc.
+  absl::StatusOr<Effects> Hold(const std::string& job_id, const std::string& by, int64_t now_ms);
+  absl::StatusOr<Effects> LetGo(const std::string& job_id, int64_t now_ms);
+  // A new job's `after` and `after_any`: jobs of its own subject that have not failed it already.
+  absl::Status CheckAfter(const Admitted& admitted) const;
 
   // ---- Jobs that may not start before their users say so: queue_commit.cc.
   absl::StatusOr<Effects> Commit(const std::string& job_id, int64_t now_ms);
@@ -169,9 +183,32 @@ class Queue {
   absl::Status Fold(Job& job, const proto::JobEvent& event);
   void EndStaging(const std::string& job_id, const absl::Status& why, int64_t now_ms, Effects& effects);
   void Adopt(Job& job, Admitted admitted);
+  // What the event of a job means to the array that it is an element of.
+  static void FoldIntoArray(Job& job, ElementIs before, bool had_processors);
+  void AskForElements(const Job& array, int most, proto::DecideRequest& request) const;
+  Job& MakeElement(Job& array, int index, int64_t now_ms, Effects& effects);
+  Job& AddElement(Job& array, const proto::JobEvent& submitted, bool is_archived);
+  Job* FindOrMake(const std::string& job_id, int64_t now_ms, Effects& effects);
+  void CancelArray(Job& array, int64_t now_ms, Effects& effects);
+  void BeginArray(Job& job, int64_t now_ms, Effects& effects);
+  void EndArrayIfComplete(Job& array, int64_t now_ms, Effects& effects);
+  static std::string RslOf(const Job& job);
+  static bool HasItsFill(const Job& element);  // the array's elements have all the processors that they may
+  void RecordWait(Job& job, const proto::Decision& decision, int64_t now_ms, Effects& effects);
+  void OnElementDecision(const proto::Decision& decision, int64_t now_ms, Effects& effects);
+  absl::Status ReplayElement(const proto::JobEvent& event, bool has_ended);
+  static bool IsKeptBack(const Job& job);
+  // Waits for processors, or waits no more.
+  void Place(Job& job);
+  void PlaceAll(Job& job);  // and its elements
+  Order OrderOf(const Job& job) const;
+  void Follow(Job& job, const Admitted& admitted);
+  void FreeFollowers(const Job& ended);
+  void FreeFollowersOf(const std::string& job_id, const proto::JobStatus& status);
+  void EndDoomed(int64_t now_ms, Effects& effects);
+  static std::string WhyItWaits(const Job& job);
   void GiveProcessors(Job& job);
   void AwaitCommit(Job& job, int64_t until_ms);
-  void StandInLine(Job& job);  // unless something else has to come first
   void Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& effects);
   // To all nodes if `node` is empty.
   void SendStarts(const Job& job, const std::string& node, bool only_unstarted,
@@ -205,6 +242,14 @@ class Queue {
   std::map<std::pair<std::string, uint64_t>, std::pair<std::string, int>>
       launches_;  // asker -> helper
   std::multimap<int64_t, std::string> ended_;
+  struct Follower {
+    std::string job_id;
+    bool takes_any = false;  // also what has failed
+  };
+  std::multimap<std::string, Follower> followers_;  // by the job that has to end first
+  std::vector<std::pair<std::string, std::string>> doomed_;  // jobs that never can start, and why
+  bool followers_freed_ = false;  // since somebody last looked
+  std::map<std::string, int> account_priorities_;
   Census census_;
   std::unordered_map<std::string, Usage> usage_;  // by subject
   std::set<std::string> attached_;

@@ -2,6 +2,7 @@
 // The queue's half about agents: tasks start, exit, are found again, and end their job.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -213,6 +214,7 @@ Effects Queue::OnStarted(const std::string& node, const proto::TaskKey& key, int
   started.mutable_task_started()->set_task(key.task());
   started.mutable_task_started()->set_node(node);
   Emit(*job, std::move(started), now_ms, effects);
+  BeginArray(*job, now_ms, effects);
   if (were_held && !job->status.cancelling()) {
     SendStarts(*job, "", true, effects);
   }
@@ -350,6 +352,10 @@ void Queue::EndIfComplete(Job& job, int64_t now_ms, Effects& effects) {
   if (IsFinal(job.status.state())) {
     return;
   }
+  if (job.status.has_array()) {
+    EndArrayIfComplete(job, now_ms, effects);
+    return;
+  }
   if (!job.has_processors) {
     if (job.status.cancelling()) {
       End(job, EndOf(job), now_ms, effects);
@@ -372,6 +378,11 @@ void Queue::End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects&
   proto::JobEvent event;
   *event.mutable_ended() = std::move(ended);
   Emit(job, std::move(event), now_ms, effects);
+  if (job.array != nullptr) {
+    EndArrayIfComplete(*job.array, now_ms, effects);
+  }
+  effects.is_pass_due |= std::exchange(followers_freed_, false);
+  EndDoomed(now_ms, effects);
   if (!had_processors) {
     return;
   }
@@ -384,7 +395,7 @@ void Queue::End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects&
       boots_.erase(place.node());  // its pilots were its own
     }
   }
-  effects.is_pass_due = !job.has_engine;
+  effects.is_pass_due |= !job.has_engine;
 }
 
 }  // namespace sekisho::qserver

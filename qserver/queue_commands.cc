@@ -11,7 +11,7 @@ namespace sekisho::qserver {
 absl::StatusOr<Effects> Queue::Cancel(const std::string& job_id, const std::string& reason,
                                       int64_t now_ms) {
   Effects effects;
-  Job* job = FindMutable(job_id);
+  Job* job = FindOrMake(job_id, now_ms, effects);
   if (job == nullptr) {
     return errors::NoSuchJob(job_id);
   }
@@ -21,6 +21,10 @@ absl::StatusOr<Effects> Queue::Cancel(const std::string& job_id, const std::stri
   proto::JobEvent cancelling;
   cancelling.mutable_cancelling()->set_reason(reason);
   Emit(*job, std::move(cancelling), now_ms, effects);
+  if (job->status.has_array()) {
+    CancelArray(*job, now_ms, effects);
+    return effects;
+  }
   if (job->has_processors) {
     const bool is_head_started = job->tasks[0].is_started;
     for (size_t number = 1; job->are_starts_held && !is_head_started && number < job->tasks.size();
@@ -48,6 +52,11 @@ absl::StatusOr<Effects> Queue::Suspend(const std::string& job_id, int64_t now_ms
   proto::JobEvent suspended;
   suspended.mutable_suspended();
   Emit(*job, std::move(suspended), now_ms, effects);
+  for (const auto& [index, element] : job->elements) {
+    if (element->status.state() == proto::ACTIVE && !element->status.cancelling()) {
+      effects.Add(*Suspend(element->status.job_id(), now_ms));
+    }
+  }
   for (const proto::Placement& place : job->status.placement()) {
     Effects::Outgoing& out = effects.messages.emplace_back();
     out.node = place.node();
@@ -71,6 +80,12 @@ absl::StatusOr<Effects> Queue::Resume(const std::string& job_id, int64_t now_ms)
   proto::JobEvent resumed;
   resumed.mutable_resumed();
   Emit(*job, std::move(resumed), now_ms, effects);
+  for (const auto& [index, element] : job->elements) {
+    if (element->status.state() == proto::SUSPENDED) {
+      effects.Add(*Resume(element->status.job_id(), now_ms));
+    }
+  }
+  effects.is_pass_due = job->status.has_array();
   for (const proto::Placement& place : job->status.placement()) {
     Effects::Outgoing& out = effects.messages.emplace_back();
     out.node = place.node();
@@ -85,11 +100,9 @@ absl::Status Queue::SetPriority(const std::string& job_id, int priority) {
   if (job == nullptr) {
     return errors::NoSuchJob(job_id);
   }
-  const bool waits = pending_.erase({-job->priority, job->order}) > 0;
+  pending_.erase(OrderOf(*job));
   job->priority = priority;
-  if (waits) {
-    pending_[{-job->priority, job->order}] = job;
-  }
+  Place(*job);
   return absl::OkStatus();
 }
 

@@ -9,9 +9,9 @@ namespace sekisho::qserver {
 
 void Queue::AwaitCommit(Job& job, int64_t until_ms) {
   uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
-  pending_.erase({-job.priority, job.order});
   job.is_two_phase = true;
   job.commit_by_ms = until_ms;
+  Place(job);
   uncommitted_.emplace(until_ms, job.status.job_id());
 }
 

@@ -97,6 +97,20 @@ TEST_F(QueueCommitTest, ItsEndIsCommittedWhenItHasEnded) {
   EXPECT_TRUE(queue_->CheckCommitEnd("j").ok());
 }
 
+TEST_F(QueueCommitTest, TheLongestTimesOfManyEndEachOnce) {
+  Admitted admitted = Ask("long", "&(executable=/bin/true)");
+  admitted.commit_within_s = 2'147'483'647;  // the most that RSL takes
+  admitted.is_held = true;
+  EXPECT_THAT(Words(Keep(queue_->Accept(admitted, nullptr, kNow))),
+              ElementsAre("submitted", "queued", "held", "uncommitted"));
+  Keep(*queue_->ExtendCommit("long", 86'400, kNow));
+  const int64_t over = kNow + (2'147'483'647 + int64_t{86'400}) * 1000;
+
+  EXPECT_THAT(Words(queue_->EndUncommitted(over - 1)), ElementsAre("ended"));  // of the other
+  EXPECT_THAT(Words(queue_->EndUncommitted(over)), ElementsAre("ended"));
+  EXPECT_FALSE(queue_->NextCommitBy());
+}
+
 TEST_F(QueueTest, AJobOfOnePhaseIsNotCommitted) {
   Start("other", "&(executable=/bin/true)", {{"n1", 1}});
 

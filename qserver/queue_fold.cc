@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What events mean to the queue, those that it makes and those that it reads from disk.
+// The queue's part about events: what each changes, and how they make the queue again after a restart.
 #include <fmt/format.h>
 
 #include "common/job_state.h"
@@ -31,11 +31,13 @@ void Queue::Emit(Job& job, proto::JobEvent event, int64_t now_ms, Effects& effec
 }
 
 absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
+  const ElementIs before = CountedAs(job.status);
+  const bool had_processors = job.has_processors;
   RETURN_IF_ERROR(sekisho::Fold(event, job.status));
   switch (event.kind_case()) {
     case proto::JobEvent::kAllocated:
       job.has_processors = true;
-      pending_.erase({-job.priority, job.order});
+      Place(job);
       holding_[job.status.job_id()] = &job;
       job.ends_ms =
           job.demand.wall_time_s() > 0 ? event.time_ms() + job.demand.wall_time_s() * 1000 : 0;
@@ -50,21 +52,28 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
     case proto::JobEvent::kCommitted:
       uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
       job.commit_by_ms = 0;
-      StandInLine(job);
+      PlaceAll(job);
       break;
     case proto::JobEvent::kStagingIn:
       job.is_staging = true;
       staging_.insert(job.status.job_id());
-      pending_.erase({-job.priority, job.order});
+      PlaceAll(job);
       break;
     case proto::JobEvent::kStagedIn:
       job.is_staging = false;
       job.files.Clear();
       staging_.erase(job.status.job_id());
-      StandInLine(job);
+      PlaceAll(job);
       break;
     case proto::JobEvent::kSuspended:
       job.was_suspended = true;
+      PlaceAll(job);
+      break;
+    case proto::JobEvent::kResumed:
+    case proto::JobEvent::kCancelling:
+    case proto::JobEvent::kHeld:
+    case proto::JobEvent::kLetGo:
+      PlaceAll(job);
       break;
     case proto::JobEvent::kReleased:
       job.is_released = true;
@@ -95,12 +104,14 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       break;
     case proto::JobEvent::kEnded:
       job.has_processors = false;
-      pending_.erase({-job.priority, job.order});
+      Place(job);
       uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
       staging_.erase(job.status.job_id());
       job.files.Clear();
       holding_.erase(job.status.job_id());
-      ended_.emplace(event.time_ms(), job.status.job_id());
+      if (job.array == nullptr) {  // elements are kept as long as their array
+        ended_.emplace(event.time_ms(), job.status.job_id());
+      }
       --usage_[job.status.subject()].live;
       job.status.clear_rsl();  // memory: jobmanagers have it, and the store
       job.demand.Clear();
@@ -117,6 +128,12 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
     default:
       break;
   }
+  if (event.has_ended()) {
+    FreeFollowers(job);
+  }
+  if (job.array != nullptr) {
+    FoldIntoArray(job, before, had_processors);
+  }
   census_.Count(job.status, job.has_processors, event.time_ms(), job.mark);
   return absl::OkStatus();
 }
@@ -124,6 +141,9 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
 absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
   if (event.kind_case() == proto::JobEvent::kSubmitted) {
     const proto::JobEvent::Submitted& submitted = event.submitted();
+    if (submitted.has_element()) {
+      return ReplayElement(event, has_ended);
+    }
     Admitted admitted;
     admitted.job_id = event.job_id();
     proto::RequestBody body;
@@ -131,12 +151,13 @@ absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
       return absl::DataLossError(
           fmt::format("job {}: its stored request cannot be read", event.job_id()));
     }
-    admitted.gatekeeper_subject = body.gatekeeper_subject();
+    const bool is_of_many = !submitted.first_of_many().empty();
+    admitted.gatekeeper_subject = is_of_many ? submitted.gatekeeper_subject() : body.gatekeeper_subject();
     admitted.has_input = body.submit().has_input();
-    admitted.asked = AskedBy(body);
     if (!has_ended) {
       admitted.files = body.submit().file();
     }
+    admitted.asked = is_of_many ? submitted.asked() : AskedBy(body.submit());
     if (body.submit().has_charter()) {
       admitted.charter = body.submit().charter();
     }
@@ -154,6 +175,8 @@ absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
       }
     }
     job->bytes = submitted.ByteSizeLong();
+    admitted.after = {submitted.after().begin(), submitted.after().end()};
+    admitted.after_any = {submitted.after_any().begin(), submitted.after_any().end()};
     RETURN_IF_ERROR(Fold(*job, event));
     Adopt(*job, std::move(admitted));
     jobs_[event.job_id()] = std::move(job);
@@ -176,6 +199,7 @@ Effects Queue::FinishReplay(const SpoolSize& spooled, int64_t now_ms) {
     }
   }
   Effects effects;
+  EndDoomed(now_ms, effects);
   for (const auto& [id, job] : jobs_) {
     if (!job->unreadable.empty() && !IsFinal(job->status.state())) {
       proto::JobEvent::Ended ended;
@@ -184,6 +208,8 @@ Effects Queue::FinishReplay(const SpoolSize& spooled, int64_t now_ms) {
       ended.set_reason("this version of the queue server does not understand its description: " +
                        job->unreadable);
       End(*job, std::move(ended), now_ms, effects);
+    } else if (job->status.has_array()) {
+      EndArrayIfComplete(*job, now_ms, effects);
     }
   }
   return effects;
@@ -193,15 +219,40 @@ void Queue::Adopt(Job& job, Admitted admitted) {
   job.gatekeeper_subject = std::move(admitted.gatekeeper_subject);
   job.has_input = admitted.has_input;
   job.asked = admitted.asked;
+  job.files = std::move(admitted.files);
   job.demand = std::move(admitted.demand);
   job.charter = std::move(admitted.charter);
-  job.files = std::move(admitted.files);
   job.order = next_order_++;
   job.has_engine = IsEngineService(job.status.service());
+  Follow(job, admitted);
   Usage& usage = usage_[job.status.subject()];
   ++usage.live;
   usage.bytes += job.bytes;
-  pending_[{-job.priority, job.order}] = &job;
+  Place(job);
+}
+
+// Something else has to come before the allocator is asked about it.
+bool Queue::IsKeptBack(const Job& job) {
+  return job.commit_by_ms != 0 || job.is_staging || job.status.cancelling() || job.status.is_held() ||
+         job.status.state() == proto::SUSPENDED || !job.waits_for.empty();
+}
+
+void Queue::Place(Job& job) {
+  const bool has_more = !job.status.has_array() || ElementFrom(job.status.array().what(), job.next_element);
+  const bool waits = !IsFinal(job.status.state()) && !job.has_processors && has_more && !IsKeptBack(job) &&
+                     (job.array == nullptr || !IsKeptBack(*job.array));
+  if (waits) {
+    pending_[OrderOf(job)] = &job;
+  } else {
+    pending_.erase(OrderOf(job));
+  }
+}
+
+void Queue::PlaceAll(Job& job) {
+  Place(job);
+  for (const auto& [index, element] : job.elements) {
+    Place(*element);
+  }
 }
 
 }  // namespace sekisho::qserver

@@ -55,12 +55,7 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
   reply.set_site(rules_.site);
   reply.set_account(verified.account);
   reply.set_job_id(verified.job_id);
-  if (conductor_.queue().Find(verified.job_id) == nullptr) {
-    CO_RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
-    if (cancelled_early_.Contains(verified.identity.subject, verified.job_id)) {
-      co_return errors::CancelledBefore(verified.job_id);
-    }
-  }
+  CO_RETURN_IF_ERROR(CheckNew(verified));
   CO_ASSIGN_OR_RETURN(Admitted admitted,
                       Describe(verified, request.request(), rules_, judges_.find_account));
 
@@ -75,18 +70,36 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
   if (conductor_.queue().Find(verified.job_id) == nullptr) {
     CO_RETURN_IF_ERROR(
         CheckRoom(conductor_.queue().UsageOf(verified.identity.subject), admitted, rules_));
+    CO_RETURN_IF_ERROR(conductor_.queue().CheckAfter(admitted));
   }
   CO_ASSIGN_OR_RETURN(const bool is_repeat, co_await conductor_.Submit(std::move(admitted)));
-  if (cancelled_early_.Contains(verified.identity.subject, verified.job_id)) {  // meanwhile
-    proto::RequestBody cancel;
-    cancel.mutable_cancel()->set_job_id(verified.job_id);
-    CO_RETURN_IF_ERROR((co_await conductor_.Command(cancel)).status());
-  }
+  CO_RETURN_IF_ERROR(co_await CancelIfAsked(verified.identity.subject, verified.job_id));
 
   // Answer.
   reply.set_is_repeat(is_repeat);
   reply.set_commit_within_s(commit_within_s);
   co_return absl::OkStatus();
+}
+
+absl::Status QueueService::CheckNew(const Verified& verified) const {
+  if (conductor_.queue().Find(verified.job_id) != nullptr) {
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
+  return cancelled_early_.Contains(verified.identity.subject, verified.job_id)
+             ? errors::CancelledBefore(verified.job_id)
+             : absl::OkStatus();
+}
+
+// While it was being accepted.
+awaitable<absl::Status> QueueService::CancelIfAsked(std::string subject, std::string job_id) {
+  if (!cancelled_early_.Contains(subject, job_id)) {
+    co_return absl::OkStatus();
+  }
+  proto::RequestBody cancel;
+  cancel.mutable_cancel()->set_job_id(job_id);
+  CO_RETURN_IF_ERROR(conductor_.Command(cancel).status());
+  co_return co_await conductor_.Durable();
 }
 
 grpc::ServerUnaryReactor* QueueService::Command(grpc::CallbackServerContext* context,
@@ -105,52 +118,55 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
   if (!verified.body.has_cancel() && !verified.body.has_signal()) {
     co_return errors::BadRequest("expected a cancellation or a signal");
   }
+  CO_ASSIGN_OR_RETURN(const proto::JobState state, Obey(verified));
 
+  // Answer.
+  CO_RETURN_IF_ERROR(co_await conductor_.Durable());
+  reply.set_state(state);
+  co_return absl::OkStatus();
+}
+
+absl::StatusOr<proto::JobState> QueueService::Obey(const Verified& verified) {
   // Look up.
   const std::string job_id = verified.body.has_cancel() ? verified.body.cancel().job_id()
                                                         : verified.body.signal().job_id();
   const std::string& subject = verified.identity.subject;
   const identity::Time signed_at{std::chrono::seconds(verified.body.time_ms() / 1000)};
-  const Job* job = conductor_.queue().Find(job_id);
+  const Job* job = conductor_.queue().FindOrArray(job_id);
   // An old cancel can only end what its owner wanted to end: a job lives once.
   if (job == nullptr || !verified.body.has_cancel()) {
-    CO_RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
+    RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
   }
   if (job == nullptr) {
     if (verified.body.has_cancel() && IsJobId(job_id) &&
         !cancelled_early_.Contains(subject, job_id)) {
       // Its submission may still be under way on another connection.
       if (const auto refusal = cancelled_early_.Insert(subject, job_id, signed_at, judges_.now())) {
-        co_return identity::ToStatus(*refusal);
+        return identity::ToStatus(*refusal);
       }
     }
-    co_return errors::NoSuchJob(Printable(job_id));
+    return errors::NoSuchJob(Printable(job_id));
   }
   if (job->status.subject() != subject) {
-    co_return errors::NotYourJob(job_id);
+    return errors::NotYourJob(job_id);
   }
 
-  // Act once: what a broken machine on the way recorded and sends again is answered, not done.
-  if (verified.body.has_cancel() && IsFinal(job->status.state())) {
-    reply.set_state(job->status.state());
-    co_return absl::OkStatus();
+  // Act once: what a broken machine on the way recorded and sends again is answered, not done.  A cancel said
+  // again changes nothing.
+  if (verified.body.has_cancel()) {
+    return IsFinal(job->status.state()) ? job->status.state() : conductor_.Command(verified.body);
   }
   const Commands::Command command{subject, verified.body.request_id(), job_id,
-                                  verified.body.time_ms(), verified.body.has_cancel()};
-  CO_ASSIGN_OR_RETURN(const bool is_new, commands_.Accept(command, judges_.now()));
+                                  verified.body.time_ms(), /*is_cancel=*/false};
+  ASSIGN_OR_RETURN(const bool is_new, commands_.Accept(command, judges_.now()));
   if (!is_new) {
-    reply.set_state(job->status.state());
-    co_return absl::OkStatus();
+    return conductor_.queue().StatusOf(job_id).state();
   }
-  const absl::StatusOr<proto::JobState> state = co_await conductor_.Command(verified.body);
+  const absl::StatusOr<proto::JobState> state = conductor_.Command(verified.body);
   if (!state.ok()) {
     commands_.Withdraw(command);
-    co_return state.status();
   }
-
-  // Answer.
-  reply.set_state(*state);
-  co_return absl::OkStatus();
+  return state;
 }
 
 grpc::ServerWriteReactor<proto::JobEvent>* QueueService::Events(
@@ -205,7 +221,7 @@ awaitable<absl::Status> QueueService::HandleStatus(grpc::CallbackServerContext& 
                                                    proto::StatusReply& reply) {
   CO_ASSIGN_OR_RETURN(const Jobmanager caller, judges_.caller(context));
   for (const std::string& job_id : request.job_id()) {
-    const Job* job = conductor_.queue().Find(job_id);
+    const Job* job = conductor_.queue().FindOrArray(job_id);
     const bool is_known = job != nullptr && caller.Has(job->status.account());
     if (!is_known || !request.unknown_only()) {
       proto::JobStatus& status = *reply.add_job();

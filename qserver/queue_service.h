@@ -44,6 +44,10 @@ class QueueService final : public proto::Queue::CallbackService {
   grpc::ServerUnaryReactor* Command(grpc::CallbackServerContext* context,
                                     const proto::QueueRequest* request,
                                     proto::CommandReply* reply) override;
+  grpc::ServerUnaryReactor* SubmitMany(grpc::CallbackServerContext* context, const proto::QueueRequest* request,
+                                       proto::ManyReply* reply) override;
+  grpc::ServerUnaryReactor* CommandMany(grpc::CallbackServerContext* context, const proto::QueueRequest* request,
+                                        proto::ManyReply* reply) override;
   grpc::ServerUnaryReactor* Administer(grpc::CallbackServerContext* context, const proto::QueueRequest* request,
                                        proto::AdministerReply* reply) override;
   grpc::ServerWriteReactor<proto::JobEvent>* Events(grpc::CallbackServerContext* context,
@@ -77,6 +81,17 @@ class QueueService final : public proto::Queue::CallbackService {
   awaitable<absl::Status> HandleSubmit(grpc::CallbackServerContext& context,
                                        const proto::QueueRequest& request,
                                        proto::SubmitReply& reply);
+  // A verified submission is new and fresh, or known.
+  absl::Status CheckNew(const Verified& verified) const;
+  awaitable<absl::Status> CancelIfAsked(std::string subject, std::string job_id);
+  awaitable<absl::Status> HandleSubmitMany(grpc::CallbackServerContext& context, const proto::QueueRequest& request,
+                                           proto::ManyReply& reply);
+  awaitable<absl::Status> HandleCommandMany(grpc::CallbackServerContext& context, const proto::QueueRequest& request,
+                                            proto::ManyReply& reply);
+  absl::StatusOr<Admitted> AdmitOneOfMany(const Verified& many, int index, const proto::SignedRequest& request,
+                                          Queue::Usage& usage) const;
+  // A verified command to one job, done once; not durable yet.
+  absl::StatusOr<proto::JobState> Obey(const Verified& verified);
   using PartCall = rpc::Duplex<proto::PartDown, proto::PartUp>;
   awaitable<absl::Status> HandlePart(grpc::CallbackServerContext& context, PartCall& call);
   awaitable<absl::Status> TakeOrders(PartCall& call, std::string job_id);

@@ -8,12 +8,6 @@
 
 namespace sekisho::qserver {
 
-void Queue::StandInLine(Job& job) {
-  if (!job.is_staging && job.commit_by_ms == 0) {
-    pending_[{-job.priority, job.order}] = &job;
-  }
-}
-
 std::vector<std::string> Queue::StagingJobs() const { return {staging_.begin(), staging_.end()}; }
 
 Effects Queue::OnStillStaging(const std::string& job_id, const std::string& reason, int64_t now_ms) {
@@ -34,6 +28,11 @@ Effects Queue::OnStagedIn(const std::string& job_id, int64_t now_ms) {
     proto::JobEvent staged;
     staged.mutable_staged_in();
     Emit(*job, std::move(staged), now_ms, effects);
+    if (!job->waits_for.empty()) {
+      proto::JobEvent waiting;
+      waiting.mutable_waiting()->set_reason(WhyItWaits(*job));
+      Emit(*job, std::move(waiting), now_ms, effects);
+    }
     effects.is_pass_due = !job->has_engine;
   }
   return effects;

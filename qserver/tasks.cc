@@ -56,6 +56,10 @@ void SetEnvironment(const proto::JobStatus& status, const rsl::JobDescription& j
   }
   // Ours are the truth: a job's description cannot change them.
   environment["SEKISHO_JOB_ID"] = status.job_id();
+  if (status.has_element()) {
+    environment["SEKISHO_ARRAY_JOB"] = status.element().array();
+    environment["SEKISHO_ARRAY_INDEX"] = std::to_string(status.element().index());
+  }
   environment["SEKISHO_TASK"] = std::to_string(start.task().task());
   environment["SEKISHO_TASKS"] =
       std::to_string(job.job_type == rsl::JobType::kSingle ? 1 : job.count);

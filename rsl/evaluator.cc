@@ -32,6 +32,7 @@ constexpr std::string_view kSiteVariables[] = {
     "GLOBUS_GRAM_JOB_ID",
     "GLOBUS_CACHED_STDOUT",
     "GLOBUS_CACHED_STDERR",
+    "SEKISHO_ARRAY_INDEX",
     "SCRATCH_DIRECTORY",
     "GLOBUSRUN_GASS_URL",
 };
