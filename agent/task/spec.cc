@@ -200,7 +200,8 @@ std::optional<Ended> DecodeEnded(std::string_view bytes) {
   return ended;
 }
 
-bool IsJobId(std::string_view text) { return IsOneOf(text, "", 32); }
+// An element of an array is JOB[INDEX].
+bool IsJobId(std::string_view text) { return IsOneOf(text, "[]", 32); }
 
 bool IsFileName(std::string_view text) {
   return IsOneOf(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-", 64) && text.front() != '.';
