@@ -249,10 +249,11 @@ struct NodeVerb {
   const char* what;
 };
 
-constexpr std::array<NodeVerb, 3> kNodeVerbs = {{
+constexpr std::array<NodeVerb, 4> kNodeVerbs = {{
     {"top", pm::Ask::kTop, "Who drives, round trips, what was sent twice and why"},
-    {"stop", pm::Ask::kStop, "No new data, and wait until nothing is on its way"},
-    {"go", pm::Ask::kGo, "Go on after stop or restore"},
+    {"stop", pm::Ask::kStop, "The whole job, on all hosts; done when nothing is on its way"},
+    {"go", pm::Ask::kGo, "The whole job goes on after stop or restore"},
+    {"drop", pm::Ask::kDrop, "Forget a saved context whose program is dead; no peer is told"},
 }};
 
 CLI::App* Add(CLI::App* pm, const char* name, const char* what, PmOptions& options) {

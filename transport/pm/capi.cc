@@ -23,6 +23,7 @@ using sekisho::pm::Bytes;
 using sekisho::pm::Config;
 using sekisho::pm::Context;
 using sekisho::pm::Error;
+using sekisho::pm::GangPhase;
 using sekisho::pm::JobFile;
 using sekisho::pm::kNever;
 using sekisho::pm::kSecond;
@@ -30,6 +31,7 @@ using sekisho::pm::Message;
 using sekisho::pm::Nanos;
 using sekisho::pm::NodeId;
 using sekisho::pm::PeerState;
+using sekisho::pm::PhaseOf;
 using sekisho::pm::Waiting;
 using sekisho::pm::Wire;
 
@@ -314,5 +316,28 @@ int pmMLock(pmContext*, int, void*, size_t, pmHandle*) { return ENOSYS; }
 int pmMUnlock(pmContext*, pmHandle*) { return ENOSYS; }
 int pmWrite(pmContext*, int, pmHandle*, pmHandle*, size_t) { return ENOSYS; }
 int pmRead(pmContext*, int, pmHandle*, pmHandle*, size_t) { return ENOSYS; }
-int pmCheckpoint(pmContext*, int (*)(void*), void*) { return ENOSYS; }
-int pmRestartUser(pmContext*) { return ENOSYS; }
+int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument) {
+  if (context->sending || context->receiving) return EINVAL;
+  Context& core = context->core();
+  if (!core.IsStopped()) core.JoinGang();
+  core.Progress();
+  if (PhaseOf(core.gang().wave) != GangPhase::kSettled) return EBUSY;
+  return callback != nullptr ? callback(argument) : 0;
+}
+
+int pmRestartUser(pmContext* context) {
+  Context& core = context->core();
+  const GangPhase phase = PhaseOf(core.gang().wave);
+  if (phase == GangPhase::kRunning) return 0;
+  if (phase == GangPhase::kSettled) core.JoinGang();
+  core.Progress();
+  return core.IsStopped() ? EBUSY : 0;
+}
+
+int pmGetStopState(pmContext* context, int* waiting, int* gone) {
+  const auto gang = context->core().gang();
+  if (PhaseOf(gang.wave) != GangPhase::kSettled) return EBUSY;
+  *waiting = static_cast<int>(std::min<std::uint64_t>(gang.idle, 65535));
+  *gone = static_cast<int>(std::min<std::uint64_t>(gang.gone, 65535));
+  return 0;
+}

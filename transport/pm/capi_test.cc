@@ -100,6 +100,40 @@ TEST_F(CApi, MessagesGoBothWays) {
   }
 }
 
+TEST_F(CApi, ACheckpointRunsItsCallbackWhileNothingIsUnderWay) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  const std::string text(5000, 'x');
+  for (int i = 0; i < 10; ++i) SendText(0, 1, text);
+  int saved[2] = {};
+  const auto save = [](void* count) { return ++*static_cast<int*>(count) == 1 ? 0 : 5; };
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(pmCheckpoint(contexts_[0], save, &saved[0]), EBUSY) << "alone";
+  EXPECT_EQ(pmRestartUser(contexts_[0]), 0) << "still running";
+
+  const Nanos limit = Device::Now() + 10 * kSecond;
+  while (saved[0] + saved[1] < 2 && Device::Now() < limit) {
+    for (int node : {0, 1}) {
+      if (saved[node] == 0) (void)pmCheckpoint(contexts_[node], save, &saved[node]);
+      (void)pmIsSendDone(contexts_[node]);
+    }
+  }
+  EXPECT_EQ(saved[0] + saved[1], 2);
+  void* buffer;
+  size_t length;
+  EXPECT_EQ(pmReceive(contexts_[1], &buffer, &length), ENOBUFS) << "delivered while stopped";
+  int waiting, gone;
+  EXPECT_EQ(pmGetStopState(contexts_[0], &waiting, &gone), 0);
+  EXPECT_EQ(waiting, 0);
+  EXPECT_EQ(gone, 0);
+
+  EXPECT_EQ(pmRestartUser(contexts_[0]), EBUSY) << "the other one still saves";
+  while ((pmRestartUser(contexts_[1]) | pmRestartUser(contexts_[0])) != 0 &&
+         Device::Now() < limit) {
+  }
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(ReceiveText(1), text);
+}
+
 TEST_F(CApi, AnswersAsTheTableSays) {
   ASSERT_EQ(Open(0), 0);
   void* buffer;

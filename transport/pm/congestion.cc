@@ -160,7 +160,11 @@ void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t
                              : mode_ == Mode::kDrain ? 35
                              : mode_ == Mode::kProbe ? kPhaseGain[phase_ % kPhaseGain.size()]
                                                      : 100;
-  const std::uint64_t rate = MulDiv(bottleneck_, gain, 100);
+  // A measurement over a pause says nothing: the least window a round trip may always leave.
+  const std::uint64_t least =
+      MulDiv(std::uint64_t{kLeastPackets} * datagram_, kSecond,
+             static_cast<std::uint64_t>(std::max<Nanos>(rtt.smoothed(), 1)));
+  const std::uint64_t rate = std::max(MulDiv(bottleneck_, gain, 100), least);
   pacing_rate_ = mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate;
   const std::uint64_t burst = std::uint64_t{kBurstPackets} * datagram_;
   const std::uint64_t target = mode_ == Mode::kStartup

@@ -19,6 +19,7 @@ namespace {
 constexpr Nanos kKeeperLooksSoon = 4 * kMillisecond;  // then it need not be rung
 constexpr Nanos kDaemonRetry = 100 * kMillisecond;
 constexpr int kAskTimeoutMs = 5000;
+constexpr Nanos kStoppedPause = 50 * kMicrosecond;
 constexpr Nanos kLongestSpin = 50 * kMicrosecond;
 
 void Pause(Nanos time) {
@@ -147,12 +148,44 @@ bool Context::Give() {
   if (!hand_over().GiveBack(mine_)) return false;
   if (has_daemon() && deadline != kNever &&
       head().keeper_wakes.load() > deadline + kKeeperLooksSoon) {
-    head().keeper_wakes.store(0);  // once is enough
-    head().rings.fetch_add(1, std::memory_order_relaxed);
-    const std::uint64_t one = 1;
-    (void)!write(keeper_bell_, &one, sizeof one);
+    RingKeeper();
   }
   return true;
+}
+
+void Context::RingKeeper() {
+  head().keeper_wakes.store(0);  // once is enough
+  head().rings.fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t one = 1;
+  (void)!write(keeper_bell_, &one, sizeof one);
+}
+
+// A stopped job is the keeper's: it flushes at once, whatever the program does.
+bool Context::LeaveToKeeper() {
+  if (!has_daemon() || !IsStopped() || KeeperIsDead()) return false;
+  NoteCall();
+  if (const std::uint64_t wave = gang().wave; wave != left_wave_) {
+    left_wave_ = wave;
+    RingKeeper();
+  }
+  Pause(kStoppedPause);  // whoever polls has nothing to do now
+  return true;
+}
+
+void Context::AskGang(bool stop) {
+  do {
+    Endpoint& endpoint = Take();
+    endpoint.AskGang(stop, Wire::Now());
+    Flush(endpoint);
+  } while (!Give());
+}
+
+void Context::JoinGang() {
+  do {
+    Endpoint& endpoint = Take();
+    endpoint.JoinGang(Wire::Now());
+    Flush(endpoint);
+  } while (!Give());
 }
 
 void Context::Flush(Endpoint& endpoint) { wire_.Flush(endpoint, {&head().word, mine_.bits()}); }
@@ -219,6 +252,7 @@ void Context::CloseAll() {
 }
 
 void Context::Progress() {
+  if (LeaveToKeeper()) return;
   for (int i = 0; i < 4; ++i) {
     const std::size_t pulled = wire_.Pull();
     const bool full = wire_.full();
@@ -231,6 +265,7 @@ void Context::Progress() {
     }
     Endpoint& endpoint = Take();
     wire_.Feed(endpoint);
+    endpoint.NoteProgram(head().program_waits.load(std::memory_order_relaxed) != 0);
     if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
     Flush(endpoint);
     if (!Give() || !full) return;
@@ -243,6 +278,13 @@ void Context::Quiet() {
 }
 
 bool Context::Wait(Nanos until) {
+  set_waits(true);
+  const bool any = WaitForMessage(until);
+  set_waits(false);
+  return any;
+}
+
+bool Context::WaitForMessage(Nanos until) {
   const Nanos begin = Wire::Now();
   // Adaptive: as long as waiting has paid, but not longer; then the processor goes to others.
   const Nanos spin = waiting_ == Waiting::kSpin      ? kNever
@@ -265,11 +307,14 @@ bool Context::Wait(Nanos until) {
       pollfd socket = {wire_.fd(), POLLIN, 0};
       if (poll(&socket, 1, 0) > 0) sched_yield();
     }
-    if (spin == kNever || now - begin < spin) continue;
+    const bool stopped = IsStopped();
+    if (!stopped && (spin == kNever || now - begin < spin)) continue;
     set_sleeping(true);
     if (!HasMessage()) {
-      const Nanos wake = std::min(until, view().NextDeadline());
-      std::array<pollfd, 2> waiting = {pollfd{wire_.fd(), POLLIN, 0},
+      // Of a stopped job only the keeper wakes us; it rings when the job goes on.
+      const bool alone = !stopped || !has_daemon();
+      const Nanos wake = std::min(until, alone ? view().NextDeadline() : now + 100 * kMillisecond);
+      std::array<pollfd, 2> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
                                        pollfd{program_bell_, POLLIN, 0}};
       const Nanos left = wake == kNever ? kNever : std::max<Nanos>(wake - now, 0);
       const timespec timeout = {left / kSecond, left % kSecond};

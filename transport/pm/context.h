@@ -43,12 +43,16 @@ class Context {
   Nanos NextDeadline() { return view().NextDeadline(); }
   bool HasMessage() { return !IsStopped() && view().HasMessage(); }
   // Network preemption: nothing is sent and nothing delivered.
-  bool IsStopped() { return head().stopped.load(std::memory_order_relaxed) != 0; }
+  bool IsStopped() { return view().paused(); }
+  GangNote gang() { return view().gang(); }
+  void AskGang(bool stop);
+  void JoinGang();
   const Config& config() const { return memory_.config(); }
   SharedHead& head() { return memory_.head(); }
   const Address& own_address() const { return wire_.own_address(); }
   bool has_daemon() const { return daemon_[0] != 0; }
   void set_sleeping(bool sleeping) { head().program_sleeps.store(sleeping ? 1 : 0); }
+  void set_waits(bool waits) { head().program_waits.store(waits ? 1 : 0); }
   int fd() const { return wire_.fd(); }
   int bell() const { return program_bell_; }
   void Quiet();  // empties the bell
@@ -63,8 +67,11 @@ class Context {
   Endpoint& Take();
   bool Give();
   void Flush(Endpoint& endpoint);
+  bool LeaveToKeeper();
+  void RingKeeper();
   void WaitForKeeper(int tries);
   bool KeeperIsDead();
+  bool WaitForMessage(Nanos until);
   void NoteCall();
   void FindDaemon();
 
@@ -76,7 +83,8 @@ class Context {
   Nanos look_for_daemon_ = 0;
   std::array<char, 108> daemon_{};
   Waiting waiting_ = Waiting::kAdaptive;
-  Nanos pays_ = 0;  // how long spinning was worth it of late
+  std::uint64_t left_wave_ = 0;  // of a stopped job, when the keeper was rung for it
+  Nanos pays_ = 0;               // how long spinning was worth it of late
 };
 
 }  // namespace sekisho::pm

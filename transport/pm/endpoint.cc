@@ -142,21 +142,6 @@ bool Endpoint::Drained(NodeId node) const {
   return true;
 }
 
-void Endpoint::Pause(bool paused, Nanos now) {
-  Clock(now);
-  state_->paused = paused;
-  for (Peer& peer : peers_) {
-    if (!paused && peer.has_session) Work(peer);
-  }
-}
-
-bool Endpoint::Flushed() const {
-  for (const Peer& peer : peers_) {
-    if (peer.in_flight_packets > 0 || !peer.lost_segments.empty()) return false;
-  }
-  return true;
-}
-
 void Endpoint::Work(Peer& peer) {
   if (peer.in_work) return;
   peer.in_work = true;
@@ -165,7 +150,7 @@ void Endpoint::Work(Peer& peer) {
 
 std::uint64_t Endpoint::Backlog(const Peer& peer) const {
   std::uint64_t backlog = 0;
-  if (state_->paused) return 0;
+  if (paused()) return 0;
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     backlog += send_streams_[StreamIndex(IdOf(peer), channel)].sendable();
   }
@@ -173,10 +158,10 @@ std::uint64_t Endpoint::Backlog(const Peer& peer) const {
 }
 
 bool Endpoint::HasSomethingToSay(const Peer& peer) const {
-  if (peer.grant_due || peer.probe_due || !peer.lost_segments.empty()) return true;
+  if (peer.grant_due || peer.probe_due || peer.gang_due || !peer.lost_segments.empty()) return true;
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
-    const bool has_data = send_streams_[stream].sendable() > 0 && !state_->paused;
+    const bool has_data = send_streams_[stream].sendable() > 0 && !paused();
     if (has_data || receive_streams_[stream].credit_due) return true;
   }
   return false;
@@ -192,7 +177,7 @@ bool Endpoint::HasUnsent(const Peer& peer) const {
 
 // Data that waits for credit while nothing is in flight would not notice that the peer died.
 void Endpoint::WatchCredit(Peer& peer) {
-  const bool can_wait = peer.has_session && peer.state != PeerState::kGone && !state_->paused;
+  const bool can_wait = peer.has_session && peer.state != PeerState::kGone && !paused();
   if (!can_wait || !HasUnsent(peer)) {
     peer.persist_at = kNever;
     peer.persist_tries = 0;
@@ -287,6 +272,7 @@ void Endpoint::Gone(Peer& peer, Reason reason) {
   peer.close_due = peer.has_session && reason != Reason::kClosed && reason != Reason::kSilent;
   Work(peer);
   AllotGrants();
+  if (state_->gang_active) StepGang();
 }
 
 }  // namespace sekisho::pm

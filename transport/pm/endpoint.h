@@ -40,8 +40,18 @@ class Endpoint {
   void Rebuild(const Endpoint& torn);
   // The application holds no message, whatever Rebuild found.
   void DropOpen();
-  // Network preemption: paused, it sends no data that was not sent before.
-  void Pause(bool paused, Nanos now);
+  // Network preemption (gang.h).  This node wants the whole job to stop, or to go on.
+  void AskGang(bool stop, Nanos now);
+  // It wants the next step, stop or go, once all nodes want it.
+  void JoinGang(Nanos now);
+  // Whether the program waits for messages: part of the global state of a stopped job.
+  void NoteProgram(bool waits) { state_->program_waits = waits; }
+  // This node has another address since it was last heard.
+  void Moved(Nanos now);
+  const GangNote& gang() const { return state_->gang; }
+  const GangNote& gang(NodeId node) const { return peers_[node].gang; }
+  // It sends no data that was not sent before.
+  bool paused() const { return PhaseOf(state_->gang.wave) != GangPhase::kRunning; }
   // Nothing of ours is on its way.
   bool Flushed() const;
   // The application is dead: messages that it gave in part will never be complete.
@@ -127,10 +137,20 @@ class Endpoint {
   void ForgetFlight(Peer& peer);
   void MakeReady(std::uint32_t stream);
 
+  // endpoint_gang.cc
+  NodeId Leader() const;
+  bool Idle() const;
+  void TellGang(Peer& peer);
+  void SetWave(std::uint64_t wave);
+  void StepGang();
+  void OnGang(Peer& peer, const GangNote& note);
+  void RebuildGang(const Endpoint& torn);
+
   // greeting.cc
   void StartGreeting(Peer& peer);
   void OnGreeting(const Address& from, MutableBytes datagram, const Packet& packet);
   void OnHello(const Address& from, Peer& peer, const Greeting& greeting);
+  void Challenge(const Address& from, const Peer& peer, const Greeting& greeting);
   void OnChallenge(Peer& peer, const Greeting& greeting);
   void OnAnswer(const Address& from, Peer& peer, const Greeting& greeting);
   void OnWelcome(Peer& peer, const Greeting& greeting);
@@ -199,7 +219,10 @@ class Endpoint {
     Counters counters;
     SipKey cookie_key{};
     std::uint64_t nonce_counter = 0;
-    bool paused = false;
+    GangNote gang, gang_told;  // what we know, and what of it we said last
+    NodeId gang_leader = 0;
+    bool gang_active = false;  // anyone ever said anything
+    bool program_waits = false;
     PoolHead sent, segments, intervals;
     std::uint32_t deadlines = 0;  // how many
     List<Peer, &Peer::work_next, &Peer::work_previous> work;

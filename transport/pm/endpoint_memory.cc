@@ -168,6 +168,7 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
   peer.address = from.address;
   peer.session = from.session;
   peer.reason = from.reason;
+  peer.gang = from.gang;
   peer.has_session = from.has_session;
   bool waiting = false;
   std::uint64_t received = 0, sent = 0;
@@ -212,6 +213,7 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
   } else {
     peer.state = PeerState::kUp;
     peer.grant_due = true;
+    peer.gang_due = state_->gang_active;
     if (from.greet == Peer::Greet::kAnswer) {
       peer.nonce = from.nonce;
       peer.cookie = from.cookie;
@@ -235,7 +237,7 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
 }
 
 void Endpoint::Rebuild(const Endpoint& torn) {
-  state_->paused = torn.state_->paused;
+  RebuildGang(torn);
   state_->counters = torn.state_->counters;
   state_->cookie_key = torn.state_->cookie_key;
   state_->nonce_counter = torn.state_->nonce_counter + kNumberGap;
@@ -243,6 +245,7 @@ void Endpoint::Rebuild(const Endpoint& torn) {
     if (node != config_.node) RebuildPeer(torn, node);
   }
   AllotGrants();
+  if (state_->gang_active) StepGang();
 }
 
 void Endpoint::DropOpen() {

@@ -83,6 +83,7 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
   Work(peer);
   if (!Apply(peer, packet)) return;  // not stored or gone: its data did not arrive
   NoteArrival(peer, number, eliciting, ce);
+  if (PhaseOf(state_->gang.wave) == GangPhase::kStopping) StepGang();  // was it the last?
 }
 
 // Everything that can be wrong with a genuine packet, before any of it is applied.
@@ -148,6 +149,9 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
           state_->grants.PushBack(peers_, IdOf(peer));
         }
         AllotGrants();
+        break;
+      case FrameKind::kGang:
+        OnGang(peer, frame.gang);
         break;
       case FrameKind::kFloor:
         peer.window.SetFloor(packet.header.number - frame.value);

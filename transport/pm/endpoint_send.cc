@@ -107,7 +107,9 @@ std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
     const std::uint64_t backlog = Backlog(peer);
     // Credits and grants alone wait for the acknowledgement that is due soon, or an answer before.
     const bool control_only = backlog == 0 && peer.lost_segments.empty() && !peer.probe_due;
-    if (control_only && !peer.bulk && !peer.ack_now && peer.ack_deadline != kNever) return 0;
+    if (control_only && !peer.bulk && !peer.gang_due && !peer.ack_now &&
+        peer.ack_deadline != kNever)
+      return 0;
     if (backlog > peer.mtu && !peer.probe_due) {
       if (const std::size_t size = BuildMtuProbe(peer, room)) return size;
     }
@@ -164,6 +166,10 @@ void Endpoint::AddControl(Peer& peer, Draft& draft, std::uint64_t backlog) {
     }
   } else {
     peer.want_reported = 0;
+  }
+  if (peer.gang_due && draft.writer.Gang(state_->gang)) {
+    peer.gang_due = false;
+    draft.carried |= kCarriedGang;
   }
   draft.eliciting = draft.eliciting || draft.carried != 0;
 }
@@ -229,7 +235,7 @@ void Endpoint::AddLost(Peer& peer, Draft& draft) {
 }
 
 void Endpoint::AddNew(Peer& peer, Draft& draft) {
-  if (state_->paused) return;
+  if (paused()) return peer.congestion.OnAppLimited(peer.in_flight);
   const std::uint16_t start = peer.next_channel;
   for (std::uint32_t i = 0; i < config_.channels; ++i) {
     if (draft.segment_count == kSegmentsPerPacket) break;

@@ -26,6 +26,14 @@ void Endpoint::StartGreeting(Peer& peer) {
   Work(peer);
 }
 
+// Our address is new: everyone is greeted, and believes it by the cookie.
+void Endpoint::Moved(Nanos now) {
+  Clock(now);
+  for (Peer& peer : peers_) {
+    if (peer.has_session && peer.state != PeerState::kGone) StartGreeting(peer);
+  }
+}
+
 void Endpoint::GreetTimeout(Peer& peer) {
   peer.greet_deadline = kNever;
   if (peer.greet == Peer::Greet::kNone) return;
@@ -116,6 +124,10 @@ void Endpoint::OnHello(const Address& from, Peer& peer, const Greeting& greeting
     ++state_->counters.stale_greeting;
     return;
   }
+  Challenge(from, peer, greeting);
+}
+
+void Endpoint::Challenge(const Address& from, const Peer& peer, const Greeting& greeting) {
   const auto period = static_cast<std::uint64_t>(state_->now / kCookiePeriod);
   Greeting reply = greeting;
   reply.cookie = Cookie(from, IdOf(peer), greeting, period);
@@ -126,6 +138,14 @@ void Endpoint::OnHello(const Address& from, Peer& peer, const Greeting& greeting
 }
 
 void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
+  if (peer.greet == Peer::Greet::kAnswer && greeting.nonce == peer.nonce &&
+      greeting.incarnation == peer.incarnation) {
+    // It is there, and not ready for us yet: this does not count as silence.
+    peer.cookie = greeting.cookie;
+    peer.silence = 0;
+    peer.greet_tries = std::min<std::uint8_t>(peer.greet_tries, kGreetingTries / 2);
+    return;
+  }
   if (peer.greet != Peer::Greet::kHello || greeting.nonce != peer.nonce ||
       greeting.incarnation < peer.incarnation) {
     ++state_->counters.stale_greeting;
@@ -134,8 +154,12 @@ void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
   peer.silence = 0;
   if (peer.has_session && greeting.incarnation == peer.incarnation) {
     // A suspect was asked, and it still is who it was.
-    peer.greet = Peer::Greet::kNone;
-    peer.greet_deadline = kNever;
+    // It learns our address from the answer, if that is new.
+    peer.cookie = greeting.cookie;
+    peer.greet = Peer::Greet::kAnswer;
+    peer.greet_due = true;
+    peer.greet_tries = 0;
+    Work(peer);
     return;
   }
   if (peer.has_session && HasUnread(peer)) {
@@ -173,7 +197,7 @@ void Endpoint::OnAnswer(const Address& from, Peer& peer, const Greeting& greetin
   if (!known) {
     if (peer.has_session && HasUnread(peer)) {
       ++state_->counters.greeting_deferred;  // the old session's messages first; ANSWER is repeated
-      return;
+      return Challenge(from, peer, greeting);
     }
     if (greeting.channels != config_.channels - 1) {
       Gone(peer, Reason::kRefused);
@@ -248,6 +272,7 @@ void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
   }
   Publish();
   peer.has_session = true;
+  peer.gang_due = state_->gang_active;
   ++state_->counters.sessions;
   Work(peer);
 }

@@ -161,6 +161,7 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
   }
   if ((packet.carried & kCarriedGrant) != 0) peer.grant_due = true;
   if ((packet.carried & kCarriedWant) != 0) peer.want_reported = 0;
+  if ((packet.carried & kCarriedGang) != 0) peer.gang_due = true;
   packet.lost_time = state_->now;
   packet.by_gap = by_gap;
   peer.lost.PushBack(sent_, index);

@@ -161,6 +161,11 @@ bool FrameReader::Parse(Frame& frame) {
     case FrameKind::kClose:
     case FrameKind::kFloor:
       return Varint(frame.value);
+    case FrameKind::kGang: {
+      GangNote& gang = frame.gang;
+      return Varint(gang.wave) && Varint(gang.asked) && Varint(gang.joined) &&
+             Varint(gang.reported) && Varint(gang.idle) && Varint(gang.gone);
+    }
     case FrameKind::kPing:
       return true;
   }
@@ -231,6 +236,11 @@ bool FrameWriter::Floor(std::uint64_t distance) {
   room_[size_++] = static_cast<std::uint8_t>(0x40 | distance >> 8);
   room_[size_++] = static_cast<std::uint8_t>(distance);
   return true;
+}
+
+bool FrameWriter::Gang(const GangNote& note) {
+  return Values(FrameKind::kGang, std::array{note.wave, note.asked, note.joined, note.reported,
+                                             note.idle, note.gone});
 }
 
 bool FrameWriter::Ping() { return Values(FrameKind::kPing, {}); }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "transport/pm/gang.h"
 #include "transport/pm/siphash.h"
 
 namespace sekisho::pm {
@@ -92,6 +93,7 @@ enum class FrameKind : std::uint8_t {
   kPad = 7,
   kClose = 8,
   kFloor = 9,
+  kGang = 10,
 };
 
 // Both ends included; ranges of an ACK descend and do not touch.
@@ -111,6 +113,7 @@ struct Frame {
   std::uint64_t ce_count = 0;  // ACK
   std::uint32_t range_count = 0;
   std::array<NumberRange, kAckRangesMax> ranges;
+  GangNote gang;
   Bytes payload;  // DATA
 };
 
@@ -154,6 +157,7 @@ class FrameWriter {
   bool Data(std::uint64_t channel, std::uint64_t offset, std::uint64_t length);
   bool One(FrameKind kind, std::uint64_t value);  // GRANT, WANT, PAD, CLOSE, FLOOR
   bool Ping();
+  bool Gang(const GangNote& note);
   // Always three bytes, below 2^14: full packets are all of one length, and so can leave together.
   bool Floor(std::uint64_t distance);
 

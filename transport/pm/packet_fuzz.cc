@@ -42,6 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case FrameKind::kPing:
         fits = writer.Ping();
         break;
+      case FrameKind::kGang:
+        fits = writer.Gang(frame.gang);
+        break;
       case FrameKind::kPad:
         fits = writer.One(frame.kind, frame.length);
         break;
@@ -55,6 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (frame.kind == FrameKind::kPad) continue;  // its payload is not in the frame
     if (!second.Next(copy) || !second.ok() || copy.kind != frame.kind) std::abort();
     const bool has_value = frame.kind != FrameKind::kAck && frame.kind != FrameKind::kPing;
+    if (copy.gang != frame.gang) std::abort();
     if (has_value && copy.value != frame.value) std::abort();
   }
   return 0;

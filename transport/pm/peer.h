@@ -8,6 +8,7 @@
 #include <span>
 
 #include "transport/pm/congestion.h"
+#include "transport/pm/gang.h"
 #include "transport/pm/memory.h"
 #include "transport/pm/receive_window.h"
 #include "transport/pm/rtt.h"
@@ -33,6 +34,7 @@ inline constexpr std::uint8_t kCarriedCredit = 1;
 inline constexpr std::uint8_t kCarriedGrant = 2;
 inline constexpr std::uint8_t kCarriedWant = 4;
 inline constexpr std::uint8_t kCarriedMtuProbe = 8;
+inline constexpr std::uint8_t kCarriedGang = 16;
 
 struct Sent {
   std::uint64_t number = 0;
@@ -115,6 +117,9 @@ struct Peer {
   std::uint8_t reorder_shift = 0;  // the reordering window was doubled so often
   Nanos reorder_calm = 0;          // since when no spurious retransmission was seen
   std::uint64_t ce_seen = 0;
+
+  GangNote gang;  // what it said
+  bool gang_due = false;
 
   // Path MTU.
   std::uint16_t mtu = 1200;

@@ -61,13 +61,21 @@ PM_API int pmGetDescriptor(pmContext* context, int* descriptor); /* ours */
 PM_API int pmBeforeSelect(pmContext* context);
 PM_API int pmAfterSelect(pmContext* context);
 
+/* Every node calls this, without an open buffer, until it is not EBUSY: the job stops, and when
+ * nothing of any node is under way the callback runs (save what you need) and its answer is
+ * returned. Until pmRestartUser nothing is sent or delivered.  EINVAL: a buffer is open. */
+PM_API int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument);
+/* Likewise: the job goes on when every node called it.  EBUSY: not yet. */
+PM_API int pmRestartUser(pmContext* context);
+/* Ours, of a stopped job: how many programs wait for messages, and how many nodes have left.  All
+ * that are left wait: the job is over, or in a deadlock.  EBUSY: it is not stopped. */
+PM_API int pmGetStopState(pmContext* context, int* waiting, int* gone);
+
 /* Not there yet: ENOSYS. */
 PM_API int pmMLock(pmContext* context, int node, void* address, size_t length, pmHandle* handle);
 PM_API int pmMUnlock(pmContext* context, pmHandle* handle);
 PM_API int pmWrite(pmContext* context, int node, pmHandle* remote, pmHandle* local, size_t length);
 PM_API int pmRead(pmContext* context, int node, pmHandle* remote, pmHandle* local, size_t length);
-PM_API int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument);
-PM_API int pmRestartUser(pmContext* context);
 
 #ifdef __cplusplus
 }

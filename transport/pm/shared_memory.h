@@ -12,7 +12,7 @@
 namespace sekisho::pm {
 
 struct SharedHead {
-  static constexpr std::uint64_t kMagic = 0x31306d7073656b31;  // changes with the layout
+  static constexpr std::uint64_t kMagic = 0x32306d7073656b31;  // changes with the layout
 
   std::uint64_t magic = kMagic;
   Config config;
@@ -22,11 +22,11 @@ struct SharedHead {
 
   alignas(64) std::atomic<std::uint32_t> calls{0};  // grows with what the program does
   std::atomic<std::uint32_t> program_sleeps{0};     // in select: ring it when a message is there
+  std::atomic<std::uint32_t> program_waits{0};      // for a message, in whatever way
   std::atomic<std::int64_t> deadline{kNever};       // of the protocol, when the word was given back
   std::atomic<std::int64_t> program_pid{0};
 
   alignas(64) std::atomic<std::int64_t> keeper_wakes{kNever};  // it looks again then, or when rung
-  std::atomic<std::uint32_t> stopped{0};                       // no new sends
   std::atomic<std::uint64_t> take_overs{0}, seizures{0}, rings{0};
 };
 

@@ -16,10 +16,11 @@ enum class Ask : std::uint32_t {
   kAdopt,     // a context that another daemon made; descriptors as in the answer to kOpen
   kList,      // answer: text
   kTop,       // of one context, as are the following; descriptor: the key file; answer: text
-  kStop,      // no new sends; answered when nothing is unacknowledged
-  kGo,
-  kSave,  // of a stopped context; second descriptor: the file
+  kStop,      // the whole job; answered when nothing of any node is under way
+  kGo,        // the whole job
+  kSave,      // of a stopped context; second descriptor: the file
   kRestore,
+  kDrop,  // of a stopped job, its program dead: forgotten, and nobody is told
 };
 
 struct AskMessage {

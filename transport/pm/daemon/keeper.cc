@@ -117,6 +117,15 @@ bool Keeper::AllDrained(Endpoint& endpoint) {
   return true;
 }
 
+// A dead program's context ends when all that it sent has arrived; a stopped job is not over.
+void Keeper::CloseIfDone(Endpoint& endpoint, Nanos now) {
+  if (!dead_) return;
+  if (endpoint.paused()) dead_since_ = now;
+  if (endpoint.paused() || (!AllDrained(endpoint) && now < dead_since_ + kLongestLinger)) return;
+  for (NodeId node = 0; node < memory_.config().nodes; ++node) (void)endpoint.Close(node, now);
+  closed_ = true;
+}
+
 // Takes what arrived, does what is due, sends what may leave.  False: the program is at it.
 bool Keeper::Pump() {
   OwnerWord mine;
@@ -136,18 +145,18 @@ bool Keeper::Pump() {
   if (dead_) endpoint.DropParts();
   const Nanos now = Wire::Now();
   if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
+  endpoint.NoteProgram(dead_ || head.program_waits.load() != 0);
+  if (asker_ >= 0) endpoint.AskGang(asks_stop_, now);
   wire_.Flush(endpoint, fence);
-  drained_ = stop_client_ >= 0 ? endpoint.Flushed() : dead_ && AllDrained(endpoint);
-  if (dead_ && (drained_ || now > dead_since_ + kLongestLinger)) {
-    for (NodeId node = 0; node < memory_.config().nodes; ++node) (void)endpoint.Close(node, now);
-    wire_.Flush(endpoint, fence);
-    closed_ = true;
-  }
-  const bool has_message = endpoint.HasMessage();
+  CloseIfDone(endpoint, now);
+  if (closed_) wire_.Flush(endpoint, fence);
+  const bool stopped = endpoint.paused();
+  const bool wakes = stopped ? false : was_stopped_ || endpoint.HasMessage();
+  was_stopped_ = stopped;
   head.deadline.store(endpoint.NextDeadline());
   head.take_overs.fetch_add(1, std::memory_order_relaxed);
   (void)hand_over().GiveBack(mine);
-  if (has_message && head.program_sleeps.load() != 0) Ring(setup_.fds.program_bell);
+  if (wakes && head.program_sleeps.load() != 0) Ring(setup_.fds.program_bell);
   turns = turns + 1;
   return true;
 }
@@ -166,7 +175,7 @@ void Keeper::Look() {
   const bool active = !dead_ && calls != calls_;
   calls_ = calls;
   attended_ = active;
-  if (active && stop_client_ < 0) {
+  if (active && asker_ < 0 && !IsStopped()) {
     grace_ = false;
     watching_ = false;
     wake_ = now + kLookAgain;
@@ -182,15 +191,15 @@ void Keeper::Look() {
   }
   grace_ = false;
   watching_ = true;
-  const bool must = dead_ || stop_client_ >= 0 || readable_ || predecessor_;
+  const bool must = dead_ || asker_ >= 0 || readable_ || predecessor_;
   if ((must || Due() <= now) && !Pump()) {
     watching_ = false;
     wake_ = now + kWordRetry;
     return;
   }
-  if (stop_client_ >= 0) AnswerStop();
+  if (asker_ >= 0) AnswerAsker();
   wake_ = Due();
-  if (dead_ || stop_client_ >= 0) wake_ = std::min(wake_, now + 10 * kMillisecond);
+  if (dead_ || asker_ >= 0) wake_ = std::min(wake_, now + 10 * kMillisecond);
 }
 
 void Keeper::Sleep() {

@@ -37,14 +37,17 @@ class Keeper {
   bool Seize(const OwnerWord& from, bool stopped, OwnerWord& mine);
   bool ProgramIsDead() const;
   bool Pump();
+  void CloseIfDone(Endpoint& endpoint, Nanos now);
   void Look();
   void Sleep();
   void TakeControl();
   void Answer(int client, int error, const char* text);
-  void AnswerStop();
-  bool Pause(bool paused);
+  void AnswerAsker();
+  bool IsStopped();
+  bool IsSettled();
   int Save(int file);
   int Restore(int file);
+  void DescribeGang(std::span<char> text);
   std::size_t Describe(std::array<char, 4096>& text);
   bool AskToBeAdopted();
   bool AllDrained(Endpoint& endpoint);
@@ -55,9 +58,8 @@ class Keeper {
   Wire wire_;
   bool dead_ = false;        // the program is, or has closed the context
   bool predecessor_ = true;  // the word may be held by a keeper that was killed
-  bool drained_ = false;
-  bool readable_ = false;  // the socket, when last asked
-  bool grace_ = false;     // the program sleeps on the socket, too, and should be faster
+  bool readable_ = false;    // the socket, when last asked
+  bool grace_ = false;       // the program sleeps on the socket, too, and should be faster
   bool closed_ = false;
   std::uint32_t calls_ = 0;
   bool attended_ = false;
@@ -65,8 +67,10 @@ class Keeper {
   Nanos dead_since_ = 0;
   Nanos wake_ = 0;
   Nanos retry_adoption_ = 0;
-  int stop_client_ = -1;
-  Nanos stop_since_ = 0;
+  int asker_ = -1;  // wants the job to stop or to go
+  bool asks_stop_ = false;
+  Nanos asks_until_ = 0;
+  bool was_stopped_ = false;
 };
 
 }  // namespace sekisho::pm

@@ -62,12 +62,36 @@ void Keeper::Answer(int client, int error, const char* text) {
   close(client);
 }
 
-void Keeper::AnswerStop() {
-  const bool late = Wire::Now() > stop_since_;
-  if (!drained_ && !late) return;
-  if (!drained_ && Pause(false)) memory_.head().stopped.store(0);
-  Answer(stop_client_, drained_ ? 0 : ETIMEDOUT, "");
-  stop_client_ = -1;
+bool Keeper::IsStopped() { return memory_.area(hand_over().seen().area).paused(); }
+
+bool Keeper::IsSettled() {
+  return PhaseOf(memory_.area(hand_over().seen().area).gang().wave) == GangPhase::kSettled;
+}
+
+void Keeper::AnswerAsker() {
+  const bool done = asks_stop_ ? IsSettled() : !IsStopped();
+  if (!done && Wire::Now() <= asks_until_) return;
+  std::array<char, 256> text{};
+  if (done && asks_stop_) DescribeGang(text);
+  Answer(asker_, done ? 0 : ETIMEDOUT, text.data());
+  asker_ = -1;
+  if (done || !asks_stop_) return;
+  OwnerWord mine;  // in vain: the job goes on
+  if (!Acquire(mine)) return;
+  memory_.area(mine.area).AskGang(false, Wire::Now());
+  memory_.head().deadline.store(0);  // there is something to do
+  (void)hand_over().GiveBack(mine);
+}
+
+// The global state that the stop found.
+void Keeper::DescribeGang(std::span<char> text) {
+  const GangNote gang = memory_.area(hand_over().seen().area).gang();
+  const Config& config = memory_.config();
+  const std::uint64_t here = config.nodes - gang.gone;
+  const char* verdict = gang.idle < here ? "" : ": every program waits and nothing is under way";
+  snprintf(text.data(), text.size(), "context %u node %u stopped: %llu of %u nodes, %llu wait%s\n",
+           config.context, config.node, static_cast<unsigned long long>(here), config.nodes,
+           static_cast<unsigned long long>(gang.idle), verdict);
 }
 
 // Key and value, as many as fit.
@@ -84,7 +108,7 @@ std::size_t Keeper::Describe(std::array<char, 4096>& text) {
   const char* drives = dead_ ? "daemon, program gone" : attended_ ? "program" : "daemon";
   add("context %u node %u/%u program %d drives %s%s\n", memory_.config().context,
       memory_.config().node, memory_.config().nodes, static_cast<int>(setup_.program), drives,
-      head.stopped.load() != 0 ? ", stopped" : "");
+      endpoint.paused() ? ", stopped" : "");
   add("turns of the daemon %llu, seizures %llu, rings %llu\n",
       static_cast<unsigned long long>(head.take_overs.load()),
       static_cast<unsigned long long>(head.seizures.load()),
@@ -110,22 +134,9 @@ std::size_t Keeper::Describe(std::array<char, 4096>& text) {
   return used;
 }
 
-// The word, though the program may have it just now.
-bool Keeper::Pause(bool paused) {
-  OwnerWord mine;
-  for (int tries = 0; !Acquire(mine); ++tries) {
-    if (tries > 10'000) return false;
-    usleep(100);
-  }
-  memory_.area(mine.area).Pause(paused, Wire::Now());
-  memory_.head().deadline.store(0);  // there is something to do
-  (void)hand_over().GiveBack(mine);
-  return true;
-}
-
 // The whole memory, while nobody changes it.
 int Keeper::Save(int file) {
-  if (memory_.head().stopped.load() == 0) return EBUSY;
+  if (!IsSettled()) return EBUSY;
   OwnerWord mine;
   if (!Acquire(mine)) return EBUSY;
   const int error = CopySparse(memory_.fd(), file, SharedMemory::SizeFor(memory_.config()));
@@ -135,7 +146,7 @@ int Keeper::Save(int file) {
 
 // What Save wrote, perhaps on another host.  It is not trusted more than a program.
 int Keeper::Restore(int file) {
-  if (memory_.head().stopped.load() == 0) return EBUSY;
+  if (!setup_.parked && !IsSettled()) return EBUSY;
   struct stat status;
   const std::size_t size = SharedMemory::SizeFor(memory_.config());
   if (fstat(file, &status) != 0 || static_cast<std::size_t>(status.st_size) != size) return EINVAL;
@@ -159,7 +170,9 @@ int Keeper::Restore(int file) {
   const std::uint32_t area = word.SpareArea(mine);
   const OwnerWord was = OwnerWord::Of(saved.head().word.load());
   memory_.Restore(saved, was.area % kAreas, area, Wire::Now());
+  if (!(saved.head().own == wire_.own_address())) memory_.area(area).Moved(Wire::Now());
   word.Move(mine, area);
+  memory_.head().deadline.store(0);  // there is something to do
   (void)word.GiveBack(mine);
   return 0;
 }
@@ -182,30 +195,18 @@ void Keeper::TakeControl() {
       Answer(client, 0, text.data());
       break;
     case Ask::kStop:
-      if (stop_client_ >= 0) {
-        Answer(client, EBUSY, "");
-        break;
-      }
-      memory_.head().stopped.store(1);
-      if (!Pause(true)) {
-        memory_.head().stopped.store(0);
-        Answer(client, EBUSY, "");
-        break;
-      }
-      stop_client_ = client;
-      stop_since_ = Wire::Now() + Nanos{ask.timeout_ms} * kMillisecond;
-      break;
     case Ask::kGo:
-      if (!Pause(false)) {
+      if (asker_ >= 0) {
         Answer(client, EBUSY, "");
         break;
       }
-      memory_.head().stopped.store(0);
-      if (memory_.head().program_sleeps.load() != 0) {
-        const std::uint64_t one = 1;
-        (void)!write(setup_.fds.program_bell, &one, sizeof one);
-      }
-      Answer(client, 0, "");
+      asker_ = client;
+      asks_stop_ = ask.ask == Ask::kStop;
+      asks_until_ = Wire::Now() + Nanos{ask.timeout_ms} * kMillisecond;
+      break;
+    case Ask::kDrop:
+      closed_ = IsSettled() && (dead_ || setup_.parked);
+      Answer(client, closed_ ? 0 : EBUSY, "");
       break;
     case Ask::kSave:
       Answer(client, file >= 0 ? Save(file) : EINVAL, "");

@@ -225,7 +225,6 @@ int Registry::Restore(const Client& client, const AskMessage& ask, const Receive
     if (const auto error = memory.Make(config, wire.own_address(), Wire::Now())) {
       return Errno(error);
     }
-    memory.head().stopped.store(1);
     made->number = config.context;
     made->node = config.node;
     made->key = key;
@@ -324,6 +323,7 @@ void Registry::OnMessage(const Client& client, const AskMessage& ask, Received& 
       case Ask::kStop:
       case Ask::kGo:
       case Ask::kSave:
+      case Ask::kDrop:
         error = Forward(client, ask, received);
         answered = error == 0;
         break;

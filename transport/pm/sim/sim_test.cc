@@ -20,7 +20,7 @@ std::uint64_t Setting(const char* name, std::uint64_t otherwise) {
 void RunSeeds(const Plan& plan, std::uint64_t seeds, const char* name) {
   const std::uint64_t first = Setting("PM_SIM_FIRST", 1);
   const std::uint64_t count = Setting("PM_SIM_SEEDS", seeds);
-  std::uint64_t events = 0, delivered = 0;
+  std::uint64_t events = 0, delivered = 0, flushes = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     Plan run = plan;
     run.nodes = static_cast<std::uint32_t>(Setting("PM_SIM_NODES", plan.nodes));
@@ -28,6 +28,7 @@ void RunSeeds(const Plan& plan, std::uint64_t seeds, const char* name) {
     const std::string failure = world.Run();
     events += world.events();
     delivered += world.delivered();
+    flushes += world.flushes();
     ASSERT_EQ(failure, "") << "replay: PM_SIM_FIRST=" << seed
                            << " PM_SIM_SEEDS=1 PM_SIM_NODES=" << run.nodes
                            << " pm_sim_test --gtest_filter=" << name;
@@ -39,12 +40,13 @@ void RunSeeds(const Plan& plan, std::uint64_t seeds, const char* name) {
                 << " spurious " << sum.spurious << " only acks " << sum.acks_only << "\n";
     }
   }
-  std::cout << count << " seeds, " << events << " events, " << delivered << " messages\n";
+  std::cout << count << " seeds, " << events << " events, " << delivered << " messages, " << flushes
+            << " times the job was stopped\n";
 }
 
 TEST(Simulation, AGoodNetworkDeliversEverything) {
   Plan plan;
-  plan.faults = plan.kills = plan.clocks = false;
+  plan.faults = plan.kills = plan.clocks = plan.stops = false;
   RunSeeds(plan, 5, "Simulation.AGoodNetworkDeliversEverything");
 }
 

@@ -223,10 +223,25 @@ void World::Handle(Event& event) {
   Pump(id);
   if (const char* wrong = node.endpoint->Check())
     Fail(std::string("node ") + std::to_string(id) + ": " + wrong);
+  CheckFlush(id);
+}
+
+// Now and then somebody stops the whole job, or lets it go.
+void World::Preempt(std::uint32_t id) {
+  Endpoint& endpoint = *nodes_[id].endpoint;
+  endpoint.NoteProgram(random_.Chance(0.5));
+  if (!endpoint.paused()) {
+    if (!healed_ && random_.Chance(0.01)) endpoint.AskGang(true, LocalTime(nodes_[id]));
+  } else if (random_.Chance(healed_ ? 0.5 : 0.05)) {
+    endpoint.AskGang(false, LocalTime(nodes_[id]));
+  }
 }
 
 void World::Step(std::uint32_t id) {
   Node& node = nodes_[id];
+  if (plan_.stops) Preempt(id);
+  GoOn(id);
+  if (node.endpoint->paused()) return;
   if (node.holds) {
     node.holds = false;
     if (const auto error =
@@ -253,13 +268,15 @@ void World::ReceiveSome(std::uint32_t id) {
   }
 }
 
-void World::SendSome(std::uint32_t id) {
+// What was begun goes on; a series ends with its session.
+void World::GoOn(std::uint32_t id) {
   Node& node = nodes_[id];
-  for (std::uint32_t to = 0; to < plan_.nodes; ++to) {  // what was begun goes on
+  for (std::uint32_t to = 0; to < plan_.nodes; ++to) {
     for (std::uint16_t channel = 0; channel < channels_; ++channel) {
       Outgoing& out = node.out[to * channels_ + channel];
       const std::uint32_t session = node.endpoint->peer_session(static_cast<NodeId>(to));
       if (out.session > 0 && session != out.session) out = Outgoing();
+      if (out.session == 0 && session > 1) out = Outgoing();  // a whole session passed meanwhile
       if (out.session == 0 && out.series != 0) out.session = session;
       if (out.part.empty()) continue;
       out.part_done +=
@@ -268,6 +285,10 @@ void World::SendSome(std::uint32_t id) {
       if (out.part_done == out.part.size()) out.part.clear();
     }
   }
+}
+
+void World::SendSome(std::uint32_t id) {
+  Node& node = nodes_[id];
   const std::int64_t count = healed_ ? 8 : random_.In(0, 4);
   const auto favourite = static_cast<NodeId>(random_.In(0, plan_.nodes - 1));
   for (std::int64_t i = 0; i < count && node.to_send > 0; ++i) {

@@ -19,6 +19,7 @@ struct Plan {
   bool faults = true;  // else a good network
   bool kills = true;
   bool clocks = true;
+  bool stops = true;  // of the whole job
   Nanos heal_at = 80 * kMillisecond;
   Nanos end_at = 60 * kSecond;   // virtual; a run that is not quiet by then has stalled
   std::uint32_t messages = 400;  // per node
@@ -33,6 +34,7 @@ class World {
 
   std::uint64_t events() const { return events_; }
   std::uint64_t delivered() const { return delivered_; }
+  std::uint64_t flushes() const { return flushes_; }
   Counters Sum() const;  // over all endpoints that ever were
 
  private:
@@ -77,6 +79,9 @@ class World {
   void Heal();
   void Handle(Event& event);
   void Step(std::uint32_t id);
+  void Preempt(std::uint32_t id);
+  void CheckFlush(std::uint32_t id);
+  void GoOn(std::uint32_t id);
   void SendSome(std::uint32_t id);
   void SendOne(std::uint32_t id, NodeId to, ChannelId channel);
   void ReceiveSome(std::uint32_t id);
@@ -102,6 +107,8 @@ class World {
   std::uint32_t next_series_ = 1;
   std::uint64_t events_ = 0;
   std::uint64_t delivered_ = 0;
+  std::uint64_t checked_wave_ = 0;
+  std::uint64_t flushes_ = 0;
   bool healed_ = false;
   std::string failure_;
 };

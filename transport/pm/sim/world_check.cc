@@ -52,6 +52,29 @@ void World::Verify(std::uint32_t id, const Message& message) {
   }
 }
 
+// As soon as a node knows the job to be flushed, all that was sent has arrived: of every pair that
+// neither was killed.
+void World::CheckFlush(std::uint32_t id) {
+  const std::uint64_t wave = nodes_[id].endpoint->gang().wave;
+  if (PhaseOf(wave) != GangPhase::kFlushed || wave <= checked_wave_) return;
+  checked_wave_ = wave;
+  ++flushes_;
+  for (const Node& from : nodes_) {
+    for (const Node& to : nodes_) {
+      if (&from == &to || from.kills + to.kills > 0) continue;
+      const NodeId a = from.config.node, b = to.config.node;
+      if (!from.endpoint->paused()) return Fail("flushed, and a node does not know that it stops");
+      for (std::uint16_t channel = 0; channel < channels_; ++channel) {
+        const SendStream& out = from.endpoint->send_streams(b)[channel];
+        const auto& in = to.endpoint->receive_stream(a, static_cast<ChannelId>(channel));
+        if (from.endpoint->peer_state(b) == PeerState::kGone) continue;
+        if (out.acked != out.cut || in.contiguous != out.cut)
+          return Fail("flushed, and data is under way");
+      }
+    }
+  }
+}
+
 // All of a series arrived, unless one of its ends was killed meanwhile.
 bool World::Whole(const Node& from, const Node& to, const Outgoing& out, const Incoming& in) {
   return out.series == 0 || out.kills != from.kills + to.kills ||
@@ -61,7 +84,9 @@ bool World::Whole(const Node& from, const Node& to, const Outgoing& out, const I
 // Nothing is left to send or to deliver.
 bool World::Quiet() const {
   for (const Node& node : nodes_) {
-    if (node.to_send > 0 || node.holds || network_.now() < node.paused_until) return false;
+    if (node.to_send > 0 || node.holds || node.endpoint->paused() ||
+        network_.now() < node.paused_until)
+      return false;
     for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
       const auto id = static_cast<NodeId>(peer);
       if (node.endpoint->peer_state(id) != PeerState::kGone && !node.endpoint->Drained(id))
@@ -83,6 +108,16 @@ std::string World::Unfinished() const {
   for (const Node& node : nodes_) {
     const Endpoint& endpoint = *node.endpoint;
     const std::string name = std::to_string(node.config.node);
+    const GangNote& gang = endpoint.gang();
+    if (endpoint.paused()) {
+      text += "\n  node " + name + " stopped: wave " + std::to_string(gang.wave) + " asked " +
+              std::to_string(gang.asked) + " reported " + std::to_string(gang.reported) + " gone";
+      for (std::uint32_t id = 0; id < plan_.nodes; ++id) {
+        const auto peer = static_cast<NodeId>(id);
+        const bool gone = endpoint.peer_state(peer) == PeerState::kGone;
+        text += gone ? " " + std::to_string(id) : "";
+      }
+    }
     if (node.to_send > 0)
       text += "\n  node " + name + " has " + std::to_string(node.to_send) + " to send";
     for (std::uint32_t id = 0; id < plan_.nodes; ++id) {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Network preemption: what this node says of the job, and what it announces where it leads.
+#include <algorithm>
+
+#include "transport/pm/endpoint.h"
+
+namespace sekisho::pm {
+
+// The lowest node that has not left.
+NodeId Endpoint::Leader() const {
+  for (NodeId node = 0; node < config_.nodes; ++node) {
+    if (node == config_.node || peers_[node].state != PeerState::kGone) return node;
+  }
+  return config_.node;
+}
+
+// All that was sent was acknowledged; what was accepted and never sent may wait.
+bool Endpoint::Flushed() const {
+  for (NodeId node = 0; node < config_.nodes; ++node) {
+    if (peers_[node].state == PeerState::kGone) continue;
+    for (const SendStream& out : send_streams(node)) {
+      if (out.acked != out.cut) return false;
+    }
+  }
+  return true;
+}
+
+// The program waits, and neither a message for it nor one of it is here.
+bool Endpoint::Idle() const {
+  if (!state_->program_waits || HasMessage()) return false;
+  for (std::uint32_t stream = 0; stream < send_streams_.size(); ++stream) {
+    if (receive_streams_[stream].open) return false;
+    if (peers_[stream / config_.channels].state == PeerState::kGone) continue;
+    if (send_streams_[stream].written != send_streams_[stream].acked) return false;
+  }
+  return true;
+}
+
+void Endpoint::TellGang(Peer& peer) {
+  if (peer.state == PeerState::kGone) return;
+  peer.gang_due = true;
+  if (peer.state == PeerState::kUnknown) StartGreeting(peer);
+  Work(peer);
+}
+
+void Endpoint::SetWave(std::uint64_t wave) {
+  GangNote& own = state_->gang;
+  const bool goes = paused() && PhaseOf(wave) == GangPhase::kRunning;
+  own.wave = wave;
+  if (!goes) return;
+  for (Peer& peer : peers_) {
+    if (peer.has_session) Work(peer);
+  }
+}
+
+// What can be reported now, what can be announced; whoever has to know is told.
+void Endpoint::StepGang() {
+  GangNote& own = state_->gang;
+  const GangNote before = state_->gang_told;
+  const NodeId leader = Leader();
+  for (bool moves = true; moves;) {
+    if (PhaseOf(own.wave) == GangPhase::kStopping && own.reported <= own.wave && Flushed()) {
+      own.reported = own.wave + 1;
+    }
+    if (PhaseOf(own.wave) == GangPhase::kFlushed && own.reported <= own.wave) {
+      own.idle = Idle() ? 1 : 0;
+      Publish();
+      own.reported = own.wave + 1;
+    }
+    if (leader != config_.node) break;
+    GangView all;
+    for (NodeId node = 0; node < config_.nodes; ++node) {
+      if (node == config_.node) {
+        all.Add(own);
+      } else if (peers_[node].state == PeerState::kGone) {
+        ++all.gone;
+      } else {
+        all.Add(peers_[node].gang);
+      }
+    }
+    const std::uint64_t next = NextWave(own.wave, all);
+    moves = next != own.wave;
+    if (moves && PhaseOf(next) == GangPhase::kSettled) {
+      own.idle = all.idle;
+      own.gone = all.gone;
+    }
+    SetWave(next);
+  }
+  const bool leads_anew = leader != state_->gang_leader;
+  if (own == before && !leads_anew) return;
+  state_->gang_told = own;
+  state_->gang_leader = leader;
+  const bool leads = leader == config_.node;
+  if (!leads) TellGang(peers_[leader]);
+  if (own.wave == before.wave && !leads_anew) return;
+  for (NodeId node = 0; node < config_.nodes; ++node) {
+    // Also whoever takes us for the leader: it may have lost the one that we follow.
+    if (node != config_.node && (leads || peers_[node].gang != GangNote())) TellGang(peers_[node]);
+  }
+}
+
+void Endpoint::OnGang(Peer& peer, const GangNote& note) {
+  GangNote& known = peer.gang;
+  known.asked = std::max(known.asked, note.asked);
+  known.joined = std::max(known.joined, note.joined);
+  if (note.reported > known.reported) known.idle = std::min<std::uint64_t>(note.idle, 1);
+  known.reported = std::max(known.reported, note.reported);
+  known.wave = std::max(known.wave, note.wave);
+  state_->gang_active = true;
+  state_->gang.asked = std::max(state_->gang.asked, note.asked);
+  if (note.wave > state_->gang.wave) {
+    if (PhaseOf(note.wave) == GangPhase::kSettled) {
+      state_->gang.idle = note.idle;
+      state_->gang.gone = note.gone;
+    }
+    SetWave(note.wave);
+  }
+  StepGang();
+  if (note.wave < state_->gang.wave)
+    TellGang(peer);  // it takes us for the leader, or was started anew
+}
+
+void Endpoint::AskGang(bool stop, Nanos now) {
+  Clock(now);
+  GangNote& own = state_->gang;
+  if (stop == paused()) return;
+  state_->gang_active = true;
+  own.asked = std::max(own.asked, stop ? own.wave + 1 : NextRunning(own.wave));
+  StepGang();
+}
+
+void Endpoint::JoinGang(Nanos now) {
+  Clock(now);
+  state_->gang_active = true;
+  state_->gang.joined = std::max(state_->gang.joined, state_->gang.wave + 1);
+  StepGang();
+}
+
+void Endpoint::RebuildGang(const Endpoint& torn) {
+  state_->gang = torn.state_->gang;
+  state_->gang_active = torn.state_->gang_active;
+  state_->program_waits = torn.state_->program_waits;
+}
+
+}  // namespace sekisho::pm

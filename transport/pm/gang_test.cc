@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job stops as one, knows that nothing is under way, and goes on: in virtual time.
+#include "transport/pm/gang.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "transport/pm/sim/cluster.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr std::uint32_t kNodes = 6;
+
+GangView All(std::uint64_t asked, std::uint64_t joined, std::uint64_t reported) {
+  GangView all;
+  all.Add({0, asked, joined, reported, 0, 0});
+  all.Add({0, 0, joined, reported, 0, 0});
+  return all;
+}
+
+TEST(Gang, OneNodeStopsTheJobAndOneLetsItGo) {
+  EXPECT_EQ(NextWave(0, All(0, 0, 0)), 0u);
+  EXPECT_EQ(NextWave(0, All(1, 0, 0)), 1u);
+  EXPECT_EQ(NextWave(1, All(1, 0, 0)), 1u) << "before all have flushed";
+  EXPECT_EQ(NextWave(1, All(1, 0, 2)), 2u);
+  EXPECT_EQ(NextWave(2, All(1, 0, 3)), 3u);
+  EXPECT_EQ(NextWave(3, All(1, 0, 3)), 3u) << "until someone asks";
+  EXPECT_EQ(NextWave(3, All(4, 0, 3)), 4u);
+  EXPECT_EQ(NextWave(4, All(4, 0, 3)), 4u);
+}
+
+TEST(Gang, AnUnfinishedStopCanBeGivenUp) {
+  EXPECT_EQ(NextWave(5, All(8, 0, 4)), 8u);
+  EXPECT_EQ(NextWave(6, All(8, 0, 6)), 8u);
+}
+
+TEST(Gang, WhatAllMustJoinHappensOnlyThen) {
+  GangView all;
+  all.Add({0, 0, 1, 0, 0, 0});
+  all.Add({0, 0, 0, 0, 0, 0});
+  EXPECT_EQ(NextWave(0, all), 0u);
+  EXPECT_EQ(NextWave(0, All(0, 1, 0)), 1u);
+  EXPECT_EQ(NextWave(3, All(0, 3, 3)), 3u);
+  EXPECT_EQ(NextWave(3, All(0, 4, 3)), 4u);
+}
+
+// Everyone sends to everyone all the time, as far as it may.
+class JobTest : public ::testing::Test {
+ protected:
+  JobTest() {
+    for (sim::Link& link : cluster_.network().links()) link.loss = 0.02;
+    cluster_.on_turn = [this](std::uint32_t node) { Turn(node); };
+    for (std::uint32_t node = 0; node < kNodes; ++node) Turn(node), cluster_.Pump(node);
+  }
+
+  void Turn(std::uint32_t node) {
+    Endpoint& own = cluster_[node];
+    own.NoteProgram(silent_);
+    if (own.paused()) return;
+    Message message;
+    while (own.Receive(message)) {
+      ++received_[node];
+      (void)own.Release(message.source, message.channel, cluster_.now());
+    }
+    const std::vector<std::uint8_t> text(3000, 'x');
+    for (std::uint32_t to = 0; to < kNodes && !silent_; ++to) {
+      if (to == node || own.Send(static_cast<NodeId>(to), 0, text, cluster_.now())) continue;
+      ++sent_[node];
+    }
+  }
+
+  bool Are(GangPhase phase) {
+    for (std::uint32_t node = 0; node < kNodes; ++node) {
+      if (PhaseOf(cluster_[node].gang().wave) != phase) return false;
+    }
+    return true;
+  }
+
+  bool Drained() {
+    for (NodeId from = 0; from < kNodes; ++from) {
+      for (NodeId to = 0; to < kNodes; ++to) {
+        if (from != to && !cluster_[from].Drained(to)) return false;
+      }
+    }
+    return true;
+  }
+
+  void Ask(std::uint32_t node, bool stop) {
+    cluster_[node].AskGang(stop, cluster_.now());
+    cluster_.Pump(node);
+  }
+
+  std::uint64_t Received() const {
+    std::uint64_t sum = 0;
+    for (const auto& [node, count] : received_) sum += count;
+    return sum;
+  }
+
+  sim::Cluster cluster_{kNodes};
+  std::map<std::uint32_t, std::uint64_t> sent_, received_;
+  bool silent_ = false;
+};
+
+TEST_F(JobTest, NothingIsUnderWayWhenItHasStopped) {
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    ASSERT_TRUE(
+        cluster_.Run(kSecond, [&, before = Received()] { return Received() > before + 100; }));
+
+    Ask(round % kNodes, true);
+    ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); })) << round;
+
+    for (NodeId from = 0; from < kNodes; ++from) {
+      for (NodeId to = 0; to < kNodes; ++to) {
+        if (from == to) continue;
+        const SendStream& out = cluster_[from].send_streams(to)[0];
+        EXPECT_EQ(out.acked, out.cut);
+        EXPECT_EQ(cluster_[to].receive_stream(from, 0).contiguous, out.cut);
+      }
+    }
+    EXPECT_EQ(cluster_[0].gang().idle, 0u);
+    const std::uint64_t stopped = Received();
+    cluster_.Run(50 * kMillisecond);
+    EXPECT_EQ(Received(), stopped);
+    Ask((round + 3) % kNodes, false);
+    ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kRunning); })) << round;
+  }
+}
+
+TEST_F(JobTest, AJobThatOnlyWaitsIsSeenToBeDead) {
+  silent_ = true;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+
+  Ask(2, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+
+  for (NodeId node = 0; node < kNodes; ++node) EXPECT_EQ(cluster_[node].gang().idle, kNodes);
+}
+
+TEST_F(JobTest, ANodeThatWasStartedAnewLearnsThatTheJobIsStopped) {
+  silent_ = true;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  Ask(1, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+
+  cluster_.Restart(0);  // who led it
+  cluster_.SendText(0, 1, 0, 100);
+
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+  const std::uint64_t before = Received();
+  Ask(4, false);
+  ASSERT_TRUE(cluster_.Run(10 * kSecond, [&] { return Are(GangPhase::kRunning); }));
+  EXPECT_TRUE(cluster_.Run(kSecond, [&] { return Received() > before; }));
+}
+
+TEST_F(JobTest, WithoutItsLowestNodeTheNextOneLeads) {
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Received() > 500; }));
+  for (NodeId node = 1; node < kNodes; ++node) {
+    (void)cluster_[0].Close(node, cluster_.now());
+    (void)cluster_[node].Close(0, cluster_.now());
+  }
+
+  Ask(3, true);
+  const auto stopped = [&] {
+    for (std::uint32_t node = 1; node < kNodes; ++node) {
+      if (PhaseOf(cluster_[node].gang().wave) != GangPhase::kSettled) return false;
+    }
+    return true;
+  };
+
+  EXPECT_TRUE(cluster_.Run(kSecond, stopped));
+  EXPECT_EQ(cluster_[4].gang().gone, 1u);
+}
+
+TEST_F(JobTest, ACheckpointWaitsForAllNodesAndSoDoesItsEnd) {
+  silent_ = true;
+  for (std::uint32_t node = 0; node + 1 < kNodes; ++node) {
+    cluster_[node].JoinGang(cluster_.now());
+    cluster_.Pump(node);
+  }
+  cluster_.Run(20 * kMillisecond);
+  EXPECT_TRUE(Are(GangPhase::kRunning));
+  cluster_[kNodes - 1].JoinGang(cluster_.now());
+  cluster_.Pump(kNodes - 1);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+
+  for (std::uint32_t node = 0; node < kNodes; ++node) {
+    EXPECT_TRUE(Are(GangPhase::kSettled));
+    cluster_[node].JoinGang(cluster_.now());
+    cluster_.Pump(node);
+    cluster_.Run(20 * kMillisecond);
+  }
+  EXPECT_TRUE(Are(GangPhase::kRunning));
+}
+
+}  // namespace
+}  // namespace sekisho::pm
