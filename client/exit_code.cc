@@ -65,7 +65,8 @@ std::string ErrorText(const absl::Status& error) {
 }
 
 std::string EndText(const proto::JobStatus& job) {
-  if (job.state() == proto::DONE || (job.reason().empty() && job.state() == proto::FAILED)) {
+  const bool has_more_to_say = job.has_array() && !job.reason().empty();  // which of its elements
+  if ((job.state() == proto::DONE && !has_more_to_say) || (job.reason().empty() && job.state() == proto::FAILED)) {
     return "";
   }
   const std::string reason =

@@ -20,8 +20,21 @@ void AddJobOptions(CLI::App& verb, JobOptions& options) {
   group->add_option("--project", options.project, "Project to charge");
   group->add_option("--max-wall-time", options.max_wall_time, "Minutes")->check(CLI::PositiveNumber);
   group->add_option("--max-memory", options.max_memory, "MB a process")->check(CLI::PositiveNumber);
+  group->add_option("--after", options.after, "Start once this job has ended well; may be repeated")
+      ->allow_extra_args(false);
+  group->add_option("--after-any", options.after_any, "Start once this job has ended; may be repeated")
+      ->allow_extra_args(false);
+  group->add_flag("--hold", options.is_held, "Do not start before `sekisho release JOB`");
+  group->add_option("--array", options.array, "So many jobs, numbered: 1-1000, or 1-1000%50 for 50 at a time");
   group->add_option("-x", options.clauses, "An RSL relation, e.g. '(arch=amd64)'; may be repeated")
       ->allow_extra_args(false);
+}
+
+CLI::App* JobVerb(CLI::App& app, const char* name, const char* help, std::vector<std::string>& jobs) {
+  auto* verb = app.add_subcommand(name, help);
+  verb->add_option("JOB", jobs, "SITE/ID, as submit printed it, or a job contact; elements of arrays: SITE/ID[3-7]")
+      ->required();
+  return verb;
 }
 
 }  // namespace sekisho::client

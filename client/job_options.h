@@ -4,10 +4,16 @@
 
 #include <CLI/CLI.hpp>
 
+#include <string>
+#include <vector>
+
 #include "client/request.h"
 
 namespace sekisho::client {
 
 void AddJobOptions(CLI::App& verb, JobOptions& options);
+
+// A verb about jobs that exist.
+CLI::App* JobVerb(CLI::App& app, const char* name, const char* help, std::vector<std::string>& jobs);
 
 }  // namespace sekisho::client

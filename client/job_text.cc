@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "client/harmless.h"
+#include "common/job_array.h"
 #include "common/job_state.h"
 
 namespace sekisho::client {
@@ -24,6 +25,19 @@ std::string Ending(const proto::JobStatus& job) {
   }
   return job.exit().signal() != 0 ? fmt::format("signal {}", job.exit().signal())
                                   : std::to_string(job.exit().code());
+}
+
+// "12 running, 3 failed": what there is.
+std::string ElementsText(const proto::ArrayStatus& array) {
+  std::string text;
+  for (const auto& [count, what] : {std::pair(array.waiting(), "waiting"), {array.running(), "running"},
+                                    {array.suspended(), "suspended"}, {array.done(), "done"},
+                                    {array.failed(), "failed"}, {array.cancelled(), "cancelled"}}) {
+    if (count > 0) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+    }
+  }
+  return text;
 }
 
 std::string Name(const proto::JobStatus& job) { return job.site() + "/" + job.job_id(); }
@@ -80,9 +94,21 @@ nlohmann::json ToJson(const proto::JobStatus& job) {
   json["count"] = job.count();
   json["rsl"] = job.rsl();
   json["cancelling"] = job.cancelling();
+  json["is_held"] = job.is_held();
+  json["after"] = std::vector<std::string>(job.after().begin(), job.after().end());
   json["submitted_ms"] = job.submitted_ms();
   json["started_ms"] = job.started_ms();
   json["ended_ms"] = job.ended_ms();
+  if (job.has_array()) {
+    const proto::ArrayStatus& array = job.array();
+    json["array"] = {{"indices", ArrayText(array.what())}, {"elements", array.elements()},
+                     {"waiting", array.waiting()},         {"running", array.running()},
+                     {"suspended", array.suspended()},     {"done", array.done()},
+                     {"failed", array.failed()},           {"cancelled", array.cancelled()}};
+  }
+  if (job.has_element()) {
+    json["array_index"] = job.element().index();
+  }
   json["tasks"] = nlohmann::json::array();
   for (const auto& task : job.task()) {
     nlohmann::json entry = {{"task", task.task()}, {"node", task.node()}, {"ended", task.ended()}};
@@ -122,7 +148,9 @@ std::string Table(const std::vector<proto::JobStatus>& jobs, int64_t now_ms) {
   std::vector<std::vector<std::string>> rows = {{"JOB", "STATE", "EXIT", "TASKS", "NODES", "AGE", "PROGRAM"}};
   for (const auto& job : jobs) {
     const auto nodes = Nodes(job);
-    rows.push_back({Name(job), StateName(job.state()), Ending(job), std::to_string(job.count()),
+    const std::string tasks = job.has_array() ? fmt::format("{}x{}", job.array().elements(), job.count())
+                                              : std::to_string(job.count());
+    rows.push_back({Name(job), StateName(job.state()), Ending(job), tasks,
                     nodes.empty() ? "-" : fmt::format("{}", fmt::join(nodes, ",")),
                     job.submitted_ms() == 0 ? "-" : Age(now_ms - job.submitted_ms()),
                     job.executable().empty() ? "-" : job.executable()});
@@ -139,6 +167,9 @@ std::string Describe(const proto::JobStatus& job, int64_t now_ms) {
   };
   add("job", Name(job));
   add("state", StateName(job.state()) + (job.cancelling() && !IsFinal(job.state()) ? " (cancelling)" : ""));
+  if (job.has_array()) {
+    add("array", fmt::format("{}: {}", ArrayText(job.array().what()), ElementsText(job.array())));
+  }
   add(IsFinal(job.state()) || job.state() == proto::UNKNOWN ? "reason" : "waits", job.reason());
   add("remedy", job.remedy());
   if (HasEnding(job)) {

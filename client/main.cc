@@ -39,6 +39,7 @@ constexpr Verb kVerbs[] = {
     {"output", AddOutputVerb},
     {"cancel", AddCancelVerb},
     {"signal", AddSignalVerb},
+    {"suspend", AddPlainSignalVerbs},
     {"list", AddListVerb},
     {"sites", AddSitesVerb},
     {"doctor", AddDoctorVerb},

@@ -24,6 +24,16 @@ void AddText(std::string& rsl, const char* attribute, const std::string& value) 
     rsl += fmt::format("({}={})", attribute, PrintLiteral(value));
   }
 }
+void AddTexts(std::string& rsl, const char* attribute, const std::vector<std::string>& values) {
+  if (values.empty()) {
+    return;
+  }
+  rsl += fmt::format("({}=", attribute);
+  for (const std::string& value : values) {
+    rsl += PrintLiteral(value) + " ";
+  }
+  rsl += ")";
+}
 void AddNumber(std::string& rsl, const char* attribute, const std::optional<int>& value) {
   if (value) {
     rsl += fmt::format("({}={})", attribute, *value);
@@ -83,6 +93,10 @@ absl::StatusOr<std::string> ToRsl(const JobOptions& options) {
     }
     rsl += ")";
   }
+  AddText(rsl, "array", options.array);
+  AddTexts(rsl, "after", options.after);
+  AddTexts(rsl, "after_any", options.after_any);
+  AddText(rsl, "hold", options.is_held ? "yes" : "");
   for (const std::string& clause : options.clauses) {
     rsl += clause;
   }

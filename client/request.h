@@ -24,6 +24,9 @@ struct JobOptions {
   std::optional<int> max_memory;     // MB
   std::vector<std::string> stage_in;  // LOCAL or LOCAL=REMOTE
   bool stages_executable = false;     // the command is a file of this machine
+  std::vector<std::string> after, after_any;
+  bool is_held = false;
+  std::string array;                     // 1-1000%50
   std::vector<std::string> clauses;  // RSL relations, as given by -x
 };
 

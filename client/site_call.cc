@@ -6,9 +6,8 @@
 #include "client/exit_code.h"
 
 namespace sekisho::client {
-namespace {
 
-int InSession(const Target& target, const std::function<awaitable<int>(Session&)>& ask) {
+int WithTarget(const Target& target, const std::function<awaitable<int>(Session&)>& ask) {
   // Never destroyed: a thread that reads standard input may still post to the loop, and gRPC's threads finish calls
   // of the session, until main() leaves by _exit.
   Loop& loop = *new Loop;
@@ -19,15 +18,13 @@ int InSession(const Target& target, const std::function<awaitable<int>(Session&)
   return RunOnLoop(loop, ask(*session->release()));
 }
 
-}  // namespace
-
 int WithSite(const std::string& text, const std::function<awaitable<int>(Session&)>& ask) {
   const auto sites = Sites::Load();
   if (!sites.ok()) {
     return Report(sites.status());
   }
   const auto target = sites->Resolve(text);
-  return target.ok() ? InSession(*target, ask) : Report(target.status());
+  return target.ok() ? WithTarget(*target, ask) : Report(target.status());
 }
 
 int WithJob(const std::string& text,
@@ -40,7 +37,17 @@ int WithJob(const std::string& text,
   if (!job.ok()) {
     return Report(job.status());
   }
-  return InSession(job->target, [&](Session& session) { return ask(session, job->id); });
+  return WithTarget(job->target, [&](Session& session) { return ask(session, job->id); });
+}
+
+int ForEachJob(const std::vector<std::string>& jobs,
+               const std::function<awaitable<int>(Session&, const std::string& job_id)>& ask) {
+  int exit_code = 0;
+  for (const std::string& job : jobs) {
+    const int code = WithJob(job, ask);
+    exit_code = exit_code != 0 ? exit_code : code;
+  }
+  return exit_code;
 }
 
 int Report(const absl::Status& error) {

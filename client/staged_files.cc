@@ -111,6 +111,12 @@ absl::StatusOr<proto::RequestBody::ClientFile> SumFile(const std::string& url) {
 absl::StatusOr<ClientFiles> SumStagedFiles(const rsl::JobDescription& job) {
   ClientFiles files;
   for (const StagedSource& source : StagedSources(job)) {
+    if (job.array && source.url.find("$(SEKISHO_ARRAY_INDEX)") != std::string::npos) {
+      return Refuse(absl::StatusCode::kInvalidArgument, 1,
+                    fmt::format("{}: an array's files are sent once, for all elements; saw {}", source.attribute,
+                                Harmless(source.url)),
+                    "name each file, and let the elements choose among them");
+    }
     absl::StatusOr<proto::RequestBody::ClientFile> file = SumFile(source.url);
     if (!file.ok()) {
       return Refuse(file.status().code(), source.gram_code, source.attribute + ": " + Message(file.status()),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// sekisho status, list, wait, output, cancel, signal: a job that exists, by its name.
-#include <array>
+// sekisho status, list, wait, output: a job that exists, by its name.
 #include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "client/elements.h"
 #include "client/exit_code.h"
 #include "client/follow.h"
+#include "client/job_options.h"
 #include "client/job_text.h"
-#include "client/saved_request.h"
+#include "client/many.h"
 #include "client/show_links.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
@@ -20,8 +21,8 @@ namespace {
 
 struct JobVerbOptions {
   std::vector<std::string> jobs;
-  std::string resource, signal, argument, save_request;
-  bool is_json = false, all = false, follow = false, links = false;
+  std::string resource;
+  bool is_json = false, all = false, follow = false, links = false, elements = false;
   int task = -1;
   int reattach_within = 300;
 };
@@ -47,7 +48,24 @@ awaitable<absl::StatusOr<proto::JobStatus>> StatusOf(Session& session, const std
   co_return job;
 }
 
-awaitable<int> PrintStatus(Session& session, const std::string& id, bool is_json) {
+// A line for each element.
+awaitable<int> PrintElements(Session& session, const proto::JobStatus& array, bool is_json) {
+  const auto elements = co_await StatusOfAll(session, ElementIds(array));
+  if (!elements.ok()) {
+    co_return Report(elements.status());
+  }
+  if (!is_json) {
+    fmt::print("{}", Table(*elements, NowMs()));
+  }
+  for (const proto::JobStatus& element : *elements) {
+    if (is_json) {
+      fmt::print("{}\n", ToJson(element).dump());
+    }
+  }
+  co_return 0;
+}
+
+awaitable<int> PrintStatus(Session& session, const std::string& id, bool is_json, bool with_elements) {
   const auto job = co_await StatusOf(session, id);
   if (!job.ok()) {
     co_return Report(job.status());
@@ -57,7 +75,39 @@ awaitable<int> PrintStatus(Session& session, const std::string& id, bool is_json
   } else {
     fmt::print("{}", Describe(*job, NowMs()));
   }
+  if (with_elements && job->has_array()) {
+    co_return co_await PrintElements(session, *job, is_json);
+  }
   co_return job->state() == proto::UNKNOWN ? kExitUnknown : 0;
+}
+
+// Of many: a line each.
+awaitable<int> PrintStatuses(Session& session, std::vector<std::string> ids, bool is_json) {
+  const auto jobs = co_await StatusOfAll(session, ids);
+  if (!jobs.ok()) {
+    co_return Report(jobs.status());
+  }
+  int exit_code = 0;
+  for (const proto::JobStatus& job : *jobs) {
+    fmt::print("{}", is_json ? ToJson(job).dump() + "\n" : Describe(job, NowMs()));
+    exit_code = job.state() == proto::UNKNOWN ? kExitUnknown : exit_code;
+  }
+  co_return exit_code;
+}
+
+awaitable<int> Attach(Session& session, proto::AttachRequest request, const JobVerbOptions& options, bool exit_is_jobs);
+
+// One after the other, in the order of their indices.
+awaitable<int> OutputOfElements(Session& session, proto::JobStatus array, proto::AttachRequest request,
+                                const JobVerbOptions& options) {
+  for (const std::string& id : ElementIds(array)) {
+    request.set_job_id(id);
+    const int code = co_await Attach(session, request, options, false);
+    if (code != 0) {
+      co_return code;
+    }
+  }
+  co_return 0;
 }
 
 // `wait` and `output` attach to the job; what they ask for differs.
@@ -78,45 +128,14 @@ awaitable<int> Attach(Session& session, proto::AttachRequest request, const JobV
   if (followed->was_left) {
     co_return kExitCancelled;
   }
+  if (!exit_is_jobs && followed->job.has_array()) {
+    co_return co_await OutputOfElements(session, followed->job, request, options);
+  }
   if (!exit_is_jobs) {
     co_return 0;
   }
   fmt::print(stderr, "{}", EndText(followed->job));
   co_return ExitCodeOf(followed->job);
-}
-
-awaitable<int> CancelJob(Session& session, const std::string& id) {
-  const auto reply = co_await Cancel(session, id);
-  co_return reply.ok() ? 0 : Report(reply.status());
-}
-
-// GRAM's signals by GRAM's names; what a site does not know of them it refuses by itself.
-constexpr std::array<const char*, 10> kSignals = {"cancel",       "suspend",       "resume",
-                                                  "priority",     "commit_request", "commit_extend",
-                                                  "stdio_update", "stdio_size",    "stop_manager",
-                                                  "commit_end"};
-
-int SignalNumber(const std::string& name) {
-  const auto found = std::find(kSignals.begin(), kSignals.end(), name);
-  return found == kSignals.end() ? 0 : static_cast<int>(found - kSignals.begin()) + 1;
-}
-
-awaitable<int> SignalJob(Session& session, const std::string& id, const JobVerbOptions& options) {
-  proto::RequestBody body;
-  body.mutable_signal()->set_job_id(id);
-  body.mutable_signal()->set_number(SignalNumber(options.signal));
-  body.mutable_signal()->set_argument(options.argument);
-  const auto request = session.Sign(std::move(body));
-  if (!request.ok()) {
-    co_return Report(request.status());
-  }
-  if (!options.save_request.empty()) {
-    const absl::Status saved = SaveRequest(*request, options.save_request);
-    co_return saved.ok() ? 0 : Report(saved);
-  }
-  const auto reply =
-      co_await session.Call<proto::SignedRequest, proto::CommandReply>(&Session::Async::Command, *request);
-  co_return reply.ok() ? 0 : Report(reply.status());
 }
 
 awaitable<int> List(Session& session, bool all, std::vector<proto::JobStatus>& jobs) {
@@ -167,34 +186,26 @@ int ListVerb(const JobVerbOptions& options) {
   return exit_code;
 }
 
-// Runs `one` for each job named; the first exit code that is not 0.
-template <typename One>
-int ForEachJob(const std::vector<std::string>& jobs, One one) {
-  int exit_code = 0;
-  for (const std::string& job : jobs) {
-    const int code = WithJob(job, one);
-    exit_code = exit_code != 0 ? exit_code : code;
-  }
-  return exit_code;
-}
-
-CLI::App* AddJobVerb(CLI::App& app, const char* name, const char* help,
-                     const std::shared_ptr<JobVerbOptions>& options) {
-  auto* verb = app.add_subcommand(name, help);
-  verb->add_option("JOB", options->jobs, "SITE/ID, as submit printed it, or a job contact")->required();
-  return verb;
-}
+bool AreMany(const std::vector<std::string>& jobs) { return jobs.size() > 1 || NamesElements(jobs.front()); }
 
 }  // namespace
 
 void AddStatusVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<JobVerbOptions>();
-  auto* verb = AddJobVerb(app, "status", "What a job does, and why it waits", options);
+  auto* verb = JobVerb(app, "status", "What a job does, and why it waits", options->jobs);
   verb->add_flag("--json", options->is_json, "Print JSON, a line each");
   verb->add_flag("--links", options->links, "Of an MPI program over sites: what each pair of its ranks used");
+  verb->add_flag("--elements", options->elements, "Of an array also each element");
   verb->callback([options, &invocation] {
+    if (AreMany(options->jobs) && !options->elements && !options->links) {
+      invocation.exit_code = ForEachSite(options->jobs, [&](Session& session, std::vector<std::string> ids) {
+        return PrintStatuses(session, std::move(ids), options->is_json);
+      });
+      return;
+    }
     invocation.exit_code = ForEachJob(options->jobs, [&](Session& session, const std::string& id) {
-      return options->links ? ShowLinks(session, id, options->is_json) : PrintStatus(session, id, options->is_json);
+      return options->links ? ShowLinks(session, id, options->is_json)
+                            : PrintStatus(session, id, options->is_json, options->elements);
     });
   });
 }
@@ -207,9 +218,15 @@ void AddReattach(CLI::App& verb, JobVerbOptions& options) {
 
 void AddWaitVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<JobVerbOptions>();
-  auto* verb = AddJobVerb(app, "wait", "Wait for a job's end; exits as the job did", options);
+  auto* verb = JobVerb(app, "wait", "Wait for a job's end; exits as the job did", options->jobs);
   AddReattach(*verb, *options);
   verb->callback([options, &invocation] {
+    if (AreMany(options->jobs)) {
+      invocation.exit_code = ForEachSite(options->jobs, [](Session& session, std::vector<std::string> ids) {
+        return WaitForAll(session, std::move(ids));
+      });
+      return;
+    }
     invocation.exit_code = ForEachJob(options->jobs, [&](Session& session, const std::string& id) {
       proto::AttachRequest request;
       request.set_job_id(id);
@@ -222,7 +239,7 @@ void AddWaitVerb(CLI::App& app, Invocation& invocation) {
 
 void AddOutputVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<JobVerbOptions>();
-  auto* verb = AddJobVerb(app, "output", "Print a job's output so far; stdout and stderr kept apart", options);
+  auto* verb = JobVerb(app, "output", "Print a job's output so far; stdout and stderr kept apart", options->jobs);
   verb->add_flag("-f,--follow", options->follow, "Go on until the job has ended");
   AddReattach(*verb, *options);
   verb->add_option("--task", options->task, "Of this task only, from 0")->check(CLI::NonNegativeNumber);
@@ -234,29 +251,6 @@ void AddOutputVerb(CLI::App& app, Invocation& invocation) {
       request.set_follow(options->follow);
       request.set_task(options->task + 1);
       return Attach(session, request, *options, false);
-    });
-  });
-}
-
-void AddCancelVerb(CLI::App& app, Invocation& invocation) {
-  auto options = std::make_shared<JobVerbOptions>();
-  auto* verb = AddJobVerb(app, "cancel", "End a job and all that it started", options);
-  verb->callback([options, &invocation] { invocation.exit_code = ForEachJob(options->jobs, CancelJob); });
-}
-
-void AddSignalVerb(CLI::App& app, Invocation& invocation) {
-  auto options = std::make_shared<JobVerbOptions>();
-  auto* verb = app.add_subcommand("signal", "Suspend or resume a job, or another of GRAM's signals");
-  options->jobs.resize(1);
-  verb->add_option("JOB", options->jobs[0], "SITE/ID, as submit printed it, or a job contact")->required();
-  verb->add_option("SIGNAL", options->signal, "suspend, resume, cancel, or priority with -100 to 0")
-      ->required()
-      ->check(CLI::IsMember(std::vector<std::string>(kSignals.begin(), kSignals.end())));
-  verb->add_option("ARGUMENT", options->argument, "The signal's argument");
-  verb->add_option("--save-request", options->save_request, "Sign the request and write it to this file; send nothing");
-  verb->callback([options, &invocation] {
-    invocation.exit_code = WithJob(options->jobs[0], [&](Session& session, const std::string& id) {
-      return SignalJob(session, id, *options);
     });
   });
 }

@@ -17,6 +17,7 @@
 #include "client/follow.h"
 #include "client/harmless.h"
 #include "client/job_options.h"
+#include "client/many.h"
 #include "client/one_part.h"
 #include "client/site_call.h"
 #include "client/staged_files.h"
@@ -31,7 +32,7 @@ namespace sekisho::client {
 namespace {
 
 struct RunOptions {
-  std::string resource, where, file, rsl, kill, status, refresh, stop_manager, request_id;
+  std::string resource, where, file, many, rsl, kill, status, refresh, stop_manager, request_id;
   bool is_globusrun = false;
   bool batch = false, fast_batch = false, quiet = false, parse = false, dry_run = false;
   bool authenticate_only = false, no_interrupt = false, jobmanager_version = false, dump_rsl = false;
@@ -97,6 +98,7 @@ proto::JobState StateAfter(const proto::JobEvent& event) {
     case proto::JobEvent::kStagedIn: return proto::PENDING;
     case proto::JobEvent::kStagingIn: return proto::STAGE_IN;
     case proto::JobEvent::kTaskStarted: return event.task_started().task() == 0 ? proto::ACTIVE : proto::UNKNOWN;
+    case proto::JobEvent::kBegun: return proto::ACTIVE;
     case proto::JobEvent::kSuspended: return proto::SUSPENDED;
     case proto::JobEvent::kResumed: return proto::ACTIVE;
     case proto::JobEvent::kEnded: return event.ended().state();
@@ -255,6 +257,10 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   if (!followed->was_interrupted || followed->job.state() == proto::DONE) {
     std::cerr << EndText(followed->job);
   }
+  if (followed->job.has_array() && !options.quiet) {
+    fmt::print(stderr, "sekisho: its output: sekisho output {0}, or of one element: sekisho output '{0}[INDEX]'\n",
+               followed->name);
+  }
   co_return followed->was_interrupted && followed->job.state() == proto::CANCELLED ? kExitCancelled
                                                                                     : ExitCodeOf(followed->job);
 }
@@ -297,7 +303,29 @@ awaitable<int> Kill(Session& session, const std::string& id) {
   co_return reply.ok() ? 0 : Report(reply.status());
 }
 
-int RunVerb(const RunOptions& options, const Invocation& invocation) {
+awaitable<int> RunAll(Session& session, const std::vector<OneOfFile>& jobs, const RunOptions& options) {
+  std::vector<std::string> ids;
+  const ManyOptions many{options.many, options.request_id, false, options.quiet};
+  const int submitted = co_await SubmitMany(session, jobs, many, ids);
+  const int ended = co_await WaitForAll(session, ids);
+  co_return submitted != 0 ? submitted : ended;
+}
+
+int RunManyVerb(const RunOptions& options, const Invocation& invocation) {
+  if (!options.file.empty() || !options.rsl.empty() || invocation.has_command || options.dry_run) {
+    return Report(absl::InvalidArgumentError("--many stands alone: the file says all of each job"));
+  }
+  if (options.resource.empty()) {
+    return Report(NoPlace());
+  }
+  const auto jobs = ReadMany(options.many);
+  if (!jobs.ok()) {
+    return Report(jobs.status());
+  }
+  return WithSite(options.resource, [&](Session& session) { return RunAll(session, *jobs, options); });
+}
+
+int RunVerb(RunOptions options, const Invocation& invocation) {
   if (const auto status = CheckOptions(options); !status.ok()) {
     return Report(status);
   }
@@ -315,6 +343,10 @@ int RunVerb(const RunOptions& options, const Invocation& invocation) {
   }
   if (options.jobmanager_version) {
     return WithSite(options.resource, Versions);
+  }
+
+  if (!options.many.empty()) {
+    return RunManyVerb(options, invocation);
   }
 
   // Checked here, before anything is sent.
@@ -337,6 +369,7 @@ int RunVerb(const RunOptions& options, const Invocation& invocation) {
     fmt::print("{}\n", *rsl);
     return 0;
   }
+  options.no_input |= checked.jobs.size() == 1 && checked.jobs[0].array;
   PlaceOptions place{options.resource, options.where, options.why, options.quiet};
   if (place.resource.empty()) {
     const auto part = OnlyPart(*rsl);
@@ -362,6 +395,7 @@ void AddVerb(CLI::App& app, Invocation& invocation, const std::string& name, con
   verb->add_flag("--why", options->why, "With -r any: say how the site was chosen, on stderr");
   verb->add_option("RSL", options->rsl, "What to run, in RSL; or write: -- COMMAND ARGUMENTS...");
   verb->add_option("-f,--file", options->file, "Read the RSL from this file");
+  verb->add_option("--many", options->many, "Run each line of this file, an RSL each, and wait for all; -: standard input");
   verb->add_flag("-b,--batch", options->batch, "Print the job contact, leave once the job is queued or runs");
   verb->add_flag("-F,--fast-batch", options->fast_batch, "Print the job contact, leave once it is accepted");
   verb->add_flag("-d,--dry-run", options->dry_run, "Do everything but submit");

@@ -12,6 +12,7 @@
 #include "client/any_site.h"
 #include "client/commit.h"
 #include "client/job_options.h"
+#include "client/many.h"
 #include "client/one_part.h"
 #include "client/saved_request.h"
 #include "client/site_call.h"
@@ -24,7 +25,7 @@ namespace sekisho::client {
 namespace {
 
 struct SubmitOptions {
-  std::string resource, file, request_id, save_request;
+  std::string resource, file, many, request_id, save_request;
   std::vector<std::string> positional;  // RSL, or a script and its arguments
   std::string where;
   bool is_json = false, dry_run = false, why = false, no_commit = false;
@@ -37,6 +38,7 @@ void AddSubmitOptions(CLI::App& verb, SubmitOptions& options) {
   verb.add_option("--where", options.where, "With -r any: only sites that meet this, e.g. 'out && freeslots>=8'");
   verb.add_flag("--why", options.why, "With -r any: say how the site was chosen, on stderr");
   verb.add_option("-f,--file", options.file, "Read the RSL from this file");
+  verb.add_option("--many", options.many, "Submit each line of this file, an RSL each; -: standard input");
   verb.add_option("--request-id", options.request_id, "The same id again makes no second job");
   verb.add_flag("-d,--dry-run", options.dry_run, "Do everything but submit");
   verb.add_option("--save-request", options.save_request, "Sign the request and write it to this file; submit nothing");
@@ -154,7 +156,27 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
   co_return 0;
 }
 
+int SubmitManyVerb(const SubmitOptions& options, const Invocation& invocation) {
+  if (!options.file.empty() || !options.positional.empty() || invocation.has_command || options.dry_run ||
+      !options.save_request.empty()) {
+    return Report(absl::InvalidArgumentError("--many stands alone: the file says all of each job"));
+  }
+  if (options.resource.empty()) {
+    return Report(NoPlace());
+  }
+  const auto jobs = ReadMany(options.many);
+  if (!jobs.ok()) {
+    return Report(jobs.status());
+  }
+  std::vector<std::string> ids;
+  const ManyOptions many{options.many, options.request_id, options.is_json, false};
+  return WithSite(options.resource, [&](Session& session) { return SubmitMany(session, *jobs, many, ids); });
+}
+
 int SubmitVerb(SubmitOptions options, const Invocation& invocation) {
+  if (!options.many.empty()) {
+    return SubmitManyVerb(options, invocation);
+  }
   auto rsl = RslOf(options, invocation);
   if (!rsl.ok()) {
     return Report(rsl.status());

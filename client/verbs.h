@@ -27,6 +27,7 @@ void AddWaitVerb(CLI::App& app, Invocation& invocation);
 void AddOutputVerb(CLI::App& app, Invocation& invocation);
 void AddCancelVerb(CLI::App& app, Invocation& invocation);
 void AddSignalVerb(CLI::App& app, Invocation& invocation);
+void AddPlainSignalVerbs(CLI::App& app, Invocation& invocation);  // suspend, resume, hold, release
 void AddListVerb(CLI::App& app, Invocation& invocation);
 void AddSitesVerb(CLI::App& app, Invocation& invocation);
 void AddAdminVerb(CLI::App& app, Invocation& invocation);

@@ -5,6 +5,7 @@
 
 #include <openssl/sha.h>
 
+#include "common/job_array.h"
 #include "common/job_state.h"
 #include "jobmanager/errors.h"
 
@@ -27,12 +28,28 @@ std::string Digest(const std::string& text) {
 }  // namespace
 
 absl::Status Book::FoldInto(const JobEvent& event, Job& job) {
+  const ElementIs before = CountedAs(job.status);
   RETURN_IF_ERROR(Fold(event, job.status));
   if (event.has_submitted()) {
     job.rsl_digest = Digest(job.status.rsl());
     job.status.clear_rsl();
   }
+  if (Job* array = ArrayOf(job.status)) {
+    Recount(before, CountedAs(job.status), *array->status.mutable_array());
+    job.status.set_submitted_ms(array->status.submitted_ms());
+  }
   return absl::OkStatus();
+}
+
+Book::Job* Book::ArrayOf(const JobStatus& job) {
+  const auto found = job.has_element() ? jobs_.find(job.element().array()) : jobs_.end();
+  return found != jobs_.end() && found->second.status.has_array() ? &found->second : nullptr;
+}
+
+bool Book::IsUnmade(const std::string& job_id, const std::string& subject) const {
+  const auto element = SplitElementId(job_id);
+  const JobStatus* array = element && !Has(job_id) ? Find(element->first, subject) : nullptr;
+  return array != nullptr && HasElement(array->array().what(), element->second);
 }
 
 absl::Status Book::Replay(const JobEvent& event) {
@@ -115,6 +132,10 @@ JobStatus Book::Status(const std::string& job_id, const std::string& subject) co
   if (const JobStatus* known = Find(job_id, subject)) {
     return *known;
   }
+  if (IsUnmade(job_id, subject)) {
+    const auto element = SplitElementId(job_id);
+    return UnmadeElement(*Find(element->first, subject), element->second);
+  }
   JobStatus unknown;
   unknown.set_job_id(job_id);
   unknown.set_state(proto::UNKNOWN);
@@ -128,7 +149,7 @@ JobStatus Book::Status(const std::string& job_id, const std::string& subject) co
 proto::StatusReply Book::List(const std::string& subject, bool with_ended) const {
   std::vector<const JobStatus*> found;
   for (const auto& [id, job] : jobs_) {
-    if (job.status.subject() == subject && (with_ended || !IsFinal(job.status.state()))) {
+    if (job.status.subject() == subject && !job.status.has_element() && (with_ended || !IsFinal(job.status.state()))) {
       found.push_back(&job.status);
     }
   }
@@ -163,7 +184,10 @@ std::vector<std::string> Book::AliveInside() const {
 std::vector<std::string> Book::EndedBefore(int64_t time_ms) const {
   std::vector<std::string> ids;
   for (const auto& [id, job] : jobs_) {
-    if (IsFinal(job.status.state()) && job.status.ended_ms() < time_ms) {
+    // Elements go with their array: without it nobody would know that they have been.
+    const auto array = job.status.has_element() ? jobs_.find(job.status.element().array()) : jobs_.end();
+    const JobStatus& counts = array != jobs_.end() ? array->second.status : job.status;
+    if (IsFinal(counts.state()) && counts.ended_ms() < time_ms) {
       ids.push_back(id);
     }
   }

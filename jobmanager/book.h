@@ -48,6 +48,8 @@ class Book {
   std::vector<std::string> AliveInside() const;
   // Jobs that ended before `time_ms`.
   std::vector<std::string> EndedBefore(int64_t time_ms) const;
+  // An element of one of the subject's arrays that does not exist yet, or never will.
+  bool IsUnmade(const std::string& job_id, const std::string& subject) const;
   bool Has(const std::string& job_id) const { return jobs_.count(job_id) > 0; }
   // The queue server was not asked, or has not answered: what it knows of the job may differ.
   bool IsEndedHere(const std::string& job_id) const;
@@ -64,7 +66,9 @@ class Book {
     uint64_t last_sequence = 0;
     bool is_ended_here = false;
   };
-  static absl::Status FoldInto(const proto::JobEvent& event, Job& job);
+  absl::Status FoldInto(const proto::JobEvent& event, Job& job);
+  // Null if the job is no element, or its array is not known.
+  Job* ArrayOf(const proto::JobStatus& job);
   std::map<std::string, Job> jobs_;
   uint64_t position_ = 0;
 };

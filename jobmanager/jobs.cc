@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/job_array.h"
 #include "common/job_state.h"
 #include "common/log.h"
 #include "jobmanager/errors.h"
@@ -32,7 +33,7 @@ int64_t Jobs::NowMs() {
 
 Jobs::Jobs(Loop& loop, Here here, EventStore& store, QueueServer& queue,
            std::chrono::hours keep_ended)
-    : loop_(loop), here_(std::move(here)), store_(store), queue_(queue), keep_ended_(keep_ended) {}
+    : loop_(loop), here_(std::move(here)), store_(store), queue_(queue), keep_ended_(keep_ended), news_(loop) {}
 
 absl::Status Jobs::Load() {
   RETURN_IF_ERROR(store_.Replay([this](uint64_t row, const std::string& key,
@@ -88,7 +89,22 @@ void Jobs::Start() {
 
 // ---- events
 
+void Jobs::PublishOfElement(const std::string& job_id) {
+  const auto element = SplitElementId(job_id);
+  const auto found = element ? watchers_.find(element->first) : watchers_.end();
+  if (found == watchers_.end()) {
+    return;
+  }
+  for (const auto& weak : found->second) {
+    if (const auto watcher = weak.lock(); watcher && !watcher->has_moved) {
+      watcher->has_moved = true;
+      watcher->changed.Notify();
+    }
+  }
+}
+
 void Jobs::Publish(uint64_t row, const JobEvent& event) {
+  PublishOfElement(event.job_id());
   const auto found = watchers_.find(event.job_id());
   if (found == watchers_.end()) {
     return;
@@ -135,10 +151,11 @@ void Jobs::TakeEvent(const JobEvent& event) {
     return;
   }
   Store(event);
+  news_.Notify();
   store_.Put(kPosition, std::to_string(book_.position()));
-  if (event.has_submitted()) {
+  if (event.has_submitted() && !event.submitted().has_element() && event.submitted().first_of_many().empty()) {
     spdlog::info("job taken over from the queue server job={}", event.job_id());
-  } else if (event.has_ended()) {
+  } else if (event.has_ended() && !SplitElementId(event.job_id())) {
     spdlog::info("job ended job={} state={}", event.job_id(), StateName(event.ended().state()));
   }
 }
@@ -243,10 +260,10 @@ awaitable<absl::StatusOr<proto::CommandReply>> Jobs::Command(Caller caller,
     cancelled.set_state(proto::CANCELLED);
     co_return cancelled;
   }
-  if (job == nullptr) {
+  if (job == nullptr && !book_.IsUnmade(id, caller.subject)) {
     co_return errors::NoSuchJob(id);
   }
-  if (IsFinal(job->state()) && !MayFollowTheEnd(body)) {
+  if (job != nullptr && IsFinal(job->state()) && !MayFollowTheEnd(body)) {
     co_return errors::AlreadyEnded(id, StateName(job->state()));
   }
 

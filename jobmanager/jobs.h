@@ -31,6 +31,7 @@ struct Watcher {
   Signal changed;
   std::deque<Item> items;
   bool is_behind = false;  // too slow: items were dropped, read the store again
+  bool has_moved = false;  // elements of an array that it watches have changed
   bool is_withdrawn = false;
 };
 
@@ -52,6 +53,10 @@ class Jobs {
 
   awaitable<absl::StatusOr<proto::AdministerReply>> Administer(Caller caller, proto::SignedRequest request);
 
+  // Many at a time: jobs_many.cc.  What the queue server has accepted is known here when the answer comes.
+  awaitable<absl::StatusOr<proto::ManyReply>> SubmitMany(Caller caller, proto::SignedRequest request);
+  awaitable<absl::StatusOr<proto::ManyReply>> CommandMany(Caller caller, proto::SignedRequest request);
+
   // Waits until the queue server has the job.  False: it ended before that.
   awaitable<bool> UntilSubmitted(std::string job_id);
 
@@ -60,6 +65,8 @@ class Jobs {
   awaitable<absl::StatusOr<std::vector<Watcher::Item>>> History(std::string job_id);
 
   const Book& book() const { return book_; }
+  // It exists, has ended without ever being, or is waited for: an element of an array.
+  awaitable<void> UntilMade(std::string job_id, std::string subject);
   // With its RSL, which only the store has.
   awaitable<proto::JobStatus> Status(std::string job_id, std::string subject);
   QueueServer& queue() { return queue_; }
@@ -95,6 +102,7 @@ class Jobs {
   void Record(proto::JobEvent event);
   void Store(const proto::JobEvent& event);
   void Publish(uint64_t row, const proto::JobEvent& event);
+  void PublishOfElement(const std::string& job_id);
   void TakeEvent(const proto::JobEvent& event);
   awaitable<void> EndLost();
   void Withdraw(const std::string& job_id);
@@ -122,6 +130,7 @@ class Jobs {
   std::multimap<std::string, std::shared_ptr<Arriving>> arriving_;  // by job
   std::map<std::string, std::shared_ptr<Forwarding>> forwardings_;
   std::map<std::string, std::vector<std::weak_ptr<Watcher>>> watchers_;
+  Signal news_;  // something was heard of the queue server
 };
 
 }  // namespace sekisho::jobmanager

@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kFresh{2'000};       // heard of so lately: no ping before a call
 constexpr milliseconds kPing{2'000};
 constexpr milliseconds kConnect{2'000};
+constexpr milliseconds kManyAnswer{50'000};  // less than a client's patience
 constexpr milliseconds kRedialMin{200};
 constexpr milliseconds kRedialMax{5'000};
 
@@ -163,6 +164,26 @@ awaitable<absl::StatusOr<proto::CommandReply>> QueueServer::Command(const proto:
     Heard();
   }
   co_return reply;
+}
+
+awaitable<absl::StatusOr<proto::ManyReply>> QueueServer::Many(ManyMethod method, proto::SignedRequest request) {
+  proto::QueueRequest message;
+  *message.mutable_request() = std::move(request);
+  message.set_account(options_.account);
+  auto reply = co_await rpc::Call<Async, proto::QueueRequest, proto::ManyReply>(
+      loop_, stub_->async(), method, std::move(message), {.timeout = kManyAnswer});
+  if (reply.ok() || IsVerdict(reply.status())) {
+    Heard();
+  }
+  co_return reply;
+}
+
+awaitable<absl::StatusOr<proto::ManyReply>> QueueServer::SubmitMany(const proto::SignedRequest& request) {
+  return Many(&Async::SubmitMany, request);
+}
+
+awaitable<absl::StatusOr<proto::ManyReply>> QueueServer::CommandMany(const proto::SignedRequest& request) {
+  return Many(&Async::CommandMany, request);
 }
 
 awaitable<absl::StatusOr<proto::AdministerReply>> QueueServer::Administer(const proto::SignedRequest& request) {

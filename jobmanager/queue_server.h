@@ -42,6 +42,8 @@ class QueueServer {
 
   awaitable<absl::StatusOr<proto::SubmitReply>> Submit(const proto::SignedRequest& request);
   awaitable<absl::StatusOr<proto::CommandReply>> Command(const proto::SignedRequest& request);
+  awaitable<absl::StatusOr<proto::ManyReply>> SubmitMany(const proto::SignedRequest& request);
+  awaitable<absl::StatusOr<proto::ManyReply>> CommandMany(const proto::SignedRequest& request);
   awaitable<absl::StatusOr<proto::AdministerReply>> Administer(const proto::SignedRequest& request);
   // Which of these jobs the server does not know.
   awaitable<absl::StatusOr<std::vector<std::string>>> Unknown(std::vector<std::string> job_ids);
@@ -68,6 +70,9 @@ class QueueServer {
  private:
   using Async = proto::Queue::StubInterface::async_interface;
   awaitable<absl::Status> Ping();
+  using ManyMethod = void (Async::*)(grpc::ClientContext*, const proto::QueueRequest*, proto::ManyReply*,
+                                     std::function<void(grpc::Status)>);
+  awaitable<absl::StatusOr<proto::ManyReply>> Many(ManyMethod method, proto::SignedRequest request);
   void Heard();
 
   Loop& loop_;

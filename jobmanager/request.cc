@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/job_array.h"
 #include "common/job_state.h"
 #include "jobmanager/errors.h"
 #include "rsl/job_description.h"
@@ -97,6 +98,9 @@ absl::StatusOr<NewJob> JudgeSubmit(const proto::SignedRequest& request, const pr
   submitted.set_count(static_cast<int32_t>(job.count));
   submitted.set_executable(job.executable);
   submitted.set_queue(job.queue.empty() ? caller.queue : job.queue);
+  if (job.array) {
+    *submitted.mutable_array() = MakeArray(job.array->ranges, job.array->at_once);
+  }
   *submitted.mutable_request() = request;
   return result;
 }

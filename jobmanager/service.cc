@@ -125,6 +125,15 @@ grpc::ServerWriteReactor<proto::Update>* Service::Attach(Context* context,
 awaitable<absl::Status> Service::DoAttach(absl::StatusOr<Caller> caller, proto::AttachRequest request,
                                           rpc::Writer<proto::Update>& writer) {
   CO_RETURN_IF_ERROR(caller.status());
+  if (request.follow()) {
+    co_await jobs_.UntilMade(request.job_id(), caller->subject);
+  }
+  if (jobs_.book().IsUnmade(request.job_id(), caller->subject)) {
+    proto::Update update;
+    *update.mutable_status() = jobs_.book().Status(request.job_id(), caller->subject);
+    co_await writer.Write(std::move(update));
+    co_return absl::OkStatus();
+  }
   if (jobs_.book().Find(request.job_id(), caller->subject) == nullptr) {
     co_return errors::NoSuchJob(request.job_id());
   }
@@ -223,7 +232,11 @@ grpc::ServerUnaryReactor* Service::Status(Context* context, const proto::StatusR
                       }
                       size_t size = 0;
                       for (const std::string& id : request->job_id()) {
-                        *reply->add_job() = co_await jobs_.Status(id, caller->subject);
+                        if (request->without_rsl()) {
+                          *reply->add_job() = jobs_.book().Status(id, caller->subject);
+                        } else {
+                          *reply->add_job() = co_await jobs_.Status(id, caller->subject);
+                        }
                         size += reply->job(reply->job_size() - 1).ByteSizeLong();
                         if (size > kStatusBytesMax && reply->job_size() > 1) {
                           co_return errors::TooMuchAtOnce(request->job_id_size());

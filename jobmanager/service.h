@@ -27,6 +27,9 @@ class Service final : public proto::JobService::CallbackService {
   grpc::ServerWriteReactor<proto::Update>* Attach(Context*, const proto::AttachRequest*) override;
   grpc::ServerReadReactor<proto::InputChunk>* Input(Context*, proto::InputReply*) override;
   grpc::ServerUnaryReactor* Command(Context*, const proto::SignedRequest*, proto::CommandReply*) override;
+  grpc::ServerUnaryReactor* SubmitMany(Context*, const proto::SignedRequest*, proto::ManyReply*) override;
+  grpc::ServerUnaryReactor* CommandMany(Context*, const proto::SignedRequest*, proto::ManyReply*) override;
+  grpc::ServerWriteReactor<proto::StatusReply>* Watch(Context*, const proto::StatusRequest*) override;
   grpc::ServerUnaryReactor* Administer(Context*, const proto::SignedRequest*, proto::AdministerReply*) override;
   grpc::ServerUnaryReactor* Status(Context*, const proto::StatusRequest*, proto::StatusReply*) override;
   grpc::ServerUnaryReactor* List(Context*, const proto::ListRequest*, proto::StatusReply*) override;
@@ -60,6 +63,8 @@ class Service final : public proto::JobService::CallbackService {
                                   proto::InputReply& reply);
   awaitable<absl::Status> PassInput(proto::InputChunk chunk, rpc::Reader<proto::InputChunk>& reader,
                                     proto::InputReply& reply);
+  awaitable<absl::Status> DoWatch(absl::StatusOr<Caller> caller, proto::StatusRequest request,
+                                  rpc::Writer<proto::StatusReply>& writer);
   awaitable<absl::Status> DoDiagnose(absl::StatusOr<Caller> caller, rpc::Writer<proto::Hop>& writer);
 
   Loop& loop_;

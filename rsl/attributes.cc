@@ -20,7 +20,6 @@ constexpr unsigned kAlways = kSubmit | kRestart | kUpdate;
 constexpr std::string_view kStaging = "it comes with file staging";
 constexpr std::string_view kCommit = "it comes with two-phase commit and restart";
 constexpr std::string_view kSlurm = "it comes with the Slurm executor";
-constexpr std::string_view kArrays = "it comes with arrays, and with jobs after jobs";
 constexpr std::string_view kOther = "no executor here has it";
 constexpr std::string_view kDaemonWide = "a daemon's log is the site's, not the job's";
 
@@ -108,10 +107,10 @@ constexpr Attribute kAttributes[] = {
     {"node", kOurs, kSubmit, kYes, kShape, kBad},
     {"exclusive", kOurs, kSubmit, kYes, kShape, kBad},
     {"umask", kOurs, kSubmit, kYes, kShape, kBad},
-    {"array", kOurs, kSubmit, kLater, kShape, kBad, kArrays},
-    {"after", kOurs, kSubmit, kLater, kShape, kBad, kArrays},
-    {"after_any", kOurs, kSubmit, kLater, kShape, kBad, kArrays},
-    {"hold", kOurs, kSubmit, kLater, kShape, kBad, kArrays},
+    {"array", kOurs, kSubmit, kYes, kShape, kBad},
+    {"after", kOurs, kSubmit, kYes, kShape, kBad},
+    {"after_any", kOurs, kSubmit, kYes, kShape, kBad},
+    {"hold", kOurs, kSubmit, kYes, kShape, kBad},
 };
 
 // Insertions, deletions, changes and swaps of neighbours between two canonical names.
