@@ -174,6 +174,15 @@ int64_t Assignment(const std::vector<int64_t>& cost, int n) {
 
 }  // namespace
 
+double ObjectiveBound(const Bounds& bounds, Objective objective, Weight qap_weight) {
+  Values least;
+  least.hop_bytes = bounds.hop_bytes;
+  least.hops_sum = bounds.hops_sum;
+  least.max_link = bounds.max_link;
+  least.step_sum = bounds.step_sum;
+  return ObjectiveValue(least, objective, qap_weight);
+}
+
 Bounds LowerBounds(const Pattern& pattern, const Network& network) {
   Bounds bounds;
   const Graph bytes = MakeGraph(pattern, Weight::kBytes);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "rankmap/evaluate.h"
 #include "rankmap/network.h"
 #include "rankmap/pattern.h"
 #include "rankmap/qaplib.h"
@@ -16,6 +17,9 @@ struct Bounds {
   int64_t max_link = 0;
   int64_t step_sum = 0;
 };
+
+// Of the number that `objective` minimises.
+double ObjectiveBound(const Bounds& bounds, Objective objective, Weight qap_weight);
 
 Bounds LowerBounds(const Pattern& pattern, const Network& network);
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "rankmap/anneal.h"
+#include "rankmap/bound.h"
 #include "rankmap/box_anneal.h"
 
 namespace sekisho::rankmap {
@@ -24,11 +25,27 @@ Graph Padded(Graph graph, int size) {
   return graph;
 }
 
+// With empties in the cells that are left.
+Cells Filled(Cells cells, int volume) {
+  std::vector<char> used(volume);
+  for (const uint32_t cell : cells) {
+    used[cell] = 1;
+  }
+  for (int cell = 0; cell < volume; ++cell) {
+    if (used[cell] == 0) {
+      cells.push_back(cell);
+    }
+  }
+  return cells;
+}
+
 }  // namespace
 
 Network BoxLayout::NetworkOf(const std::vector<int>& box, const std::vector<int>& dims) const {
   GridShape shape;
   shape.dims = dims;
+  shape.order = grid_.grid().order;
+  shape.tie = grid_.grid().tie;
   for (size_t d = 0; d < box.size(); ++d) {
     shape.wrap.push_back(box[d] == grid_.grid().dims[d] && grid_.grid().wrap[d]);
   }
@@ -89,19 +106,48 @@ Cells BoxLayout::Solve(Graph part, const std::vector<int>& box) {
   return cells;
 }
 
+Cells BoxLayout::Balance(const Pattern& part, const std::vector<int>& box, const Cells& cells, Objective objective,
+                         const LoadCooling& cooling) {
+  constexpr int kChunk = 1024;
+  const Network network = NetworkOf(box, box);
+  const NearNodes near(network);
+  const Graph graph = MakeGraph(part, Weight::kBytes, network.slots());
+  Placement start(Filled(cells, network.slots()));
+  const LinkAnnealOptions options{.objective = objective};
+  LinkAnnealer annealer(part, graph, network, near, options, start);
+  const int64_t chunks = std::max<int64_t>(cooling.moves / kChunk, 1);
+  Placement best = start;
+  double least = annealer.best_value();
+  const double bound =
+      cooling.is_from_nothing ? ObjectiveBound(LowerBounds(part, network), objective, Weight::kBytes) : 0;
+  for (int run = 0; run < cooling.runs && least > bound && !stop_(); ++run) {
+    if (cooling.is_from_nothing) {
+      Cells order(network.slots());
+      std::iota(order.begin(), order.end(), 0u);
+      random_.Shuffle(order);
+      start = Placement(std::move(order));
+    }
+    annealer.Reset(start);
+    for (int64_t i = 0; i < chunks && !stop_(); ++i) {
+      const double part_done = static_cast<double>(i) / static_cast<double>(chunks);
+      const double t = cooling.hot * Exp(Ln(cooling.cold / cooling.hot) * part_done) / network.links();
+      annealer.Chunk(kChunk, t, t, cooling.power, random_);
+    }
+    if (annealer.best_value() < least) {
+      least = annealer.best_value();
+      best = annealer.best();
+    }
+  }
+  Cells result = best.slots();
+  result.resize(cells.size());
+  return result;
+}
+
 Cells BoxLayout::Improve(Graph part, const std::vector<int>& box, Cells cells) {
   const size_t vertices = cells.size();
   const int volume = Volume(box);
   part = Padded(std::move(part), volume);
-  std::vector<char> used(volume);
-  for (const uint32_t cell : cells) {
-    used[cell] = 1;
-  }
-  for (int cell = 0; cell < volume; ++cell) {
-    if (used[cell] == 0) {
-      cells.push_back(cell);
-    }
-  }
+  cells = Filled(std::move(cells), volume);
   int64_t lightest = INT64_MAX;
   for (const Graph::Arc& arc : part.arcs) {
     lightest = std::min(lightest, arc.both());

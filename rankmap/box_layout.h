@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rankmap/bisem.h"
+#include "rankmap/evaluate.h"
 #include "rankmap/network.h"
 #include "rankmap/pattern.h"
 #include "rankmap/placement.h"
@@ -12,6 +13,16 @@
 namespace sekisho::rankmap {
 
 using Cells = std::vector<uint32_t>;  // by vertex of a part: where in its box
+
+// How to anneal loads; temperatures in shares of a link.
+struct LoadCooling {
+  double hot = 0;
+  double cold = 0;
+  int64_t moves = 0;
+  int runs = 1;
+  int power = 32;
+  bool is_from_nothing = false;  // each run from another random start
+};
 
 class BoxLayout {
  public:
@@ -24,6 +35,10 @@ class BoxLayout {
 
   // From nothing.
   Cells Solve(Graph part, const std::vector<int>& box);
+
+  // By link loads, at temperatures that leave what hops have built: `objective` is one of them.
+  Cells Balance(const Pattern& part, const std::vector<int>& box, const Cells& cells, Objective objective,
+                const LoadCooling& cooling);
 
   // By swaps, from as warm as the lightest weights up to somewhat warmer; the best of a few.
   Cells Improve(Graph part, const std::vector<int>& box, Cells cells);

@@ -96,7 +96,8 @@ absl::Status Solver::Restore(std::string_view bytes) {
                            (run.index >= 0 && run.end > run.begin && std::isfinite(run.end) &&
                             std::isfinite(run.begin) && run.hot > 0 && std::isfinite(run.hot) &&
                             best_hot > 0 && std::isfinite(best_hot));
-  if (!in.is_finished() || phase > Phase::kDone || !is_run_good || construction < 0 || moves < 0) {
+  if (!in.is_finished() || phase > Phase::kDone || !is_run_good || construction < 0 || moves < 0 ||
+      probe_start < 0 || probe_start >= kLinkProbes) {
     return errors::BadCheckpoint("damaged");
   }
 

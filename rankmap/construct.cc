@@ -79,7 +79,7 @@ std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& 
 
 }  // namespace
 
-std::optional<Placement> FixedConstruction(int index, const Graph& graph, int ranks,
+std::optional<Placement> FixedConstruction(int index, const Graph& graph, const Pattern& pattern,
                                            const Network& network, Random& random, const Stop& stop,
                                            bool& was_stopped) {
   std::optional<Placement> placement;
@@ -88,12 +88,12 @@ std::optional<Placement> FixedConstruction(int index, const Graph& graph, int ra
     case 0:
       return Placement(BisectionOrder(network));
     case 1:
-      return BitReversed(ranks, network);
+      return BitReversed(pattern.ranks(), network);
     case kFoldConstruction:
-      placement = BestFold(graph, ranks, network, stop);
+      placement = BestFold(graph, pattern.ranks(), network, stop);
       break;
     default:
-      placement = Lift(graph, ranks, network, {.effort = kFirstLiftEffort}, random, stop);
+      placement = Lift(graph, pattern, network, {.effort = kFirstLiftEffort}, random, stop);
       break;
   }
   was_stopped = stop();

@@ -14,7 +14,7 @@ constexpr int kFoldConstruction = 2;
 constexpr int kLiftConstruction = 3;
 
 // Construction `index`, from 0 to kFixedConstructions - 1; nullopt if it does not suit the problem.
-std::optional<Placement> FixedConstruction(int index, const Graph& graph, int ranks,
+std::optional<Placement> FixedConstruction(int index, const Graph& graph, const Pattern& pattern,
                                            const Network& network, Random& random, const Stop& stop,
                                            bool& was_stopped);
 

@@ -15,14 +15,19 @@ namespace sekisho::rankmap {
 namespace {
 
 constexpr int kRoots = 64;         // correspondences tried for each part
+constexpr int64_t kBalanceMoves = 400000;
+constexpr size_t kSmallBase = 32;
+constexpr int64_t kMergeBalanceMoves = 300;  // for each cell
+constexpr int64_t kMostMergeBalanceMoves = 150000;
 constexpr size_t kThorough = 8192;  // ranks
 
 class Lifter {
  public:
-  Lifter(const Graph& graph, int ranks, const Network& network, const LiftOptions& options,
+  Lifter(const Graph& graph, const Pattern& pattern, const Network& network, const LiftOptions& options,
          Random& random, const Stop& stop)
       : graph_(graph),
-        ranks_(ranks),
+        pattern_(pattern),
+        ranks_(pattern.ranks()),
         network_(network),
         options_(options),
         random_(random),
@@ -49,7 +54,7 @@ class Lifter {
     }
     box_ = FindBox(dims_, inner, levels[base].size);
     parts_ = std::move(levels[base].parts);
-    cells_ = layout_.Solve(Induced(graph_, parts_[0]), box_);
+    SolveBase();
     for (size_t l = base + 1; l <= levels.size(); ++l) {
       if (stop_()) {
         return std::nullopt;
@@ -76,6 +81,24 @@ class Lifter {
   }
 
  private:
+  // Loads by step want another start than least distances; total loads the same, but loosened.
+  void SolveBase() {
+    const bool is_by_step = options_.objective == Objective::kSteps;
+    const bool is_small = parts_[0].size() <= kSmallBase;
+    if (!is_by_step || !is_small) {
+      cells_ = layout_.Solve(Induced(graph_, parts_[0]), box_);
+    }
+    if (NeedsLinks(options_.objective)) {
+      LoadCooling cooling{.hot = 1.0, .cold = 0.1, .moves = kBalanceMoves};
+      cooling.runs = std::max(static_cast<int>(8 * options_.effort), 1);
+      if (is_by_step && is_small) {
+        cooling = {.hot = 10, .cold = 0.5, .moves = kBalanceMoves / 16, .runs = 32 * cooling.runs, .power = 16};
+        cooling.is_from_nothing = true;  // few of them reach the bound, and end the search
+      }
+      cells_ = layout_.Balance(Induced(pattern_, parts_[0]), box_, cells_, options_.objective, cooling);
+    }
+  }
+
   // How the first part corresponds to each of those that are laid out next.
   bool Copy(const std::vector<uint32_t>& wanted) {
     const Graph first = Induced(graph_, parts_[0]);
@@ -151,7 +174,21 @@ class Lifter {
     for (uint32_t i = 0; i < inside.size(); ++i) {
       LayOut(inside[i], lays[i], box, whole, cells);
     }
-    cells_ = layout_.Improve(std::move(graph), box, std::move(cells));
+    if (!NeedsLinks(options_.objective)) {
+      cells_ = layout_.Improve(std::move(graph), box, std::move(cells));
+    } else {
+      cells_ = std::move(cells);
+      if (box != dims_) {  // the whole is the solver's to anneal
+        LoadCooling cooling{.hot = 0.05, .cold = 0.005};
+        cooling.moves = std::min(kMergeBalanceMoves * static_cast<int64_t>(whole.size()), kMostMergeBalanceMoves);
+        if (options_.objective == Objective::kSteps) {
+          cooling.hot = whole.size() <= 64 ? 1 : 0.2;
+          cooling.power = 8;
+          cooling.runs = whole.size() <= 128 ? 4 : 1;
+        }
+        cells_ = layout_.Balance(Induced(pattern_, whole), box, cells_, options_.objective, cooling);
+      }
+    }
     parts_ = std::move(merged);
     box_ = box;
     return true;
@@ -283,6 +320,7 @@ class Lifter {
   }
 
   const Graph& graph_;
+  const Pattern& pattern_;
   const int ranks_;
   const Network& network_;
   const LiftOptions options_;
@@ -298,13 +336,13 @@ class Lifter {
 
 }  // namespace
 
-std::optional<Placement> Lift(const Graph& graph, int ranks, const Network& network,
+std::optional<Placement> Lift(const Graph& graph, const Pattern& pattern, const Network& network,
                               const LiftOptions& options, Random& random, const Stop& stop) {
   if (network.kind() != Network::Kind::kGrid || network.capacity() != 1 ||
-      network.grid().dims.size() > 3 || ranks < 4) {
+      network.grid().dims.size() > 3 || pattern.ranks() < 4) {
     return std::nullopt;
   }
-  return Lifter(graph, ranks, network, options, random, stop).Run();
+  return Lifter(graph, pattern, network, options, random, stop).Run();
 }
 
 }  // namespace sekisho::rankmap

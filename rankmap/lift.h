@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "rankmap/bisem.h"
+#include "rankmap/evaluate.h"
 #include "rankmap/network.h"
 #include "rankmap/pattern.h"
 #include "rankmap/placement.h"
@@ -16,10 +17,11 @@ namespace sekisho::rankmap {
 struct LiftOptions {
   double effort = 1;  // of the annealing at each level
   int base = 64;      // how large the part is that is solved from nothing
+  Objective objective = Objective::kHopBytes;  // link loads are balanced at each level if it wants that
 };
 
 // nullopt if the weights show no such levels, the boxes do not tile the network, or stopped.
-std::optional<Placement> Lift(const Graph& graph, int ranks, const Network& network,
+std::optional<Placement> Lift(const Graph& graph, const Pattern& pattern, const Network& network,
                               const LiftOptions& options, Random& random, const Stop& stop);
 
 }  // namespace sekisho::rankmap

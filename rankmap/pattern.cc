@@ -150,4 +150,21 @@ Graph Induced(const Graph& graph, std::span<const uint32_t> vertices) {
   return result;
 }
 
+Pattern Induced(const Pattern& pattern, std::span<const uint32_t> vertices) {
+  constexpr uint32_t kOutside = UINT32_MAX;
+  std::vector<uint32_t> number(pattern.ranks(), kOutside);
+  for (uint32_t i = 0; i < vertices.size(); ++i) {
+    number[vertices[i]] = i;
+  }
+  std::vector<Message> messages;
+  for (Message m : pattern.messages()) {
+    if (number[m.source] != kOutside && number[m.target] != kOutside) {
+      m.source = number[m.source];
+      m.target = number[m.target];
+      messages.push_back(m);
+    }
+  }
+  return *Pattern::Create(static_cast<int>(vertices.size()), std::move(messages));
+}
+
 }  // namespace sekisho::rankmap

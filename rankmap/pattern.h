@@ -72,5 +72,7 @@ Graph MakeGraph(const Pattern& pattern, Weight weight, int size = 0);
 
 // The graph among `vertices`, numbered in that order.
 Graph Induced(const Graph& graph, std::span<const uint32_t> vertices);
+// And the messages among them.
+Pattern Induced(const Pattern& pattern, std::span<const uint32_t> vertices);
 
 }  // namespace sekisho::rankmap

@@ -12,11 +12,21 @@ namespace {
 constexpr int kHopChunk = 8192;
 constexpr int kLinkChunk = 1024;
 constexpr double kConstructShare = 0.12;
+constexpr double kLiftShare = 0.35;  // where lifting balances link loads: little is left to anneal after it
+constexpr int kLiftEvery = 4;        // one of so many constructions is a bisection all the same
 constexpr int kMostBisections = 40;
 constexpr double kCoolTo = 1.0 / 25;  // where a cooling ends, of where it begins
 constexpr double kHopProbe = 0.04;    // of the budget, each
-constexpr double kLinkProbe = 0.025;
-constexpr int kLinkProbes = 8;  // two starts, four temperatures
+constexpr double kHopsBeforeLinks = 0.15;
+constexpr double kLinkProbe = 0.06;
+
+// Each probe of the link loads is a whole cooling: what it begins with, how warm in shares of a link.
+struct LinkStart {
+  double hot = 0;
+  bool is_best = false;  // else what has the least distances
+};
+constexpr LinkStart kLinkStarts[Solver::kLinkProbes] = {{1.0, false}, {0.1, false}, {0.1, true}, {0.02, true}};
+constexpr double kLinkCoolTo = 0.01;  // of the warmest start, or a fifth of a colder one
 
 // What a construction counts as in a run limited by moves.
 int64_t MovesOf(const Problem& problem) {
@@ -36,6 +46,16 @@ std::vector<double> HopTemperatures(const Graph& graph) {
   return {middle * 0.25, middle, middle * 4, middle * 16};
 }
 
+// The n-th from here on: more and more effort, from parts of two sizes in turns.
+LiftOptions NextLift(Objective objective, int n) {
+  LiftOptions options;
+  options.objective = objective;
+  options.effort = std::min(0.5 * (1 << std::min(n / 2, 3)), 4.0);
+  const bool is_first = n % 2 == 0;
+  options.base = objective == Objective::kSteps ? (is_first ? 16 : 64) : (is_first ? 64 : 128);
+  return options;
+}
+
 }  // namespace
 
 Problem::Problem(const Pattern& p, const Network& n, const SolveOptions& o)
@@ -45,14 +65,8 @@ Problem::Problem(const Pattern& p, const Network& n, const SolveOptions& o)
       graph(
           MakeGraph(p, o.objective == Objective::kQap ? o.qap_weight : Weight::kBytes, n.slots())),
       near(n),
-      bounds(LowerBounds(p, n)) {
-  Values least;
-  least.hop_bytes = bounds.hop_bytes;
-  least.hops_sum = bounds.hops_sum;
-  least.max_link = bounds.max_link;
-  least.step_sum = bounds.step_sum;
-  bound = ObjectiveValue(least, o.objective, o.qap_weight);
-}
+      bounds(LowerBounds(p, n)),
+      bound(ObjectiveBound(bounds, o.objective, o.qap_weight)) {}
 
 double Problem::Value(const Placement& placement) const {
   return ObjectiveValue(Evaluate(pattern, network, placement), options.objective,
@@ -149,8 +163,9 @@ bool Solver::AreConstructionsOver(double progress) const {
     return construction_ >= 1;
   }
   const int fixed = island_ == 0 && method == Method::kAuto ? kFixedConstructions : 0;
+  const bool lifts_loads = has_levels_ && NeedsLinks(problem_.options.objective);
   return construction_ > fixed &&
-         (progress >= kConstructShare || construction_ >= fixed + kMostBisections);
+         (progress >= (lifts_loads ? kLiftShare : kConstructShare) || construction_ >= fixed + kMostBisections);
 }
 
 bool Solver::Construct(double, const Stop& stop) {
@@ -161,19 +176,16 @@ bool Solver::Construct(double, const Stop& stop) {
   std::optional<Placement> placement;
   if (construction_ < fixed) {
     bool was_stopped = false;
-    placement = FixedConstruction(construction_, problem_.graph, problem_.pattern.ranks(),
+    placement = FixedConstruction(construction_, problem_.graph, problem_.pattern,
                                   problem_.network, random, stop, was_stopped);
     if (was_stopped) {
       return false;
     }
     has_levels_ = has_levels_ || (construction_ == kLiftConstruction && placement);
-  } else if (has_levels_ && (construction_ - fixed) % 2 == 1) {
-    const int again = (construction_ - fixed) / 2;
-    LiftOptions options;
-    options.effort = std::min(0.5 * (1 << std::min(again, 4)), 4.0);
-    options.base = again % 2 == 0 ? 64 : 128;
-    placement =
-        Lift(problem_.graph, problem_.pattern.ranks(), problem_.network, options, random, stop);
+  } else if (has_levels_ && (construction_ - fixed) % kLiftEvery != kLiftEvery - 1) {
+    const int lifted = construction_ - fixed - (construction_ - fixed) / kLiftEvery;
+    placement = Lift(problem_.graph, problem_.pattern, problem_.network,
+                     NextLift(problem_.options.objective, lifted), random, stop);
     if (stop()) {
       return false;
     }
@@ -218,12 +230,12 @@ void Solver::NextHopRun(double progress) {
   run_.begin = progress;
   if (run_.index < probes) {
     run_.hot = hots_[run_.index];
-    run_.end = progress + (wants_links ? 0.5 : 1.0) * kHopProbe;
-  } else if (wants_links) {
-    return StartLinks(progress);
+    run_.end = progress + (wants_links ? 0.25 : 1.0) * kHopProbe;
   } else if (run_.index == probes) {
     run_.hot = best_hot_ * 1.5;
-    run_.end = progress + 0.85 * (1 - progress);
+    run_.end = progress + (wants_links ? kHopsBeforeLinks : 0.85) * (1 - progress);
+  } else if (wants_links) {
+    return StartLinks(progress);
   } else {
     run_.hot = best_hot_ * 0.3;
     run_.end = std::max(1.0, progress + 0.05);
@@ -276,36 +288,34 @@ void Solver::NextLinkRun(double progress) {
   ++run_.index;
   run_.begin = progress;
   const double one = 1.0 / std::max(problem_.network.links(), 1);  // a link's share
+  bool is_best = true;
   if (run_.index < kLinkProbes) {
-    static constexpr double kHots[] = {0.03, 0.2, 1.0, 5.0};
-    run_.hot = kHots[run_.index / 2] * one;
+    run_.hot = kLinkStarts[run_.index].hot * one;
     run_.end = progress + kLinkProbe;
-    links_->Reset(run_.index % 2 == 0 ? best_ : hop_best_);
-    return;
-  }
-  if (run_.index == kLinkProbes) {
-    run_.hot = best_hot_ * 1.3;
+    is_best = kLinkStarts[run_.index].is_best;
+  } else if (run_.index == kLinkProbes) {
+    run_.hot = kLinkStarts[probe_start_].hot * one;
     run_.end = progress + 0.8 * (1 - progress);
-    links_->Reset(probe_start_ == 0 ? best_ : hop_best_);
+    is_best = kLinkStarts[probe_start_].is_best;
   } else {
-    run_.hot = best_hot_ * 0.2;
+    run_.hot = kLinkStarts[kLinkProbes - 1].hot * one;
     run_.end = std::max(1.0, progress + 0.05);
-    links_->Reset(best_);
   }
+  links_->Reset(is_best ? best_ : hop_best_);
 }
 
 void Solver::StepLinks(double progress) {
   if (progress >= run_.end) {
     if (run_.index < kLinkProbes && (best_probe_ < 0 || links_->best_value() < best_probe_)) {
       best_probe_ = links_->best_value();
-      best_hot_ = run_.hot;
-      probe_start_ = run_.index % 2;
+      probe_start_ = run_.index;
     }
     return NextLinkRun(progress);
   }
   const double part = (progress - run_.begin) / (run_.end - run_.begin);
-  const double hot = run_.hot * Exp(Ln(kCoolTo) * part);
-  links_->Chunk(kLinkChunk, hot, hot, part < 0.4 ? 8 : part < 0.75 ? 16 : 32, random_);
+  const double cold = std::min(kLinkCoolTo / std::max(problem_.network.links(), 1), 0.2 * run_.hot);
+  const double hot = run_.hot * Exp(Ln(cold / run_.hot) * part);
+  links_->Chunk(kLinkChunk, hot, hot, part < 0.6 ? 8 : 32, random_);
   moves_ += kLinkChunk;
   NoteBest(links_->best(), links_->best_value());
 }

@@ -47,6 +47,8 @@ struct Problem {
 
 class Solver {
  public:
+  static constexpr int kLinkProbes = 4;
+
   // Island 0 also builds what depends on no seed.
   Solver(const Problem& problem, int island, const Placement* start);
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rankmap/lift.h"
+
+#include <gtest/gtest.h>
+
+#include "rankmap/generate.h"
+#include "rankmap/network_format.h"
+
+namespace sekisho::rankmap {
+namespace {
+
+class Lifting : public testing::Test {
+ protected:
+  // Bruck's ranks shuffled: nothing to be learned from their numbers.
+  Pattern pattern_ = *Generate("bruck", {.ranks = 512, .bytes = 2048, .permute = 3});
+  Network network_ = *ParseNetworkSpec("torus:8x8x8");
+  Graph graph_ = MakeGraph(pattern_, Weight::kBytes, 512);
+
+  Values Lifted(Objective objective, int base) {
+    Random random(5);
+    const auto placement = Lift(graph_, pattern_, network_, {.effort = 0.25, .base = base, .objective = objective},
+                                random, [] { return false; });
+    return placement ? Evaluate(pattern_, network_, *placement) : Values{};
+  }
+};
+
+TEST_F(Lifting, KeepsHeavyPairsTogether) { EXPECT_LT(Lifted(Objective::kHopBytes, 64).avg_hops, 1.5); }
+
+TEST_F(Lifting, BalancesTotalLoads) {
+  const Values by_hops = Lifted(Objective::kHopBytes, 64);
+  const Values by_load = Lifted(Objective::kMaxLink, 64);
+
+  EXPECT_GT(by_load.max_link, 0);
+  EXPECT_LT(static_cast<double>(by_load.max_link), 0.95 * static_cast<double>(by_hops.max_link));
+}
+
+TEST_F(Lifting, BalancesTheLoadsOfEveryStep) {
+  const Values by_hops = Lifted(Objective::kHopBytes, 64);
+  const Values by_step = Lifted(Objective::kSteps, 16);
+
+  EXPECT_GT(by_step.step_sum, 0);
+  EXPECT_LT(by_step.step_sum, by_hops.step_sum);
+}
+
+TEST_F(Lifting, RefusesWhatHasNoLevels) {
+  const Pattern random = *Generate("random", {.ranks = 512, .degree = 4, .seed = 5});
+  Random chance(5);
+
+  EXPECT_FALSE(Lift(MakeGraph(random, Weight::kBytes, 512), random, network_, {}, chance, [] { return false; }));
+}
+
+}  // namespace
+}  // namespace sekisho::rankmap
