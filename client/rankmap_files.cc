@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/rankmap_otf2.h"
 #include "rankmap/evaluate.h"
 #include "rankmap/importers.h"
 #include "rankmap/network_format.h"
@@ -111,6 +112,9 @@ absl::StatusOr<rankmap::Pattern> ReadPattern(const std::string& path) {
     if (auto files = MonitoringFiles(name); files.ok() && !files->empty()) {
       return rankmap::ParseMonitoring(*files);
     }
+  }
+  if (name.extension() == ".otf2") {
+    return ReadOtf2(path);
   }
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   if (name.extension() == ".grf") {

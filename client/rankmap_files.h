@@ -20,8 +20,8 @@ absl::Status WriteFile(const std::string& path, std::string_view text);
 // A file, or a network by itself such as torus:16x16x16.
 absl::StatusOr<rankmap::Network> ReadNetwork(const std::string& source);
 
-// Our text, METIS .graph, Scotch .grf, QAPLIB .dat (its first matrix), or a directory or prefix of
-// pml_monitoring files, by their names.
+// Our text, METIS .graph, Scotch .grf, QAPLIB .dat (its first matrix), OTF2's traces.otf2, or a directory or
+// prefix of pml_monitoring files, by their names.
 absl::StatusOr<rankmap::Pattern> ReadPattern(const std::string& path);
 
 absl::StatusOr<rankmap::Placement> ReadPlacement(const std::string& path,

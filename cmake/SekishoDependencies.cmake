@@ -75,6 +75,14 @@ else()
 endif()
 target_link_libraries(sekisho::grpc INTERFACE Threads::Threads)
 
+# Where Debian's libotf2-trace-dev is installed, `sekisho rankmap` reads OTF2 traces.
+find_path(OTF2_INCLUDE otf2/otf2.h)
+find_library(OTF2_LIBRARY otf2)
+find_library(OTF2_ARCHIVE libotf2.a)
+if(OTF2_INCLUDE AND OTF2_LIBRARY AND OTF2_ARCHIVE)
+  sekisho_two_forms(sekisho::otf2 ${OTF2_LIBRARY} ${OTF2_ARCHIVE})
+endif()
+
 # Standalone asio; its headers are slow, so only files that do I/O link it.
 add_library(sekisho::asio INTERFACE IMPORTED)
 target_compile_definitions(sekisho::asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
