@@ -99,7 +99,7 @@ Cells BoxLayout::Solve(Graph part, const std::vector<int>& box) {
     heaviest = std::max(heaviest, arc.both());
     lightest = std::min(lightest, arc.both());
   }
-  const int runs = std::clamp(static_cast<int>(8 * effort_), 4, 24);
+  const int runs = std::clamp(static_cast<int>(8 * effort_), 2, 24);
   Cells cells = SolveSmall(part, box, nullptr, runs, kBaseMoves * volume / 64, static_cast<double>(heaviest),
                            0.5 * static_cast<double>(lightest));
   cells.resize(vertices);

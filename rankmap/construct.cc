@@ -80,8 +80,8 @@ std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& 
 }  // namespace
 
 std::optional<Placement> FixedConstruction(int index, const Graph& graph, const Pattern& pattern,
-                                           const Network& network, Random& random, const Stop& stop,
-                                           bool& was_stopped) {
+                                           const Network& network, Objective objective, Random& random,
+                                           const Stop& stop, bool& was_stopped) {
   std::optional<Placement> placement;
   was_stopped = false;
   switch (index) {
@@ -92,8 +92,11 @@ std::optional<Placement> FixedConstruction(int index, const Graph& graph, const 
     case kFoldConstruction:
       placement = BestFold(graph, pattern.ranks(), network, stop);
       break;
+    case kLiftConstruction:
+      placement = Lift(graph, pattern, network, {.effort = kFirstLiftEffort, .objective = objective}, random, stop);
+      break;
     default:
-      placement = Lift(graph, pattern, network, {.effort = kFirstLiftEffort}, random, stop);
+      placement = Bisem(graph, pattern.ranks(), network, {}, random, stop);
       break;
   }
   was_stopped = stop();

@@ -89,7 +89,8 @@ class Lifter {
       cells_ = layout_.Solve(Induced(graph_, parts_[0]), box_);
     }
     if (NeedsLinks(options_.objective)) {
-      LoadCooling cooling{.hot = 1.0, .cold = 0.1, .moves = kBalanceMoves};
+      LoadCooling cooling{.hot = 1.0, .cold = 0.1};
+      cooling.moves = static_cast<int64_t>(std::min(options_.effort, 1.0) * kBalanceMoves);
       cooling.runs = std::max(static_cast<int>(8 * options_.effort), 1);
       if (is_by_step && is_small) {
         cooling = {.hot = 10, .cold = 0.5, .moves = kBalanceMoves / 16, .runs = 32 * cooling.runs, .power = 16};

@@ -176,8 +176,8 @@ bool Solver::Construct(double, const Stop& stop) {
   std::optional<Placement> placement;
   if (construction_ < fixed) {
     bool was_stopped = false;
-    placement = FixedConstruction(construction_, problem_.graph, problem_.pattern,
-                                  problem_.network, random, stop, was_stopped);
+    placement = FixedConstruction(construction_, problem_.graph, problem_.pattern, problem_.network,
+                                  problem_.options.objective, random, stop, was_stopped);
     if (was_stopped) {
       return false;
     }
