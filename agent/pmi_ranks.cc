@@ -70,6 +70,8 @@ PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
     answer("cmd=lookup_result rc=-1 msg=not_supported");
   } else if (name == "spawn") {
     answer("cmd=spawn_result rc=-1 msg=not_supported");
+  } else if (name == "place") {  // sekisho-rank: parts may have been dropped since its environment was made
+    answer(fmt::format("cmd=place_result rc=0 rank={} size={}", rank, ranks_));
   } else if (name == "represent") {  // a node's PMIx server
     local_ranks_ = 1;
     answer("cmd=represent_result rc=0");

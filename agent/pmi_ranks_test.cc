@@ -76,6 +76,10 @@ TEST_F(PmiRanksTest, ARankIsInsideFromInitToFinalizeAndAbortsWithItsCode) {
   EXPECT_FALSE(ranks_.IsInside(2));
 }
 
+TEST_F(PmiRanksTest, TellsARankItsPlace) {
+  EXPECT_EQ(Ask(3, "cmd=place"), "cmd=place_result rc=0 rank=3 size=4\n");
+}
+
 TEST_F(PmiRanksTest, OneMaySpeakForAllOfItsNode) {
   EXPECT_EQ(Ask(2, "cmd=represent"), "cmd=represent_result rc=0\n");
 

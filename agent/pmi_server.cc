@@ -149,12 +149,16 @@ awaitable<const task::Spec*> PmiServer::Greet(std::shared_ptr<Connection> connec
 PmiServer::Job& PmiServer::JobOf(const task::Spec& spec) {
   Job& job = jobs_[spec.job_id];
   if (!job.ranks) {
-    job.ranks = std::make_unique<PmiRanks>(NumberIn(spec, "PMI_SIZE"),
-                                           NumberIn(spec, "SEKISHO_LOCAL_RANKS"),
+    const int ranks = job.release.ranks() > 0 ? job.release.ranks() : NumberIn(spec, "PMI_SIZE");
+    job.ranks = std::make_unique<PmiRanks>(ranks, NumberIn(spec, "SEKISHO_LOCAL_RANKS"),
                                            ValueIn(spec, "SEKISHO_WORLD"));
-    job.ranks->SetProcessMapping(job.process_mapping);
+    job.ranks->SetProcessMapping(job.release.process_mapping());
   }
   return job;
+}
+
+int PmiServer::RankOf(const Job& job, const task::Spec& spec) {
+  return job.release.ranks() > 0 ? job.release.first_rank() + spec.task : NumberIn(spec, "PMI_RANK");
 }
 
 awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
@@ -164,8 +168,8 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
   }
   const std::string job_id = spec->job_id;
   const int task = spec->task;
-  const int rank = NumberIn(*spec, "PMI_RANK");
   Job& own = JobOf(*spec);
+  const int rank = RankOf(own, *spec);
   own.by_rank[rank] = connection;
   own.tasks[rank] = task;
   for (;;) {
@@ -217,7 +221,7 @@ void PmiServer::Judge(const task::Spec& spec, task::Ended& ended) const {
   if (job == jobs_.end() || !job->second.ranks || ended.gram_code != 0) {
     return;
   }
-  const int rank = NumberIn(spec, "PMI_RANK");
+  const int rank = RankOf(job->second, spec);
   if (const auto code = job->second.ranks->AbortCode(rank)) {
     ended.code = *code & 0xff;
     ended.signal = 0;
@@ -241,7 +245,7 @@ void PmiServer::OnWelcome() {
 
 void PmiServer::Handle(const proto::ServerMessage& message) {
   if (message.has_release()) {
-    jobs_[message.release().job_id()].process_mapping = message.release().process_mapping();
+    jobs_[message.release().job_id()].release = message.release();
   } else if (message.has_fence()) {
     if (const auto job = jobs_.find(message.fence().job_id());
         job != jobs_.end() && job->second.ranks) {

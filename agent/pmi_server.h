@@ -43,7 +43,7 @@ class PmiServer {
  private:
   struct Connection;
   struct Job {
-    std::string process_mapping;
+    proto::ServerMessage::Release release;
     std::unique_ptr<PmiRanks> ranks;  // once the first of them has come
     std::map<int, std::weak_ptr<Connection>> by_rank;
     std::map<int, int> tasks;  // by rank
@@ -53,6 +53,8 @@ class PmiServer {
   // The task that calls; null if it is none of ours.
   awaitable<const task::Spec*> Greet(std::shared_ptr<Connection> connection);
   Job& JobOf(const task::Spec& spec);
+  // As parts of the world were dropped, if any were.
+  static int RankOf(const Job& job, const task::Spec& spec);
   awaitable<void> Serve(std::shared_ptr<Connection> connection);
   static awaitable<void> LetGo(std::shared_ptr<Connection> connection);
   void Apply(const std::string& job_id, Job& job, PmiRanks::Effects effects);

@@ -32,6 +32,7 @@ struct Verb {
 constexpr Verb kVerbs[] = {
     {"run", AddRunVerb},
     {"mpirun", AddMpirunVerb},
+    {"coalloc", AddCoallocVerb},
     {"submit", AddSubmitVerb},
     {"upload", AddUploadVerb},
     {"status", AddStatusVerb},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `sekisho mpirun` is told of the parts at one site: --per-site-exe.  Pure.
+// What `sekisho mpirun` is told of the parts at one site: --per-site-exe, --start-type.  Pure.
 #pragma once
 
 #include <map>
@@ -11,13 +11,16 @@
 
 namespace sekisho::client {
 
-// By contact.
+// By contact; "" stands for all that are not named.
 struct PartChoices {
   std::map<std::string, std::string> program;
+  std::map<std::string, std::string> start_type;
 };
 
-// `programs`: CONTACT=PATH.  InvalidArgument if one is not.
-absl::StatusOr<PartChoices> ParsePartChoices(const std::vector<std::string>& programs);
+// `programs`: CONTACT=PATH.  `start_types`: TYPE or CONTACT=TYPE, DUROC's three.  InvalidArgument
+// if one is neither.
+absl::StatusOr<PartChoices> ParsePartChoices(const std::vector<std::string>& programs,
+                                             const std::vector<std::string>& start_types);
 
 // InvalidArgument if a choice names a site that no part is at.
 absl::Status ApplyChoices(const PartChoices& choices, std::vector<RankRange>& parts);

@@ -10,7 +10,8 @@ std::vector<RankRange> Parts() { return {{"siteA", 0, 2}, {"siteB", 2, 2}, {"sit
 
 TEST(PartChoices, AreForEveryPartAtTheSite) {
   auto parts = Parts();
-  const auto choices = ParsePartChoices({"siteA=/opt/app"});
+  const auto choices =
+      ParsePartChoices({"siteA=/opt/app"}, {"loose-barrier", "siteA=strict-barrier"});
   ASSERT_TRUE(choices.ok());
 
   ASSERT_TRUE(ApplyChoices(*choices, parts).ok());
@@ -18,19 +19,23 @@ TEST(PartChoices, AreForEveryPartAtTheSite) {
   EXPECT_EQ(parts[0].program, "/opt/app");
   EXPECT_EQ(parts[1].program, "");
   EXPECT_EQ(parts[2].program, "/opt/app");
+  EXPECT_EQ(parts[0].start_type, "strict-barrier");
+  EXPECT_EQ(parts[1].start_type, "loose-barrier");
 }
 
 TEST(PartChoices, OfASiteThatHasNoPartAreRefused) {
   auto parts = Parts();
 
-  EXPECT_EQ(ApplyChoices(*ParsePartChoices({"siteC=/opt/app"}), parts).message(),
+  EXPECT_EQ(ApplyChoices(*ParsePartChoices({"siteC=/opt/app"}, {}), parts).message(),
             "--per-site-exe siteC=/opt/app: no part of the program goes to siteC; name a site as "
             "the machine file does");
 }
 
 TEST(PartChoices, ThatAreNoneAreRefused) {
-  EXPECT_FALSE(ParsePartChoices({"/opt/app"}).ok());
-  EXPECT_FALSE(ParsePartChoices({"siteA="}).ok());
+  EXPECT_FALSE(ParsePartChoices({"/opt/app"}, {}).ok());
+  EXPECT_FALSE(ParsePartChoices({"siteA="}, {}).ok());
+  EXPECT_FALSE(ParsePartChoices({}, {"tight"}).ok());
+  EXPECT_FALSE(ParsePartChoices({}, {"siteA=tight"}).ok());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -132,12 +133,18 @@ absl::StatusOr<ClientFiles> SumStagedFiles(const std::string& rsl) {
   return checked.jobs.size() == 1 ? SumStagedFiles(checked.jobs[0]) : ClientFiles();
 }
 
+std::string FullPath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path full = std::filesystem::absolute(path, error);
+  return error || path.empty() || path.find("://") != std::string::npos ? path : full.lexically_normal().string();
+}
+
 std::string StageInPair(const std::string& option) {
   const size_t equals = option.rfind('=');
   const std::string local = option.substr(0, equals);
   const std::string remote =
       equals == std::string::npos ? local.substr(local.rfind('/') + 1) : option.substr(equals + 1);
-  return fmt::format("({} {})", rsl::PrintLiteral(local), rsl::PrintLiteral(remote));
+  return fmt::format("({} {})", rsl::PrintLiteral(FullPath(local)), rsl::PrintLiteral(remote));
 }
 
 }  // namespace sekisho::client

@@ -31,6 +31,9 @@ absl::StatusOr<ClientFiles> SumStagedFiles(const std::string& rsl);  // of one j
 // One file as it is now.
 absl::StatusOr<proto::RequestBody::ClientFile> SumFile(const std::string& url);
 
+// So that another command, run elsewhere, finds it too.
+std::string FullPath(const std::string& path);
+
 // "LOCAL" or "LOCAL=REMOTE" of --stage-in, as an element of file_stage_in.
 std::string StageInPair(const std::string& option);
 

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -21,10 +20,14 @@
 #include "client/verbs.h"
 #include "client/world_plan.h"
 #include "client/world_run.h"
+#include "client/world_sites.h"
 #include "client/written_world.h"
 
 namespace sekisho::client {
 namespace {
+
+constexpr int kReadyWithin = 300;  // seconds
+constexpr int kHeldFor = 3600;
 
 struct MpirunOptions {
   std::string ranks;
@@ -37,9 +40,12 @@ struct MpirunOptions {
   std::string written;  // -globusrsl
   std::optional<int> max_wall_time;
   std::vector<std::string> per_site_exe;
+  std::vector<std::string> start_type;
+  std::vector<std::string> stage_in;
   AnyPartOptions any;
-  int ready_within = 300;
-  bool dump_rsl = false, tag_output = false, batch = false, no_input = false, verbose = false;
+  std::optional<int> ready_within;
+  bool dump_rsl = false, tag_output = false, batch = false, hold = false, no_input = false;
+  bool verbose = false, stage_exe = false;
 };
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, const std::string& otherwise) {
@@ -100,6 +106,8 @@ absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
   job.command = command;
   job.directory = options.directory;
   job.max_wall_time = options.max_wall_time;
+  job.stage_in = options.stage_in;
+  job.stages_executable = options.stage_exe;
   for (const std::string& entry : options.exports) {
     const char* value = entry.find('=') == std::string::npos ? std::getenv(entry.c_str()) : "";
     if (value == nullptr) {
@@ -117,6 +125,12 @@ absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
   return job;
 }
 
+// The order is signed; parts that may be dropped are numbered at the release.
+bool MayLoseParts(const MpirunOptions& options, const std::vector<RankRange>& parts) {
+  return options.hold || !options.start_type.empty() ||
+         std::any_of(parts.begin(), parts.end(), [](const RankRange& part) { return !part.start_type.empty(); });
+}
+
 // --rankmap.
 absl::Status OrderRanks(const MpirunOptions& options, std::vector<RankRange>& parts) {
   if (options.rankmap.empty()) {
@@ -125,6 +139,10 @@ absl::Status OrderRanks(const MpirunOptions& options, std::vector<RankRange>& pa
   if (options.ranks == "auto") {
     return absl::InvalidArgumentError("--rankmap is for a number of ranks: give -np N, not -np auto");
   }
+  if (MayLoseParts(options, parts)) {
+    return absl::InvalidArgumentError(
+        "--rankmap gives every rank its place, and with --hold or a start type parts may be dropped: leave out one of them");
+  }
   ASSIGN_OR_RETURN(const std::string text, ReadFile(options.rankmap, ""));
   const int ranks = parts.back().first + parts.back().count;
   ASSIGN_OR_RETURN(const std::vector<int> order, ParseRankOrder(text, options.rankmap, ranks));
@@ -132,75 +150,14 @@ absl::Status OrderRanks(const MpirunOptions& options, std::vector<RankRange>& pa
   return absl::OkStatus();
 }
 
-// The sites that the parts name, one session each.
-struct Site {
-  Session* session = nullptr;
-  proto::SiteInfo info;
-};
-
-absl::StatusOr<std::map<std::string, Site>> OpenSites(Loop& loop,
-                                                      const std::vector<RankRange>& parts) {
-  ASSIGN_OR_RETURN(const Sites sites, Sites::Load());
-  std::map<std::string, Site> opened;  // by contact
-  for (const RankRange& part : parts) {
-    if (opened.count(part.contact) > 0) {
-      continue;
-    }
-    auto target = sites.Resolve(part.contact);
-    if (!target.ok() || target->site.empty()) {
-      target = sites.Resolve(ContactOfMachine(part.contact));
-    }
-    RETURN_IF_ERROR(target.status());
-    ASSIGN_OR_RETURN(auto session, Session::Open(loop, *target));
-    opened[part.contact].session =
-        session.release();  // lives as long as the process, as all sessions
-  }
-  return opened;
-}
-
-absl::StatusOr<SiteRelay> MeetingPlace(const std::map<std::string, Site>& sites,
-                                       const std::vector<RankRange>& parts) {
-  std::vector<SiteRelay> relays;
-  std::string only;
-  bool are_several = false;
-  for (const RankRange& part : parts) {
-    const proto::SiteInfo& info = sites.at(part.contact).info;
-    are_several = are_several || (!only.empty() && only != info.site());
-    only = info.site();
-    relays.push_back({info.site(), info.relay()});
-  }
-  return are_several ? ChooseRelay(relays) : SiteRelay();
-}
-
-absl::StatusOr<std::vector<RankRange>> FreeParts(const std::map<std::string, Site>& sites,
-                                                 const std::vector<RankRange>& most) {
-  std::vector<Machine> machines;
-  std::map<std::string, std::string> site_of;
-  std::map<std::string, int> free;
-  for (const RankRange& part : most) {
-    const proto::SiteInfo& info = sites.at(part.contact).info;
-    machines.push_back({part.contact, part.count});
-    site_of[part.contact] = info.site();
-    free[info.site()] = 0;
-    for (const proto::NodeInfo& node : info.node()) {
-      free[info.site()] += node.is_up() ? std::max(node.processors() - node.busy(), 0) : 0;
-    }
-  }
-  return TakeFree(machines, site_of, std::move(free));
-}
-
 // `written`: the parts' RSL, if the user has written it; else it is made of `job`.
-awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> ranges,
-                      JobOptions job, MpirunOptions options, PartChoices choices,
-                      std::vector<std::string> written) {
-  for (auto& [contact, site] : sites) {
-    const auto info = co_await site.session->Call<proto::SiteRequest, proto::SiteInfo>(
-        &Session::Async::Site, proto::SiteRequest());
-    if (!info.ok()) {
-      fmt::print(stderr, "sekisho: {}:\n", contact);
-      co_return Report(info.status());
-    }
-    site.info = *info;
+awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOptions job,
+                      MpirunOptions options, PartChoices choices, std::vector<std::string> written) {
+  std::string unreached;
+  const absl::Status asked = co_await AskSites(sites, unreached);
+  if (!asked.ok()) {
+    fmt::print(stderr, "sekisho: {}:\n", unreached);
+    co_return Report(asked);
   }
   if (options.ranks == "auto") {
     auto free = FreeParts(sites, ranges);
@@ -212,27 +169,34 @@ awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> 
   if (const absl::Status applied = ApplyChoices(choices, ranges); !applied.ok()) {
     co_return Report(applied);
   }
-  const auto relay = MeetingPlace(sites, ranges);
+  const auto relay = MeetingPlace(sites, ranges, options.hold);
   if (!relay.ok()) {
     co_return Report(relay.status());
   }
   std::vector<WorldPart> parts;
   for (const RankRange& range : ranges) {
-    const Site& site = sites.at(range.contact);
+    const WorldSite& site = sites.at(range.contact);
     const auto rsl = written.empty() ? PartRsl(job, range) : written[parts.size()];
     if (!rsl.ok()) {
       co_return Report(rsl.status());
     }
-    parts.push_back({range, site.session, site.info.site(), *rsl});
+    auto files = SumStagedFiles(*rsl);
+    if (!files.ok()) {
+      co_return Report(files.status());
+    }
+    parts.push_back(
+        {range, site.session, site.info.site(), *rsl, *std::move(files), StartTypeOf(range.start_type)});
   }
   WorldOptions world;
   world.relay = relay->relay.address();
   world.relay_site = relay->site;
-  world.feeds_input = !options.no_input && !options.batch && HasInput();
+  world.feeds_input = !options.no_input && !options.batch && !options.hold && HasInput();
   world.tags_output = options.tag_output;
   world.is_batch = options.batch;
+  world.is_held = options.hold;
   world.is_verbose = options.verbose;
-  world.ready_within = std::chrono::seconds(options.ready_within);
+  world.ready_within =
+      std::chrono::seconds(options.ready_within.value_or(options.hold ? kHeldFor : kReadyWithin));
   co_return co_await RunWorld(std::move(parts), std::move(world));
 }
 
@@ -240,10 +204,10 @@ awaitable<int> Mpirun(std::map<std::string, Site> sites, std::vector<RankRange> 
 int RunWritten(const MpirunOptions& options, const Invocation& invocation) {
   if (!options.ranks.empty() || !options.machine_file.empty() || invocation.has_command || !options.exports.empty() ||
       !options.mpi.empty() || !options.directory.empty() || !options.profile.empty() || options.max_wall_time ||
-      !options.per_site_exe.empty()) {
+      !options.per_site_exe.empty() || !options.start_type.empty() || !options.stage_in.empty() || options.stage_exe) {
     return Report(absl::InvalidArgumentError(
         "-globusrsl: the file says what runs, where, how often and how: give no program, and of options only --rankmap, "
-        "--tag-output, --batch, --ready-within, --no-input, -dumprsl and -v"));
+        "--hold, --tag-output, --batch, --ready-within, --no-input, -dumprsl and -v"));
   }
   const auto text = ReadFile(options.written, "");
   if (!text.ok()) {
@@ -256,10 +220,6 @@ int RunWritten(const MpirunOptions& options, const Invocation& invocation) {
   std::vector<RankRange> ranges;
   std::vector<std::string> written;
   for (const WrittenPart& part : *parts) {
-    if (!part.ranks.start_type.empty()) {
-      return Report(absl::UnimplementedError(fmt::format("{}: subjobStartType={} is not there yet: strict-barrier is",
-                                                         options.written, part.ranks.start_type)));
-    }
     ranges.push_back(part.ranks);
     written.push_back(part.rsl);
   }
@@ -290,7 +250,7 @@ int MpirunVerb(const MpirunOptions& options, const Invocation& invocation) {
   if (!ranges.ok()) {
     return Report(ranges.status());
   }
-  const auto choices = ParsePartChoices(options.per_site_exe);
+  const auto choices = ParsePartChoices(options.per_site_exe, options.start_type);
   if (!choices.ok()) {
     return Report(choices.status());
   }
@@ -340,6 +300,12 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_flag("--why", options->any.says_why, "Say how they were chosen");
   verb->add_option("--per-site-exe", options->per_site_exe, "SITE=PATH: the program there; may be repeated")
       ->allow_extra_args(false);
+  verb->add_flag("--stage-exe", options->stage_exe, "The program is a file of this machine: send it to the sites");
+  verb->add_option("--stage-in", options->stage_in, "LOCAL[=REMOTE]: a file of this machine that ranks read there")
+      ->allow_extra_args(false);
+  verb->add_option("--start-type", options->start_type,
+                   "[SITE=]strict-barrier, loose-barrier or no-barrier: whether the others run without it")
+      ->allow_extra_args(false);
   verb->add_option("-x,--export", options->exports,
                    "NAME or NAME=VALUE for every rank; may be repeated")
       ->allow_extra_args(false);
@@ -354,12 +320,14 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("--max-wall-time", options->max_wall_time, "Minutes")
       ->check(CLI::PositiveNumber);
   verb->add_option("--ready-within", options->ready_within,
-                   "Seconds within which all ranks must stand ready, or nothing runs")
+                   "Seconds within which all ranks must stand ready, or nothing runs (300; 3600 with --hold)")
       ->check(CLI::Range(1, 7 * 86400));
   verb->add_flag("--dump-rsl", options->dump_rsl,
                  "Print the multi-request and run nothing (-dumprsl)");
   verb->add_flag("--tag-output", options->tag_output, "Each line with its rank and site");
   verb->add_flag("--batch", options->batch, "Print the parts' names and leave");
+  verb->add_flag("--hold", options->hold,
+                 "Print the name of the program's world and leave; it runs once `sekisho coalloc release` says so");
   verb->add_flag("--no-input", options->no_input, "Do not pass standard input to rank 0");
   verb->add_flag("-v,--verbose", options->verbose, "Say what happens, on stderr");
   verb->callback(

@@ -21,6 +21,7 @@ struct Invocation {
 
 void AddRunVerb(CLI::App& app, Invocation& invocation);        // run, globusrun
 void AddMpirunVerb(CLI::App& app, Invocation& invocation);
+void AddCoallocVerb(CLI::App& app, Invocation& invocation);
 void AddSubmitVerb(CLI::App& app, Invocation& invocation);
 void AddStatusVerb(CLI::App& app, Invocation& invocation);
 void AddWaitVerb(CLI::App& app, Invocation& invocation);

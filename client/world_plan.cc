@@ -25,8 +25,11 @@ absl::StatusOr<std::string> MultiRequestRsl(const JobOptions& job,
     JobOptions own = job;
     own.environment.push_back(fmt::format("GLOBUS_DUROC_SUBJOB_INDEX={}", i));
     ASSIGN_OR_RETURN(std::string rsl, PartRsl(own, parts[i]));
-    text += fmt::format("(&(resourceManagerContact={})(label=\"subjob {}\"){})\n",
-                        rsl::PrintLiteral(ContactOfMachine(parts[i].contact)), i, rsl.substr(1));
+    const std::string& start = parts[i].start_type;
+    text +=
+        fmt::format("(&(resourceManagerContact={})(label=\"subjob {}\"){}{})\n",
+                    rsl::PrintLiteral(ContactOfMachine(parts[i].contact)), i,
+                    start.empty() ? "" : fmt::format("(subjobStartType={})", start), rsl.substr(1));
   }
   return text;
 }

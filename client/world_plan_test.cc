@@ -35,14 +35,17 @@ TEST(MultiRequest, HasAPartForEachUseOfAMachine) {
   EXPECT_EQ((*parts)[1].environment[0].value, "1");
 }
 
-TEST(MultiRequest, HasEachPartsOwnProgram) {
+TEST(MultiRequest, HasEachPartsOwnProgramAndStartType) {
   JobOptions job;
   job.command = {"/bin/app"};
-  const auto text = MultiRequestRsl(job, {{"siteA", 0, 1}, {"siteB", 1, 1, "/opt/app"}});
+  const auto text =
+      MultiRequestRsl(job, {{"siteA", 0, 1, "", "loose-barrier"}, {"siteB", 1, 1, "/opt/app", ""}});
 
   const auto parts = rsl::ParseAndDescribeParts(*text, {});
   ASSERT_TRUE(parts.ok()) << *text;
+  EXPECT_EQ((*parts)[0].part->start, rsl::StartType::kLooseBarrier);
   EXPECT_EQ((*parts)[0].executable, "/bin/app");
+  EXPECT_EQ((*parts)[1].part->start, rsl::StartType::kStrictBarrier);
   EXPECT_EQ((*parts)[1].executable, "/opt/app");
 }
 

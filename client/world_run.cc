@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <functional>
+#include <set>
 
 #include <fmt/format.h>
 #include <asio/signal_set.hpp>
@@ -13,22 +13,18 @@
 #include "client/feed_input.h"
 #include "client/follow.h"
 #include "client/harmless.h"
-#include "client/progress.h"
 #include "client/site_call.h"
-#include "client/tagged_output.h"
+#include "client/upload.h"
+#include "client/world_output.h"
+#include "client/world_sign.h"
 
 namespace sekisho::client {
 namespace {
 
 using LeadCall = rpc::ClientDuplex<proto::LeadRequest, proto::LeadUpdate>;
-using OutputCall = rpc::ClientReader<proto::Update>;
-
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPassageLife{7 * 24 * 3600};
-constexpr std::chrono::seconds kPatience{60};  // with a site that was lost
-constexpr std::chrono::milliseconds kFirstPause{200};
-constexpr std::chrono::milliseconds kLongestPause{2000};
+constexpr std::chrono::seconds kPatience{60};  // with a leader that was lost
 
 // Which has our input.
 int PartOfRankZero(const std::vector<WorldPart>& parts) {
@@ -41,133 +37,34 @@ int PartOfRankZero(const std::vector<WorldPart>& parts) {
 
 // What the coroutines of one world share; some may outlive its run.
 struct Run {
-  Run(Loop& loop, std::vector<WorldPart> parts, WorldOptions options)
-      : loop(loop),
+  Run(Session& leader, std::string world, std::vector<WorldPart> parts, WorldOptions options)
+      : loop(leader.loop()),
+        leader(leader),
+        world(std::move(world)),
         parts(std::move(parts)),
         options(std::move(options)),
         job_ids(this->parts.size()),
-        changed(loop) {}
+        output(loop, this->parts, was_left, this->options.tags_output),
+        uploaded(loop) {}
 
   Loop& loop;
+  Session& leader;
+  const std::string world;
   std::vector<WorldPart> parts;
   WorldOptions options;
-  std::string world = "world-" + NewRequestId();
   std::vector<std::string> job_ids;
+  std::set<int> dropped;  // parts that the world goes on without
   const int input_part = PartOfRankZero(parts);
-  TaggedOutput tagged;
-  Signal changed;
-  int outputs_open = 0;
   bool wants_cancel = false;
   bool was_left = false;
+  WorldOutput output;
+  int uploads = 0;  // that go on
+  Signal uploaded;
   std::shared_ptr<LeadCall> call;
 
-  void Write(int part, const proto::OutputChunk& chunk, std::string_view data) {
-    const bool is_error = chunk.stream() == proto::OutputChunk::STDERR;
-    const int rank = parts[part].ranks.RankOf(chunk.task());
-    const std::string text = options.tags_output
-                                 ? tagged.Add(rank, parts[part].site, is_error, data)
-                                 : std::string(data);
-    std::fwrite(text.data(), 1, text.size(), is_error ? stderr : stdout);
-    std::fflush(is_error ? stderr : stdout);
-  }
-  // Lines that have no end.
-  void WriteRest() {
-    for (const int stream : {0, 1}) {
-      const std::string rest = tagged.Rest(stream);
-      std::fwrite(rest.data(), 1, rest.size(), stream == 1 ? stderr : stdout);
-      std::fflush(stream == 1 ? stderr : stdout);
-    }
-  }
+  // It goes on without us.
+  bool IsLeftSoon() const { return options.is_batch || options.is_held; }
 };
-
-absl::StatusOr<proto::LeadRequest::Part> SignPart(const Run& run, int number,
-                                                  const std::string& leader_key,
-                                                  int64_t ready_by_ms) {
-  const WorldPart& part = run.parts[number];
-  proto::RequestBody submit;
-  submit.set_request_id(fmt::format("{}.{}", run.world, number));
-  submit.mutable_submit()->set_rsl(part.rsl);
-  submit.mutable_submit()->set_has_input(number == run.input_part && run.options.feeds_input);
-  proto::Charter& charter = *submit.mutable_submit()->mutable_charter();
-  charter.set_world(run.world);
-  charter.set_part(number);
-  charter.set_parts(int(run.parts.size()));
-  charter.set_first_rank(part.ranks.first);
-  if (!part.ranks.ranks.empty()) {
-    charter.set_first_rank(*std::min_element(part.ranks.ranks.begin(), part.ranks.ranks.end()));
-    charter.mutable_rank()->Assign(part.ranks.ranks.begin(), part.ranks.ranks.end());
-  }
-  charter.set_ranks(run.parts.back().ranks.first + run.parts.back().ranks.count);
-  charter.set_leader_key(leader_key);
-  charter.set_ready_by_ms(ready_by_ms);
-  charter.set_relay(run.options.relay);
-  charter.set_relay_site(run.options.relay_site);
-  proto::RequestBody passage;
-  passage.mutable_passage()->set_world(run.world);
-  passage.mutable_passage()->set_leader_key(leader_key);
-  passage.mutable_passage()->set_until_ms(NowMs() +
-                                          std::chrono::milliseconds(kPassageLife).count());
-
-  proto::LeadRequest::Part signed_part;
-  signed_part.set_site(part.site);
-  signed_part.set_address(part.session->target().contact.Address());
-  signed_part.set_gatekeeper_subject(part.session->gatekeeper_subject());
-  signed_part.set_count(part.ranks.count);
-  ASSIGN_OR_RETURN(*signed_part.mutable_submit(), part.session->Sign(std::move(submit)));
-  ASSIGN_OR_RETURN(*signed_part.mutable_passage(), part.session->Sign(std::move(passage)));
-  return signed_part;
-}
-
-// Another connection to the site; false: none within the time, or we are leaving.
-awaitable<bool> ReachAgain(std::shared_ptr<Run> run, Session& session, Clock::time_point until) {
-  for (auto pause = kFirstPause; Clock::now() < until && !run->was_left;
-       pause = std::min(2 * pause, kLongestPause)) {
-    co_await Sleep(run->loop, pause);
-    const absl::Status status = co_await session.OpenAgain();
-    if (status.ok()) {
-      co_return true;
-    }
-  }
-  co_return false;
-}
-
-// Until the part has ended and all its output was written.
-awaitable<void> ShowOutput(std::shared_ptr<Run> run, int part) {
-  Session& session = *run->parts[part].session;
-  proto::AttachRequest attach;
-  attach.set_output(true);
-  attach.set_follow(true);
-  Progress progress(attach);
-  Clock::time_point until = Clock::now() + kPatience;
-  absl::Status status;
-  for (bool is_lost = false; !is_lost;) {
-    attach = progress.Again(run->job_ids[part]);
-    auto call = rpc::Start<OutputCall>(run->loop, session.Options(), [&](OutputCall& started) {
-      session.stub().async()->Attach(&started.context(), &attach, &started);
-    });
-    proto::Update update;
-    bool is_read = co_await call->Read(update);
-    while (is_read) {
-      until = Clock::now() + kPatience;
-      if (update.has_output()) {
-        run->Write(part, update.output(), progress.Take(update.output()));
-      }
-      is_read = co_await call->Read(update);
-    }
-    status = co_await call->Finish();
-    if (status.code() != absl::StatusCode::kUnavailable) {
-      break;
-    }
-    const bool is_there = co_await ReachAgain(run, session, until);
-    is_lost = !is_there;
-  }
-  if (!status.ok()) {
-    fmt::print(stderr, "sekisho: output of {} is cut off: {}\n", run->parts[part].site,
-               Harmless(Message(status)));
-  }
-  --run->outputs_open;
-  run->changed.Notify();
-}
 
 awaitable<void> CancelPart(std::shared_ptr<Run> run, int part) {
   const auto reply = co_await Cancel(*run->parts[part].session, run->job_ids[part]);
@@ -195,7 +92,8 @@ awaitable<void> WatchInterrupt(std::shared_ptr<Run> run) {
     if (run->wants_cancel) {
       run->was_left = true;
       run->call->Cancel();
-      run->changed.Notify();
+      run->output.Wake();
+      run->uploaded.Notify();
       co_return;
     }
     run->wants_cancel = true;
@@ -204,9 +102,18 @@ awaitable<void> WatchInterrupt(std::shared_ptr<Run> run) {
   }
 }
 
+// What cannot be sent ends the part, and so the world.
+awaitable<void> SendFiles(std::shared_ptr<Run> run, int part) {
+  const WorldPart& own = run->parts[part];
+  co_await UploadOrCancel(*own.session, run->job_ids[part], own.files, {.reopens = run->IsLeftSoon()});
+  --run->uploads;
+  run->uploaded.Notify();
+}
+
 void OnSubmitted(const std::shared_ptr<Run>& run, const proto::LeadUpdate::Submitted& submitted) {
   const int part = submitted.part();
-  if (part < 0 || part >= int(run->parts.size()) || !run->job_ids[part].empty()) {
+  if (part < 0 || part >= int(run->parts.size()) || !run->job_ids[part].empty() ||
+      run->parts[part].session == nullptr) {
     return;
   }
   run->job_ids[part] = submitted.job_id();
@@ -215,11 +122,17 @@ void OnSubmitted(const std::shared_ptr<Run>& run, const proto::LeadUpdate::Submi
                JobName(run->parts[part].session->target(), submitted.site(), submitted.job_id()));
     std::fflush(stdout);
   }
-  if (run->options.is_batch) {
+  if (!run->parts[part].files.empty()) {
+    ++run->uploads;
+    co_spawn(run->loop, SendFiles(run, part), detached);
+  }
+  if (run->IsLeftSoon()) {
     return;
   }
-  ++run->outputs_open;
-  co_spawn(run->loop, ShowOutput(run, part), detached);
+  co_spawn(
+      run->loop,
+      WorldOutput::Show(std::shared_ptr<WorldOutput>(run, &run->output), part, submitted.job_id()),
+      detached);
   if (part == run->input_part && run->options.feeds_input) {
     co_spawn(run->loop, FeedInput(*run->parts[part].session, submitted.job_id()), detached);
   }
@@ -248,11 +161,10 @@ int EndCode(const Run& run, const proto::WorldEnded& ended) {
   return ExitCodeOf(status);
 }
 
-// Asks the first part's site for a leader; or for its news, if it leads this world already.
+// Asks the site for a leader; or for its news, if it leads this world already.
 void DialLeader(Run& run) {
-  Session& first = *run.parts.front().session;
-  run.call = rpc::Start<LeadCall>(run.loop, first.Options(), [&](LeadCall& started) {
-    first.stub().async()->Lead(&started.context(), &started);
+  run.call = rpc::Start<LeadCall>(run.loop, run.leader.Options(), [&](LeadCall& started) {
+    run.leader.stub().async()->Lead(&started.context(), &started);
   });
   proto::LeadRequest request;
   request.mutable_prepare()->set_world(run.world);
@@ -267,19 +179,57 @@ awaitable<absl::Status> Begin(std::shared_ptr<Run> run) {
     const absl::Status status = co_await run->call->Finish();
     co_return status.ok() ? absl::InternalError("the site names no leader") : status;
   }
-  const int64_t ready_by_ms =
-      NowMs() + std::chrono::milliseconds(run->options.ready_within).count();
+  proto::Charter charter;
+  charter.set_world(run->world);
+  charter.set_parts(int(run->parts.size()));
+  charter.set_ranks(run->parts.back().ranks.first + run->parts.back().ranks.count);
+  charter.set_leader_key(update.prepared().leader_key());
+  charter.set_ready_by_ms(NowMs() + std::chrono::milliseconds(run->options.ready_within).count());
+  charter.set_relay(run->options.relay);
+  charter.set_relay_site(run->options.relay_site);
   proto::LeadRequest begin;
-  for (int part = 0; part < int(run->parts.size()); ++part) {
+  begin.mutable_begin()->set_hold(run->options.is_held);
+  for (const WorldPart& part : run->parts) {
+    const int number = begin.begin().part_size();
+    charter.set_part(number);
+    charter.set_first_rank(part.ranks.first);
+    const std::vector<int>& ranks = part.ranks.ranks;
+    if (!ranks.empty()) {
+      charter.set_first_rank(*std::min_element(ranks.begin(), ranks.end()));
+      charter.mutable_rank()->Assign(ranks.begin(), ranks.end());
+    }
+    charter.set_start(part.start);
     CO_ASSIGN_OR_RETURN(*begin.mutable_begin()->add_part(),
-                        SignPart(*run, part, update.prepared().leader_key(), ready_by_ms));
+                        SignPart(part, charter, number == run->input_part && run->options.feeds_input));
   }
   run->call->Push(std::move(begin));
   co_return absl::OkStatus();
 }
 
+// Ranks are numbered without the parts that were dropped.
+void Renumber(Run& run, const proto::LeadUpdate::Released& released) {
+  for (int part = 0; part < std::min(released.first_rank_size(), int(run.parts.size())); ++part) {
+    run.parts[part].ranks.first = std::max(released.first_rank(part), 0);
+  }
+}
+
+void OnDropped(Run& run, const proto::LeadUpdate::Dropped& dropped) {
+  run.dropped.insert(dropped.part());
+  if (size_t(dropped.part()) < run.parts.size()) {
+    const WorldPart& part = run.parts[dropped.part()];
+    fmt::print(stderr, "sekisho: without part {}, {} ranks at {}: {}\n", dropped.part(),
+               part.ranks.count, part.site, Harmless(dropped.reason()));
+  }
+}
+
+// Or dropped, before they were.
 bool AreAllSubmitted(const Run& run) {
-  return std::none_of(run.job_ids.begin(), run.job_ids.end(), std::mem_fn(&std::string::empty));
+  for (int part = 0; part < int(run.parts.size()); ++part) {
+    if (run.job_ids[part].empty() && run.dropped.count(part) == 0) {
+      return false;
+    }
+  }
+  return true;
 }
 
 // One call's news.  How the world ended, if that was among it; else how the call did.
@@ -292,18 +242,23 @@ awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run) {
     }
     if (update.has_submitted()) {
       OnSubmitted(run, update.submitted());
-      if (run->options.is_batch && AreAllSubmitted(*run)) {
-        co_return proto::WorldEnded();
-      }
     } else if (update.has_waiting() && size_t(update.waiting().part()) < run->parts.size()) {
       fmt::print(stderr, "sekisho: {} waits: {}\n", run->parts[update.waiting().part()].site,
                  Harmless(update.waiting().reason()));
-    } else if (update.has_released() && run->options.is_verbose) {
-      fmt::print(stderr, "sekisho: all ranks stand ready and are released\n");
+    } else if (update.has_released()) {
+      Renumber(*run, update.released());
+      if (run->options.is_verbose) {
+        fmt::print(stderr, "sekisho: all ranks stand ready and are released\n");
+      }
+    } else if (update.has_dropped()) {
+      OnDropped(*run, update.dropped());
     } else if (update.has_ended()) {
       co_return update.ended();
     } else if (update.has_prepared()) {
       co_return absl::NotFoundError("its leader does not know it any more: it has ended meanwhile");
+    }
+    if (run->IsLeftSoon() && AreAllSubmitted(*run)) {
+      co_return proto::WorldEnded();
     }
   }
   const absl::Status status = co_await run->call->Finish();
@@ -323,8 +278,7 @@ awaitable<absl::StatusOr<proto::WorldEnded>> HearToTheEnd(std::shared_ptr<Run> r
                  "back to it\n",
                  run->world, kPatience.count());
     }
-    const bool is_there =
-        co_await ReachAgain(run, *run->parts.front().session, Clock::now() + kPatience);
+    const bool is_there = co_await ReachAgain(run->leader, Clock::now() + kPatience, run->was_left);
     if (!is_there) {
       co_return ended;
     }
@@ -332,19 +286,9 @@ awaitable<absl::StatusOr<proto::WorldEnded>> HearToTheEnd(std::shared_ptr<Run> r
   }
 }
 
-}  // namespace
-
-awaitable<int> RunWorld(std::vector<WorldPart> parts, WorldOptions options) {
-  auto run =
-      std::make_shared<Run>(parts.front().session->loop(), std::move(parts), std::move(options));
-  std::signal(SIGPIPE, SIG_IGN);
-  DialLeader(*run);
-  const absl::Status begun = co_await Begin(run);
-  if (!begun.ok()) {
-    co_return Report(begun);
-  }
+// To the world's end, or until it is left alone.
+awaitable<int> Attend(std::shared_ptr<Run> run) {
   co_spawn(run->loop, WatchInterrupt(run), detached);
-
   const auto ended = co_await HearToTheEnd(run);
   if (run->was_left) {
     fmt::print(stderr, "sekisho: left; {} is being cancelled\n", run->world);
@@ -353,11 +297,39 @@ awaitable<int> RunWorld(std::vector<WorldPart> parts, WorldOptions options) {
   if (!ended.ok()) {
     co_return Report(ended.status());
   }
-  while (run->outputs_open > 0 && !run->was_left) {
-    co_await run->changed.Wait();
+  while (run->IsLeftSoon() && run->uploads > 0 && !run->was_left) {
+    co_await run->uploaded.Wait();
   }
-  run->WriteRest();
+  co_await run->output.Wait();
+  run->output.WriteRest();
   co_return EndCode(*run, *ended);
+}
+
+}  // namespace
+
+awaitable<int> RunWorld(std::vector<WorldPart> parts, WorldOptions options) {
+  Session& leader = *parts.front().session;
+  auto run = std::make_shared<Run>(leader, "world-" + NewRequestId(), std::move(parts),
+                                   std::move(options));
+  std::signal(SIGPIPE, SIG_IGN);
+  DialLeader(*run);
+  const absl::Status begun = co_await Begin(run);
+  if (!begun.ok()) {
+    co_return Report(begun);
+  }
+  const int code = co_await Attend(run);
+  if (code == 0 && run->options.is_held) {
+    fmt::print("{}\n", JobName(leader.target(), run->parts.front().site, run->world));
+  }
+  co_return code;
+}
+
+awaitable<int> FollowWorld(Session& leader, std::string world, std::vector<WorldPart> parts,
+                           WorldOptions options) {
+  auto run = std::make_shared<Run>(leader, std::move(world), std::move(parts), std::move(options));
+  std::signal(SIGPIPE, SIG_IGN);
+  DialLeader(*run);
+  co_return co_await Attend(run);
 }
 
 }  // namespace sekisho::client

@@ -4,21 +4,12 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "client/session.h"
-#include "client/world_plan.h"
+#include "client/world_part.h"
 
 namespace sekisho::client {
-
-struct WorldPart {
-  RankRange ranks;
-  Session* session = nullptr;  // of its site; parts of one site share it
-  std::string site;
-  std::string rsl;
-};
 
 struct WorldOptions {
   std::string relay;  // "" if all parts are at one site
@@ -26,11 +17,16 @@ struct WorldOptions {
   bool feeds_input = false;  // our standard input goes to rank 0
   bool tags_output = false;
   bool is_batch = false;  // leave once the leader has it
+  bool is_held = false;   // it runs when its user says so later; leave as well
   bool is_verbose = false;
   std::chrono::seconds ready_within{300};
 };
 
 // The exit code of the command.
 awaitable<int> RunWorld(std::vector<WorldPart> parts, WorldOptions options);
+
+// Of one that is led already, at the site of `leader`.  Parts without a session are not shown.
+awaitable<int> FollowWorld(Session& leader, std::string world, std::vector<WorldPart> parts,
+                           WorldOptions options);
 
 }  // namespace sekisho::client

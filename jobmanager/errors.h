@@ -46,6 +46,65 @@ inline absl::Status WorldTaken(const std::string& name) {
                 "begin it under a new name");
 }
 
+// ---- edits of a world
+
+inline absl::Status NoSuchWorld(const std::string& name) {
+  return Refuse(absl::StatusCode::kNotFound, kJobContactNotFound,
+                fmt::format("no world '{}' of yours is led here", name.substr(0, 64)),
+                "name it as 'sekisho mpirun --hold' printed it; ten minutes after its end it is forgotten");
+}
+
+inline absl::Status WorldIsOver(const std::string& name, const std::string& why) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, kNone, fmt::format("{} is over: {}", name, why),
+                "begin it again");
+}
+
+inline absl::Status WorldIsReleased(const std::string& name) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, kNone,
+                fmt::format("the ranks of {} have been released: its parts are frozen", name),
+                "to end it: 'sekisho coalloc cancel'");
+}
+
+inline absl::Status ReleaseIsAskedFor(const std::string& name) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, kNone,
+                fmt::format("the release of {} has been asked for: its parts are frozen, and run once all stand ready", name),
+                "'sekisho coalloc show' says which does not; to end it: 'sekisho coalloc cancel'");
+}
+
+inline absl::Status WorldIsNotHeld(const std::string& name) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, kNone,
+                fmt::format("{} was not begun with --hold: its parts cannot be edited", name),
+                "begin it again: 'sekisho mpirun --hold'");
+}
+
+inline absl::Status NoSuchPart(const std::string& name, int part) {
+  return Refuse(absl::StatusCode::kNotFound, kNone, fmt::format("{} has no part {}", name, part),
+                "'sekisho coalloc show' prints its parts");
+}
+
+inline absl::Status LastPart(const std::string& name) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, kNone,
+                fmt::format("it is the last part of {}", name), "to end the world: 'sekisho coalloc cancel'");
+}
+
+inline absl::Status EditedMeanwhile(int part, int expected) {
+  return Refuse(absl::StatusCode::kAborted, kNone,
+                fmt::format("the charter is for part {}, and the next is {}: somebody else has edited the world meanwhile",
+                            part, expected),
+                "say it again");
+}
+
+inline absl::Status TooManyParts(int most) {
+  return Refuse(absl::StatusCode::kResourceExhausted, kNone, fmt::format("a world has at most {} parts", most),
+                "give the other parts more ranks each");
+}
+
+inline absl::Status PartIsNotReady(int part, const std::string& site, const std::string& why) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, kNone,
+                fmt::format("part {} at {} does not stand ready{}{}", part, site, why.empty() ? "" : ": ", why),
+                "without --if-ready it is released as soon as it does");
+}
+
 inline absl::Status InputTakenOver(const std::string& id) {
   return Refuse(absl::StatusCode::kAborted, 0,
                 fmt::format("another call feeds the standard input of job {} now", id), "");

@@ -2,6 +2,7 @@
 #include "jobmanager/leader.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "common/call_metadata.h"
 #include "common/log.h"
@@ -23,24 +24,40 @@ constexpr std::chrono::minutes kTellEnd{10};  // who was cut off
 constexpr std::chrono::hours kTellLater{
     24};  // so long a lost one is tried, to end what it may still run
 
+World::Hold HoldOf(const proto::LedWorld& led) {
+  if (!led.begin().hold()) {
+    return World::Hold::kNone;
+  }
+  return led.is_release_asked() ? World::Hold::kOver : World::Hold::kHeld;
+}
+
+World MakeWorld(const proto::LedWorld& led) {
+  std::vector<World::Part> parts;
+  for (const auto& part : led.begin().part()) {
+    parts.push_back(WorldPartOf(part));
+  }
+  return World(led.name(), parts, {led.dropped().begin(), led.dropped().end()}, HoldOf(led));
+}
+
+}  // namespace
+
 int64_t NowMs() {
   return std::chrono::duration_cast<milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
-World MakeWorld(const proto::LedWorld& led) {
-  std::vector<World::Part> parts;
-  for (const auto& part : led.begin().part()) {
-    proto::RequestBody body;
-    (void)body.ParseFromString(part.submit().body());
-    const auto& ranks = body.submit().charter().rank();
-    parts.push_back({part.site(), part.count(), {ranks.begin(), ranks.end()}});
+World::Part WorldPartOf(const proto::LeadRequest::Part& part) {
+  proto::RequestBody body;  // one that cannot be read is refused where it goes
+  (void)body.ParseFromString(part.submit().body());
+  const proto::Charter& charter = body.submit().charter();
+  World::Part made = {part.site(), part.count(), charter.start()};
+  made.ranks.assign(charter.rank().begin(), charter.rank().end());
+  if (part.has_replaces()) {
+    made.replaces = part.replaces();
   }
-  return World(led.name(), std::move(parts));
+  return made;
 }
-
-}  // namespace
 
 Leader::Leader(Loop& loop, proto::LedWorld led, const DialGatekeeper& dial, Save save)
     : loop_(loop),
@@ -49,11 +66,7 @@ Leader::Leader(Loop& loop, proto::LedWorld led, const DialGatekeeper& dial, Save
       dial_(dial),
       save_(std::move(save)),
       world_(MakeWorld(led_)),
-      calls_(size_t(led_.begin().part_size())),
-      is_submitted_(calls_.size()),
-      job_ids_(calls_.size()),
-      heard_(calls_.size(), std::chrono::steady_clock::now()),
-      is_over_(calls_.size()),
+      parts_(size_t(led_.begin().part_size()), Attended{.heard = std::chrono::steady_clock::now()}),
       changed_(std::make_shared<Signal>(loop)) {
   if (led_.is_released()) {
     world_.Release();  // what follows is said once its parts are there
@@ -84,41 +97,42 @@ awaitable<void> Leader::Attend(std::shared_ptr<Leader> self, int part) {
   using Clock = std::chrono::steady_clock;
   for (milliseconds pause = kRedialMin;; pause = std::min(pause * 2, kRedialMax)) {
     const absl::Status status = co_await self->Converse(self, part);
-    if (self->calls_[part] != nullptr) {
-      self->calls_[part].reset();
-      self->heard_[part] = Clock::now();
+    Attended& attended = self->parts_[part];  // until the next co_await: parts may be added
+    if (attended.call != nullptr) {
+      attended.call.reset();
+      attended.heard = Clock::now();
     }
-    const auto silence = Clock::now() - self->heard_[part];
-    if (self->is_over_[part] ||
+    const auto silence = Clock::now() - attended.heard;
+    if (attended.is_over ||
         (self->has_ended() && (!self->world_.IsLost(part) || silence > kTellLater))) {
       break;
     }
     spdlog::warn("call to a part ended world={} part={}: {}", self->led_.name(), part,
                  Printable(Message(status)));
-    const bool is_hopeless = !self->is_submitted_[part] && silence > kReach;
+    const bool is_hopeless = attended.job_id.empty() && silence > kReach;
     if (!status.ok() && (IsVerdict(status) || is_hopeless)) {
-      self->is_over_[part] = true;
+      attended.is_over = true;
       self->Apply(self, self->world_.OnRefused(part, status));
       break;
     }
-    if (self->is_submitted_[part] && silence > kSilence) {
+    if (!attended.job_id.empty() && silence > kSilence) {
       self->Apply(self, self->world_.OnLost(part, int(kSilence.count())));
     }
     co_await Sleep(self->loop_, pause);
   }
-  self->is_over_[part] = true;
+  self->parts_[part].is_over = true;
   self->EndIfOver();
 }
 
 // The world may have ended before: a part that was lost is still to be told.
 void Leader::EndIfOver() {
-  if (on_end_ && std::find(is_over_.begin(), is_over_.end(), false) == is_over_.end()) {
+  if (on_end_ && std::all_of(parts_.begin(), parts_.end(), std::mem_fn(&Attended::is_over))) {
     asio::post(loop_, std::exchange(on_end_, nullptr));
   }
 }
 
 awaitable<absl::Status> Leader::Converse(std::shared_ptr<Leader> self, int part) {
-  const proto::LeadRequest::Part& about = led_.begin().part(part);
+  const proto::LeadRequest::Part about = led_.begin().part(part);
   const auto channel = dial_(about.address(), about.gatekeeper_subject());
   const auto stub = proto::JobService::NewStub(channel);
   rpc::CallOptions options;
@@ -142,39 +156,38 @@ awaitable<absl::Status> Leader::Converse(std::shared_ptr<Leader> self, int part)
       break;
     }
     if (up.has_submitted()) {
-      is_submitted_[part] = true;
-      job_ids_[part] = up.submitted().job_id();
-      calls_[part] = call;
+      parts_[part].job_id = up.submitted().job_id();
+      parts_[part].call = call;
       Apply(self, world_.OnSubmitted(part, up.submitted().job_id()));
       Apply(self, world_.OnConnected(part));
     } else if (up.has_report()) {
-      is_over_[part] = up.report().has_ended();
+      parts_[part].is_over = up.report().has_ended();
       Apply(self, world_.OnReport(part, up.report()));
     }
   }
   co_return co_await call->Finish();
 }
 
-// So that each site can say where the others are.
-void Leader::NameParts(proto::Order::Release& release) const {
-  for (int part = 0; part < led_.begin().part_size(); ++part) {
+// So that each site can say where those are whom its ranks meet.
+void Leader::NameParts(int to, proto::Order::Release& release) const {
+  for (const int part : world_.Members(to)) {
     proto::Order::Release::Part& named = *release.add_part();
     named.set_site(led_.begin().part(part).site());
     named.set_address(led_.begin().part(part).address());
-    named.set_job_id(job_ids_[part]);
+    named.set_job_id(parts_[part].job_id);
   }
 }
 
 void Leader::Apply(const std::shared_ptr<Leader>& self, World::Effects effects) {
   for (auto& [part, order] : effects.orders) {
     if (order.has_release()) {
-      NameParts(*order.mutable_release());
+      NameParts(part, *order.mutable_release());
     }
-    if (calls_[part] != nullptr) {
+    if (parts_[part].call != nullptr) {
       proto::PartDown down;
       down.mutable_order()->set_body(order.SerializeAsString());
       down.mutable_order()->set_signature(identity::SignOrder(down.order().body(), key_));
-      calls_[part]->Push(std::move(down));
+      parts_[part].call->Push(std::move(down));
     }
   }
   std::move(effects.updates.begin(), effects.updates.end(), std::back_inserter(updates_));
@@ -189,12 +202,22 @@ void Leader::Apply(const std::shared_ptr<Leader>& self, World::Effects effects) 
   changed_->Notify();
 }
 
+void Leader::NoteDropped() {
+  led_.clear_dropped();
+  for (int part = 0; part < int(parts_.size()); ++part) {
+    if (world_.IsDropped(part)) {
+      led_.add_dropped(part);
+    }
+  }
+}
+
 // From here on the ranks may run: whoever leads after a crash must know.
 awaitable<void> Leader::Release(std::shared_ptr<Leader> self) {
   if (self->led_.is_released()) {
     self->Apply(self, self->world_.Release());
     co_return;
   }
+  self->NoteDropped();
   self->led_.set_is_released(true);
   const absl::Status saved = co_await self->save_();
   if (!saved.ok()) {

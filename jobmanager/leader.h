@@ -25,6 +25,9 @@ namespace sekisho::jobmanager {
 using DialGatekeeper = std::function<std::shared_ptr<grpc::Channel>(const std::string& address,
                                                                     const std::string& subject)>;
 
+int64_t NowMs();
+World::Part WorldPartOf(const proto::LeadRequest::Part& part);
+
 class Leader {
  public:
   // `save`: what is to be remembered has changed; done when it is durable.
@@ -36,6 +39,10 @@ class Leader {
 
   // Until the world has ended.  `self` keeps it alive meanwhile.
   static void Start(std::shared_ptr<Leader> self, std::function<void()> on_end);
+
+  // Durable when it returns; a cancel, when all parts have ended.
+  static awaitable<absl::Status> Edit(std::shared_ptr<Leader> self, proto::CoallocRequest request);
+  proto::CoallocReply View() const;
 
   const proto::LedWorld& led() const { return led_; }
   bool has_ended() const { return world_.has_ended(); }
@@ -49,9 +56,14 @@ class Leader {
   static awaitable<void> Attend(std::shared_ptr<Leader> self, int part);
   static awaitable<void> Limit(std::shared_ptr<Leader> self);
   static awaitable<void> Release(std::shared_ptr<Leader> self);
+  static awaitable<absl::Status> Add(std::shared_ptr<Leader> self, proto::LeadRequest::Part part);
+  static awaitable<absl::Status> Drop(std::shared_ptr<Leader> self, int part);
+  static awaitable<absl::Status> EndHold(std::shared_ptr<Leader> self, bool only_if_ready);
+  static awaitable<absl::Status> Store(std::shared_ptr<Leader> self, World::Effects effects);
   awaitable<absl::Status> Converse(std::shared_ptr<Leader> self, int part);
   void EndIfOver();
-  void NameParts(proto::Order::Release& release) const;
+  void NameParts(int to, proto::Order::Release& release) const;
+  void NoteDropped();
   void Apply(const std::shared_ptr<Leader>& self, World::Effects effects);
 
   Loop& loop_;
@@ -60,11 +72,13 @@ class Leader {
   const DialGatekeeper& dial_;
   const Save save_;
   World world_;
-  std::vector<std::shared_ptr<Call>> calls_;  // by part, while it stands
-  std::vector<bool> is_submitted_;
-  std::vector<std::string> job_ids_;  // by part, once it is submitted
-  std::vector<std::chrono::steady_clock::time_point> heard_;  // by part: when its call last stood
-  std::vector<bool> is_over_;  // by part: it has ended, or was refused
+  struct Attended {
+    std::shared_ptr<Call> call = nullptr;  // while it stands
+    std::string job_id = {};               // once it is submitted
+    std::chrono::steady_clock::time_point heard = {};  // when its call last stood
+    bool is_over = false;                              // it has ended, or was refused
+  };
+  std::vector<Attended> parts_;
   std::vector<proto::LeadUpdate> updates_;
   std::shared_ptr<Signal> changed_;
   std::function<void()> on_end_;

@@ -36,6 +36,7 @@ class Service final : public proto::JobService::CallbackService {
   grpc::ServerUnaryReactor* Site(Context*, const proto::SiteRequest*, proto::SiteInfo*) override;
   grpc::ServerWriteReactor<proto::Hop>* Diagnose(Context*, const proto::DiagnoseRequest*) override;
   grpc::ServerBidiReactor<proto::LeadRequest, proto::LeadUpdate>* Lead(Context*) override;
+  grpc::ServerUnaryReactor* Coallocate(Context*, const proto::CoallocRequest*, proto::CoallocReply*) override;
   grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* Part(Context*) override;
   grpc::ServerUnaryReactor* Links(Context*, const proto::LinksRequest*, proto::LinksReply*) override;
   grpc::ServerBidiReactor<proto::UploadRequest, proto::UploadReply>* Upload(Context*) override;

@@ -81,6 +81,23 @@ awaitable<absl::Status> Service::TellNews(std::shared_ptr<Leader> leader, LeadCa
   }
 }
 
+grpc::ServerUnaryReactor* Service::Coallocate(Context* context,
+                                              const proto::CoallocRequest* request,
+                                              proto::CoallocReply* reply) {
+  return rpc::Unary(
+      loop_, context,
+      [this, caller = CallerOf(*context), request, reply]() -> awaitable<absl::Status> {
+        CO_RETURN_IF_ERROR(caller.status());
+        const auto leader = leaders_.Find(request->world(), caller->subject);
+        if (leader == nullptr) {
+          co_return errors::NoSuchWorld(request->world());
+        }
+        CO_RETURN_IF_ERROR(co_await Leader::Edit(leader, *request));
+        *reply = leader->View();
+        co_return absl::OkStatus();
+      });
+}
+
 grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* Service::Part(Context* context) {
   return rpc::Converse<proto::PartDown, proto::PartUp>(
       loop_,

@@ -2,6 +2,7 @@
 #include "jobmanager/world.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -52,6 +53,31 @@ std::string ProcessMapping(const std::vector<int>& node_of_rank) {
   return mapping + ")";
 }
 
+World::World(std::string name, const std::vector<Part>& parts, const std::set<int>& dropped,
+             Hold hold)
+    : name_(std::move(name)), hold_(hold) {
+  for (const Part& part : parts) {
+    Append(part);
+    if (dropped.count(int(parts_.size()) - 1) > 0) {
+      parts_.back().dropped = "it was dropped before the release";
+    }
+  }
+}
+
+void World::Append(const Part& part) {
+  State& state = parts_.emplace_back();
+  state.site = part.site;
+  state.count = part.count;
+  state.start = part.start;
+  state.replaces = part.replaces;
+  state.ranks = part.ranks;
+  auto place = order_.end();
+  if (part.replaces) {
+    place = std::find(order_.begin(), order_.end(), *part.replaces);
+  }
+  order_.insert(place, int(parts_.size()) - 1);
+}
+
 proto::Order World::OrderTo(int part) const {
   proto::Order order;
   order.set_world(name_);
@@ -83,7 +109,7 @@ World::Effects World::OnRefused(int part, const absl::Status& refusal) {
   end.set_reason(
       fmt::format("part {} at {} was refused: {}", part, parts_[part].site, Message(refusal)));
   end.set_remedy(Remedy(refusal));
-  Fail(std::move(end), part, effects);
+  FailPart(part, std::move(end), effects);
   return effects;
 }
 
@@ -104,7 +130,9 @@ World::Effects World::OnReport(int part, const proto::Report& report) {
       break;
     case proto::Report::kReady:
       state.ready = report.ready();
-      if (is_released_ && IsWhole()) {  // we were started again since
+      if (state.is_alone() || state.dropped) {
+        effects = OnConnected(part);
+      } else if (is_released_ && IsWhole()) {  // we were started again since
         ToAll(effects);
       } else {
         ReleaseIfWhole(effects);
@@ -132,49 +160,94 @@ World::Effects World::Release() {
   }
   if (!is_released_) {
     is_released_ = true;
-    effects.updates.emplace_back().mutable_released();
+    const std::vector<int> first = FirstRanks();
+    effects.updates.emplace_back().mutable_released()->mutable_first_rank()->Add(first.begin(),
+                                                                                 first.end());
   }
   ToAll(effects);
   return effects;
 }
 
+std::vector<int> World::FirstRanks() const {
+  std::vector<int> first(parts_.size(), -1);
+  int next = 0;
+  for (const int part : order_) {
+    if (parts_[part].is_member()) {
+      first[part] = next;
+      next += parts_[part].count;
+    }
+  }
+  return first;
+}
+
 bool World::IsWhole() const {
-  return std::all_of(parts_.begin(), parts_.end(),
-                     [](const State& each) { return each.ready.has_value(); });
+  return std::all_of(parts_.begin(), parts_.end(), [](const State& each) {
+    return !each.is_member() || each.ready.has_value();
+  });
+}
+
+std::vector<int> World::Members(int part) const {
+  std::vector<int> members;
+  for (const int each : order_) {
+    if (each == part || (!parts_[part].is_alone() && parts_[each].is_member())) {
+      members.push_back(each);
+    }
+  }
+  return members;
+}
+
+// The numbers of an order that its user gave stand in the charters.
+proto::Order World::ReleaseOf(int part) const {
+  proto::Order order = OrderTo(part);
+  proto::Order::Release& release = *order.mutable_release();
+  const std::vector<int> members = Members(part);
+  release.set_process_mapping(ProcessMapping(NodesOfRanks(members)));
+  if (!parts_[part].ranks.empty()) {
+    return order;
+  }
+  for (const int each : members) {
+    if (each == part) {
+      release.set_first_rank(release.ranks());
+    }
+    release.set_ranks(release.ranks() + parts_[each].count);
+  }
+  return order;
 }
 
 // A node's ranks may stand anywhere in the order: its place is that of its part and in that.
-std::vector<int> World::NodesOfRanks() const {
+std::vector<int> World::NodesOfRanks(const std::vector<int>& members) const {
   std::vector<int> nodes;
-  for (const State& each : parts_) {
-    nodes.resize(nodes.size() + size_t(each.count));
+  for (const int each : members) {
+    nodes.resize(nodes.size() + size_t(parts_[each].count));
   }
   int first = 0;
   int node = 0;
-  for (const State& each : parts_) {
+  for (const int each : members) {
+    const State& part = parts_[each];
     int process = 0;
-    for (const proto::Placement& place : each.ready->placement()) {
-      for (int i = 0; i < place.processes() && process < each.count; ++i, ++process) {
-        const size_t rank = size_t(each.ranks.empty() ? first + process : each.ranks[process]);
+    for (const proto::Placement& place : part.ready->placement()) {
+      for (int i = 0; i < place.processes() && process < part.count; ++i, ++process) {
+        const size_t rank = size_t(part.ranks.empty() ? first + process : part.ranks[process]);
         if (rank < nodes.size()) {
           nodes[rank] = node;
         }
       }
       ++node;
     }
-    first += each.count;
+    first += part.count;
   }
   return nodes;
 }
 
 void World::ReleaseIfWhole(Effects& effects) {
-  if (failure_ || is_released_ || !IsWhole()) {
+  const bool has_member = std::any_of(parts_.begin(), parts_.end(), std::mem_fn(&State::is_member));
+  if (!has_member || failure_ || is_released_ || hold_ == Hold::kHeld || !IsWhole()) {
     return;
   }
-  const size_t size = ProcessMapping(NodesOfRanks()).size();
   const bool has_order = std::any_of(parts_.begin(), parts_.end(),
                                      [](const State& each) { return !each.ranks.empty(); });
-  if (has_order && size > kMappingMost) {
+  const size_t size = has_order ? ProcessMapping(NodesOfRanks(Members(0))).size() : 0;
+  if (size > kMappingMost) {
     effects = Abort(fmt::format("the order of its ranks takes {} bytes to say, and MPI reads {}", size, kMappingMost),
                     "keep the ranks of a node together in --rankmap, or use fewer");
     return;
@@ -197,25 +270,22 @@ World::Effects World::OnConnected(int part) {
   if (state.job_id.empty() || state.has_ended) {
     return effects;
   }
-  if (failure_) {
+  if (failure_ || state.dropped) {
     proto::Order order = OrderTo(part);
-    order.mutable_cancel()->set_reason(failure_->reason());
+    order.mutable_cancel()->set_reason(failure_ ? failure_->reason() : *state.dropped);
     effects.orders.emplace_back(part, std::move(order));
-    return effects;
-  }
-  if (is_released_ && IsWhole()) {
-    proto::Order order = OrderTo(part);
-    order.mutable_release()->set_process_mapping(ProcessMapping(NodesOfRanks()));
-    effects.orders.emplace_back(part, std::move(order));
+  } else if (state.is_alone() ? state.ready.has_value() : is_released_ && IsWhole()) {
+    effects.orders.emplace_back(part, ReleaseOf(part));
   }
   return effects;
 }
 
 void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
-  if (failure_) {
+  if (failure_ || parts_[part].dropped) {
     return;
   }
-  Collective& collective = collectives_[fence.id()];
+  const std::vector<int> members = Members(part);
+  Collective& collective = collectives_[{members.front(), fence.id()}];
   const auto tell = [&](int to) {
     proto::Order order = OrderTo(to);
     order.mutable_fence()->set_id(fence.id());
@@ -227,7 +297,7 @@ void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
     return;
   }
   collective.given[part] = fence.data();
-  if (collective.given.size() < parts_.size()) {
+  if (collective.given.size() < members.size()) {
     return;
   }
   std::string& result = collective.result.emplace();
@@ -244,7 +314,7 @@ void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
     Fail(std::move(end), -1, effects);
     return;
   }
-  for (int to = 0; to < int(parts_.size()); ++to) {
+  for (const int to : members) {
     tell(to);
   }
 }
@@ -257,77 +327,19 @@ void World::OnRankFailed(int part, const proto::Report::RankFailed& failed, Effe
   end.set_reason(fmt::format(
       "rank {} on {} at {} {}", failed.rank(), failed.node(), parts_[part].site,
       failed.reason().empty() ? HowItEnded(failed.exit()) : "ended: " + failed.reason()));
-  Fail(std::move(end), part, effects);
+  FailPart(part, std::move(end), effects);
 }
 
 void World::OnEnded(int part, const proto::WorldEnded& ended, Effects& effects) {
   parts_[part].has_ended = true;
-  if (ended.state() != proto::DONE || ended.exit().code() != 0 || !is_released_) {
+  const bool may_end = is_released_ || parts_[part].is_alone();
+  if (ended.state() != proto::DONE || ended.exit().code() != 0 || !may_end) {
     proto::WorldEnded end = ended;
     end.set_reason(fmt::format("part {} at {} ended: {}", part, parts_[part].site, ended.reason()));
-    Fail(std::move(end), part, effects);
+    FailPart(part, std::move(end), effects);
     return;
   }
   EndIfComplete(effects);
-}
-
-World::Effects World::Abort(const std::string& reason, const std::string& remedy) {
-  Effects effects;
-  proto::WorldEnded end;
-  end.set_state(proto::FAILED);
-  end.set_reason(reason);
-  end.set_remedy(remedy);
-  Fail(std::move(end), -1, effects);
-  return effects;
-}
-
-World::Effects World::OnLost(int part, int seconds) {
-  if (has_ended_ || parts_[part].has_ended || parts_[part].is_lost) {
-    return {};
-  }
-  parts_[part].is_lost = true;
-  return Abort(
-      fmt::format("no word from {} for {} s", parts_[part].site, seconds),
-      fmt::format("see what is wrong there: sekisho doctor {}; its ranks are ended once it is back",
-                  parts_[part].site));
-}
-
-World::Effects World::OnLate(int seconds) {
-  if (is_released_) {
-    return {};
-  }
-  for (const State& state : parts_) {
-    if (!state.ready) {
-      return Abort(fmt::format("{} does not stand ready within {} s{}", state.site, seconds,
-                               state.waiting.empty() ? "" : ": " + state.waiting),
-                   "try again later, or with fewer ranks there");
-    }
-  }
-  return {};
-}
-
-// The first failure counts; all other parts are told.
-void World::Fail(proto::WorldEnded end, int except, Effects& effects) {
-  if (!failure_ && !has_ended_) {
-    failure_ = std::move(end);
-    ToAll(effects, except);
-  }
-  EndIfComplete(effects);
-}
-
-void World::EndIfComplete(Effects& effects) {
-  if (has_ended_ || std::any_of(parts_.begin(), parts_.end(), [](const State& part) {
-        return !part.has_ended && !part.is_lost;
-      })) {
-    return;
-  }
-  has_ended_ = true;
-  if (failure_) {
-    end_ = *failure_;
-  } else {
-    end_.set_state(proto::DONE);
-  }
-  *effects.updates.emplace_back().mutable_ended() = end_;
 }
 
 }  // namespace sekisho::jobmanager

@@ -6,20 +6,25 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
+#include "proto/coalloc.pb.h"
 #include "proto/world.pb.h"
 
 namespace sekisho::jobmanager {
 
 class World {
  public:
+  using StartType = proto::Charter::StartType;
   struct Part {
     std::string site;
     int count = 0;
-    std::vector<int> ranks = {};  // of each process, if they are not consecutive
+    StartType start = proto::Charter::STRICT_BARRIER;
+    std::optional<int> replaces = {};  // the part whose place in the order of ranks it takes
+    std::vector<int> ranks = {};       // of each process, if they are not consecutive
   };
   // What follows: an order to a part, or news for whoever looks on.
   struct Effects {
@@ -28,13 +33,15 @@ class World {
     bool is_release_due = false;  // durable first, then Release()
   };
 
-  World(std::string name, std::vector<Part> parts) : name_(std::move(name)), parts_(parts.size()) {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      parts_[i].site = parts[i].site;
-      parts_[i].count = parts[i].count;
-      parts_[i].ranks = parts[i].ranks;
-    }
-  }
+  enum class Hold {
+    kNone,  // released as soon as it is whole
+    kHeld,  // its user edits it, and says when
+    kOver,  // its user has said so
+  };
+
+  // `dropped`: parts that had been when an earlier leader stored the world.
+  World(std::string name, const std::vector<Part>& parts, const std::set<int>& dropped = {},
+        Hold hold = Hold::kNone);
 
   // The part exists at its site, or was refused there.
   Effects OnSubmitted(int part, const std::string& job_id);
@@ -52,21 +59,39 @@ class World {
   // All parts stand ready, or were released before we were started again.
   Effects Release();
 
+  // Edits of a held world: world_edit.cc.  FailedPrecondition if it is held no more.
+  absl::StatusOr<Effects> Add(const Part& part);
+  absl::StatusOr<Effects> Drop(int part);
+  absl::StatusOr<Effects> EndHold(bool only_if_ready);
+  Effects Cancel();
+  // As its user sees it; what only the leader knows is left out.
+  proto::CoallocReply View() const;
+
   bool is_released() const { return is_released_; }
   bool has_ended() const { return has_ended_; }
   bool IsLost(int part) const { return parts_[part].is_lost; }
+  // The others run without it.
+  bool IsDropped(int part) const { return parts_[part].dropped.has_value(); }
+  // Who meets in the world of this part, in the order of ranks.
+  std::vector<int> Members(int part) const;
   const proto::WorldEnded& end() const { return end_; }
 
  private:
   struct State {
     std::string site;
     int count = 0;
+    StartType start = proto::Charter::STRICT_BARRIER;
+    std::optional<int> replaces;
     std::vector<int> ranks;
     std::string job_id;
     std::optional<proto::Report::Ready> ready;
     std::string waiting;
-    bool has_ended = false;  // or was refused
+    std::optional<std::string> dropped;  // why
+    bool has_ended = false;              // or was refused
     bool is_lost = false;
+
+    bool is_alone() const { return start == proto::Charter::NO_BARRIER; }
+    bool is_member() const { return !is_alone() && !dropped; }  // of the one MPI_COMM_WORLD
   };
   struct Collective {
     std::map<int, std::string> given;  // by part
@@ -74,11 +99,20 @@ class World {
   };
 
   proto::Order OrderTo(int part) const;
-  bool IsWhole() const;  // every part has stood ready
-  std::vector<int> NodesOfRanks() const;  // once it is whole
-  void ReleaseIfWhole(Effects& effects);
+  proto::Order ReleaseOf(int part) const;
+  void Append(const Part& part);
+  absl::Status MayEdit() const;
+  Effects Remove(int part, const std::string& why);
+  proto::CoallocReply::State StateOf(const State& part) const;
+  // By part; -1: not in the one world.
+  std::vector<int> FirstRanks() const;
+  std::vector<int> NodesOfRanks(const std::vector<int>& members) const;  // who stand ready
+  bool IsWhole() const;  // every member has stood ready
   void ToAll(Effects& effects, int except = -1);
   void Fail(proto::WorldEnded end, int except, Effects& effects);
+  // What befell a part: the end of all, or of this one, by its start type.
+  void FailPart(int part, proto::WorldEnded end, Effects& effects);
+  void ReleaseIfWhole(Effects& effects);
   void EndIfComplete(Effects& effects);
   void OnFence(int part, const proto::Fence& fence, Effects& effects);
   void OnEnded(int part, const proto::WorldEnded& ended, Effects& effects);
@@ -86,7 +120,9 @@ class World {
 
   const std::string name_;
   std::vector<State> parts_;
-  std::map<std::string, Collective> collectives_;
+  std::vector<int> order_;  // all parts, in the order of ranks
+  std::map<std::pair<int, std::string>, Collective> collectives_;  // by its first member and id
+  Hold hold_;
   bool is_released_ = false;
   bool has_ended_ = false;
   std::optional<proto::WorldEnded> failure_;  // why it is ending

@@ -70,7 +70,7 @@ TEST_F(WorldTest, IsReleasedOnceAllPartsStandReady) {
 }
 
 TEST_F(WorldTest, TellsWhichRanksShareANodeWhateverTheirOrder) {
-  World world("world-1", {{"siteA", 2, {3, 0}}, {"siteB", 2, {1, 2}}});
+  World world("world-1", {{.site = "siteA", .count = 2, .ranks = {3, 0}}, {.site = "siteB", .count = 2, .ranks = {1, 2}}});
   world.OnSubmitted(0, "joba");
   world.OnSubmitted(1, "jobb");
   world.OnReport(0, Ready({1, 1}));
@@ -85,7 +85,7 @@ TEST_F(WorldTest, WithAnOrderThatPmiCannotSayIsNotReleased) {
   for (int rank = 0; rank < 400; ++rank) {
     (rank % 2 == 0 ? even : odd).push_back(rank);
   }
-  World world("world-1", {{"siteA", 200, odd}, {"siteB", 200, even}});
+  World world("world-1", {{.site = "siteA", .count = 200, .ranks = odd}, {.site = "siteB", .count = 200, .ranks = even}});
   world.OnSubmitted(0, "joba");
   world.OnSubmitted(1, "jobb");
   world.OnReport(0, Ready({200}));
@@ -166,7 +166,7 @@ TEST_F(WorldTest, APartThatIsLateEndsAll) {
 
   EXPECT_EQ(effects.orders.size(), 2u);
   EXPECT_EQ(effects.orders[0].second.cancel().reason(),
-            "siteB does not stand ready within 300 s: waits for 2 more processors");
+            "part 1 at siteB does not stand ready within 300 s: waits for 2 more processors");
 }
 
 TEST_F(WorldTest, ASiteThatFallsSilentEndsTheOthersAndIsToldLater) {
@@ -184,6 +184,123 @@ TEST_F(WorldTest, CancelsAPartThatWasOutOfReachWhenItFailed) {
   world_.OnReport(1, Failed(2, 11));
 
   EXPECT_TRUE(world_.OnConnected(0).orders[0].second.has_cancel());
+}
+
+// Three parts of two ranks each, on a node of its own; the second's start type is the test's.
+class StartTypeTest : public WorldTest {
+ protected:
+  StartTypeTest() {
+    for (World* world : {&loose_, &alone_}) {
+      for (int part = 0; part < 3; ++part) {
+        world->OnSubmitted(part, "job" + std::to_string(part));
+      }
+    }
+  }
+  static std::vector<World::Part> Parts(World::StartType second) {
+    return {{"siteA", 2}, {"siteB", 2, second}, {"siteC", 2}};
+  }
+  World loose_{"world-1", Parts(proto::Charter::LOOSE_BARRIER)};
+  World alone_{"world-1", Parts(proto::Charter::NO_BARRIER)};
+};
+
+TEST_F(StartTypeTest, ALoosePartThatFailsIsDroppedAndTheOthersAreNumberedWithoutIt) {
+  loose_.OnReport(0, Ready({2}));
+  loose_.OnReport(2, Ready({2}));
+
+  const World::Effects effects = loose_.OnReport(1, Ended(proto::FAILED, "executable x: not there"));
+
+  EXPECT_EQ(effects.updates[0].dropped().reason(), "part 1 at siteB ended: executable x: not there");
+  EXPECT_TRUE(effects.is_release_due);
+  const World::Effects released = loose_.Release();
+  ASSERT_EQ(released.orders.size(), 2u);
+  EXPECT_EQ(released.orders[1].first, 2);
+  EXPECT_EQ(released.orders[1].second.release().first_rank(), 2);
+  EXPECT_EQ(released.orders[1].second.release().ranks(), 4);
+  EXPECT_EQ(released.orders[1].second.release().process_mapping(), "(vector,(0,2,2))");
+  EXPECT_EQ(released.updates[0].released().first_rank(1), -1);
+}
+
+TEST_F(StartTypeTest, ALoosePartThatIsLateIsCancelledAndTheOthersRun) {
+  loose_.OnReport(0, Ready({2}));
+  loose_.OnReport(2, Ready({2}));
+
+  const World::Effects effects = loose_.OnLate(60);
+
+  ASSERT_EQ(effects.orders.size(), 1u);
+  EXPECT_EQ(effects.orders[0].first, 1);
+  EXPECT_EQ(effects.orders[0].second.cancel().reason(), "part 1 at siteB does not stand ready within 60 s");
+  EXPECT_TRUE(effects.is_release_due);
+}
+
+TEST_F(StartTypeTest, AStrictPartThatIsRefusedEndsALooseOneToo) {
+  loose_.OnReport(1, Ready({2}));
+
+  const World::Effects effects = loose_.OnRefused(2, absl::PermissionDeniedError("not here"));
+
+  EXPECT_EQ(effects.orders.size(), 2u);
+  EXPECT_TRUE(effects.orders[1].second.has_cancel());
+}
+
+TEST_F(StartTypeTest, ALoosePartThatFailsAfterTheReleaseEndsAll) {
+  for (int part = 0; part < 3; ++part) {
+    loose_.OnReport(part, Ready({2}));
+  }
+  loose_.Release();
+
+  EXPECT_EQ(loose_.OnReport(1, Failed(2, 9)).orders.size(), 2u);
+}
+
+TEST_F(StartTypeTest, AfterACrashALeaderKnowsWhatWasDropped) {
+  World world("world-1", Parts(proto::Charter::LOOSE_BARRIER), {1});
+  world.Release();
+  for (int part = 0; part < 3; ++part) {
+    world.OnSubmitted(part, "job" + std::to_string(part));
+  }
+  world.OnReport(0, Ready({2}));
+
+  const World::Effects effects = world.OnReport(2, Ready({2}));
+
+  ASSERT_EQ(effects.orders.size(), 3u);
+  EXPECT_TRUE(effects.orders[0].second.has_release());
+  EXPECT_TRUE(effects.orders[1].second.has_cancel());
+  EXPECT_EQ(effects.orders[2].second.release().ranks(), 4);
+}
+
+TEST_F(StartTypeTest, APartWithoutBarrierIsAWorldOfItsOwnAndRunsAtOnce) {
+  const World::Effects effects = alone_.OnReport(1, Ready({1, 1}));
+
+  ASSERT_EQ(effects.orders.size(), 1u);
+  EXPECT_EQ(effects.orders[0].second.release().ranks(), 2);
+  EXPECT_EQ(effects.orders[0].second.release().process_mapping(), "(vector,(0,2,1))");
+  EXPECT_EQ(alone_.OnReport(1, Fence("pmi 0", "b\n")).orders[0].second.fence().data(), "b\n");
+  alone_.OnReport(0, Ready({2}));
+  EXPECT_TRUE(alone_.OnReport(2, Ready({2})).is_release_due);
+  const World::Effects released = alone_.Release();
+  EXPECT_EQ(released.orders[2].second.release().ranks(), 4);
+  EXPECT_EQ(released.orders[2].second.release().first_rank(), 2);
+}
+
+TEST_F(StartTypeTest, WhatBefallsAPartWithoutBarrierIsToldAndNothingToTheOthers) {
+  alone_.OnReport(1, Ready({2}));
+
+  const World::Effects effects = alone_.OnReport(1, Failed(0, 9));
+
+  EXPECT_TRUE(effects.orders.empty());
+  EXPECT_EQ(effects.updates[0].dropped().part(), 1);
+  alone_.OnReport(1, Ended(proto::FAILED));
+  alone_.OnReport(0, Ready({2}));
+  EXPECT_TRUE(alone_.OnReport(2, Ready({2})).is_release_due);
+  alone_.Release();
+  alone_.OnReport(0, Ended(proto::DONE));
+  EXPECT_EQ(alone_.OnReport(2, Ended(proto::DONE)).updates[0].ended().state(), proto::DONE);
+}
+
+TEST_F(StartTypeTest, NothingIsLeftToRunOnceEveryPartWasDropped) {
+  World world("world-1", {{"siteA", 2, proto::Charter::LOOSE_BARRIER}});
+  world.OnSubmitted(0, "joba");
+
+  EXPECT_EQ(world.OnReport(0, Ended(proto::FAILED, "no room")).updates[1].ended().reason(),
+            "part 0 at siteA ended: no room");
 }
 
 }  // namespace

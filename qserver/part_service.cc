@@ -120,7 +120,7 @@ awaitable<absl::Status> QueueService::HandleLinks(grpc::CallbackServerContext& c
   size_t bytes = 0;
   for (const proto::TaskStatus& task : job->status.task()) {
     proto::LinksReply::Rank& rank = *reply.add_rank();
-    rank.set_rank(RankOf(*job->charter, task.task()));
+    rank.set_rank(RankOf(*job->charter, job->release, task.task()));
     rank.set_node(task.node());
     auto records =
         conductor_.spool().Read(request.job_id(), task.task(), Spool::kLinks, 0, Spool::kLinksMost);

@@ -29,6 +29,8 @@ proto::ServerMessage ReleaseMessage(const Job& job) {
   proto::ServerMessage message;
   message.mutable_release()->set_job_id(job.status.job_id());
   message.mutable_release()->set_process_mapping(job.release.process_mapping());
+  message.mutable_release()->set_first_rank(job.release.first_rank());
+  message.mutable_release()->set_ranks(job.release.ranks());
   return message;
 }
 
@@ -155,7 +157,7 @@ void Queue::ReportFailure(Job& job, int task, const proto::AgentMessage::Exited&
     return;
   }
   proto::Report::RankFailed& failed = *job.reports.emplace_back().mutable_failed();
-  failed.set_rank(RankOf(*job.charter, task));
+  failed.set_rank(RankOf(*job.charter, job.release, task));
   failed.set_node(job.tasks[task].node);
   *failed.mutable_exit() = exited.exit();
   failed.set_reason(exited.reason());

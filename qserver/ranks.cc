@@ -66,8 +66,11 @@ void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start
 
 }  // namespace
 
-int RankOf(const proto::Charter& charter, int task) {
-  return task < charter.rank_size() ? charter.rank(task) : charter.first_rank() + task;
+int RankOf(const proto::Charter& charter, const proto::Order::Release& release, int task) {
+  if (task < charter.rank_size()) {
+    return charter.rank(task);
+  }
+  return task + (release.ranks() > 0 ? release.first_rank() : charter.first_rank());
 }
 
 int InputTask(const std::optional<proto::Charter>& charter) {
@@ -118,7 +121,7 @@ void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
   for (size_t task = 0; task < starts.size(); ++task) {
     Start& start = starts[task];
     auto& environment = *start.mutable_environment();
-    const int number = RankOf(charter, int(task));
+    const int number = RankOf(charter, {}, int(task));
     start.set_await_release(!is_released);
     Start::Rank& rank = *start.mutable_rank();
     rank.set_rank(number);

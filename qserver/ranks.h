@@ -13,8 +13,8 @@
 
 namespace sekisho::qserver {
 
-// The world's number of a task, as the user signed it.
-int RankOf(const proto::Charter& charter, int task);
+// The world's number of a task: as its user ordered it, else as the release says, else as signed.
+int RankOf(const proto::Charter& charter, const proto::Order::Release& release, int task);
 
 // The task that the job's standard input goes to: rank 0, if the charter orders the ranks and it is here.
 int InputTask(const std::optional<proto::Charter>& charter);

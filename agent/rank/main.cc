@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/rank/mpi_kind.h"
+#include "agent/rank/pmi_client.h"
 
 namespace sekisho::agent {
 namespace {
@@ -85,12 +86,31 @@ int Fail(const std::string& program, const std::string& what) {
   return kCannotRun;
 }
 
+// Its place may have moved since its environment was made: parts of the world may have been dropped.
+bool TakePlace() {
+  const char* const fd = std::getenv("PMI_FD");
+  const auto place = fd != nullptr ? PmiClient(std::atoi(fd)).AskPlace() : std::nullopt;
+  if (!place) {
+    return false;
+  }
+  for (const char* name : {"PMI_RANK", "SEKISHO_RANK"}) {
+    setenv(name, std::to_string(place->rank).c_str(), 1);
+  }
+  for (const char* name : {"PMI_SIZE", "SEKISHO_RANKS"}) {
+    setenv(name, std::to_string(place->size).c_str(), 1);
+  }
+  return true;
+}
+
 int Main(const std::string& asked, std::vector<char*> words) {
   const size_t at = PlaceOfProgram(words);
   if (at >= words.size()) {
     return kUsage;
   }
   const std::string program = words[at];
+  if (!TakePlace()) {
+    return Fail(program, "its agent does not tell it its place in the world");
+  }
   const MpiKind kind = KindOfFile(program);
   if (kind != MpiKind::kUnknown && asked != "auto" && asked != Name(kind)) {
     return Fail(program, std::string("is built with ") + std::string(Name(kind)) + ", and " +

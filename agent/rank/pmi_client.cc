@@ -84,6 +84,13 @@ bool PmiClient::Init() {
   return Ask("cmd=init pmi_version=1 pmi_subversion=1").starts_with("cmd=response_to_init rc=0");
 }
 
+std::optional<PmiClient::Place> PmiClient::AskPlace() {
+  Place place;
+  return std::sscanf(Ask("cmd=place").c_str(), "cmd=place_result rc=0 rank=%d size=%d", &place.rank, &place.size) == 2
+             ? std::optional(place)
+             : std::nullopt;
+}
+
 std::optional<std::vector<int>> PmiClient::NodesOfRanks(int ranks) {
   const auto mapping = ValueOf(Ask("cmd=get kvsname=- key=PMI_process_mapping"));
   return mapping ? ParseProcessMapping(*mapping, ranks) : std::nullopt;

@@ -15,6 +15,11 @@ class PmiClient {
 
   // True if the agent answers as a process manager.
   bool Init();
+  struct Place {
+    int rank = 0;
+    int size = 0;
+  };
+  std::optional<Place> AskPlace();
   // The node of each rank of the world.
   std::optional<std::vector<int>> NodesOfRanks(int ranks);
 

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/world_output.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "client/harmless.h"
+#include "client/progress.h"
+
+namespace sekisho::client {
+namespace {
+
+using OutputCall = rpc::ClientReader<proto::Update>;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPatience{60};  // with a site that was lost
+constexpr std::chrono::milliseconds kFirstPause{200};
+constexpr std::chrono::milliseconds kLongestPause{2000};
+
+void WriteTo(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+  std::fflush(stream);
+}
+
+}  // namespace
+
+awaitable<bool> ReachAgain(Session& session, Clock::time_point until, const bool& gives_up) {
+  for (auto pause = kFirstPause; Clock::now() < until && !gives_up;
+       pause = std::min(2 * pause, kLongestPause)) {
+    co_await Sleep(session.loop(), pause);
+    const absl::Status status = co_await session.OpenAgain();
+    if (status.ok()) {
+      co_return true;
+    }
+  }
+  co_return false;
+}
+
+void WorldOutput::Write(int part, const proto::OutputChunk& chunk, std::string_view data) {
+  const bool is_error = chunk.stream() == proto::OutputChunk::STDERR;
+  std::FILE* const stream = is_error ? stderr : stdout;
+  if (tags_) {
+    const int rank = parts_[part].ranks.RankOf(chunk.task());
+    WriteTo(stream, tagged_.Add(rank, parts_[part].site, is_error, data));
+  } else {
+    WriteTo(stream, data);
+  }
+}
+
+void WorldOutput::WriteRest() {
+  WriteTo(stdout, tagged_.Rest(0));
+  WriteTo(stderr, tagged_.Rest(1));
+}
+
+awaitable<void> WorldOutput::Show(std::shared_ptr<WorldOutput> self, int part, std::string job_id) {
+  ++self->shown_;
+  Session& session = *self->parts_[part].session;
+  proto::AttachRequest attach;
+  attach.set_output(true);
+  attach.set_follow(true);
+  Progress progress(attach);
+  Clock::time_point until = Clock::now() + kPatience;
+  absl::Status status;
+  for (bool is_lost = false; !is_lost;) {
+    attach = progress.Again(job_id);
+    auto call = rpc::Start<OutputCall>(session.loop(), session.Options(), [&](OutputCall& started) {
+      session.stub().async()->Attach(&started.context(), &attach, &started);
+    });
+    proto::Update update;
+    bool is_read = co_await call->Read(update);
+    while (is_read) {
+      until = Clock::now() + kPatience;
+      if (update.has_output()) {
+        self->Write(part, update.output(), progress.Take(update.output()));
+      }
+      is_read = co_await call->Read(update);
+    }
+    status = co_await call->Finish();
+    if (status.code() != absl::StatusCode::kUnavailable) {
+      break;
+    }
+    const bool is_there = co_await ReachAgain(session, until, self->was_left_);
+    is_lost = !is_there;
+  }
+  if (!status.ok()) {
+    fmt::print(stderr, "sekisho: output of {} is cut off: {}\n", self->parts_[part].site,
+               Harmless(Message(status)));
+  }
+  --self->shown_;
+  self->changed_.Notify();
+}
+
+awaitable<void> WorldOutput::Wait() {
+  while (shown_ > 0 && !was_left_) {
+    co_await changed_.Wait();
+  }
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ranks of a world write, each part's from its own site, as it comes.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/session.h"
+#include "client/tagged_output.h"
+#include "client/world_part.h"
+
+namespace sekisho::client {
+
+// Another connection to the site in place of one that was lost; false: none by `until`, or
+// `gives_up`.
+awaitable<bool> ReachAgain(Session& session, std::chrono::steady_clock::time_point until,
+                           const bool& gives_up);
+
+class WorldOutput {
+ public:
+  // `parts` as their ranks are numbered now; `was_left`: nobody waits for it any more.
+  WorldOutput(Loop& loop, const std::vector<WorldPart>& parts, const bool& was_left, bool tags)
+      : parts_(parts), was_left_(was_left), tags_(tags), changed_(loop) {}
+
+  // Until the part has ended and all its output was written.  `self` keeps it alive meanwhile.
+  static awaitable<void> Show(std::shared_ptr<WorldOutput> self, int part, std::string job_id);
+
+  // Until all that is shown has been.
+  awaitable<void> Wait();
+  void Wake() { changed_.Notify(); }
+  // Lines that have no end.
+  void WriteRest();
+
+ private:
+  void Write(int part, const proto::OutputChunk& chunk, std::string_view data);
+
+  const std::vector<WorldPart>& parts_;
+  const bool& was_left_;
+  const bool tags_;
+  TaggedOutput tagged_;
+  Signal changed_;
+  int shown_ = 0;
+};
+
+}  // namespace sekisho::client
