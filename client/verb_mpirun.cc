@@ -13,6 +13,7 @@
 
 #include "client/any_part.h"
 #include "client/feed_input.h"
+#include "client/harmless.h"
 #include "client/machine_file.h"
 #include "client/part_choices.h"
 #include "client/rank_order.h"
@@ -158,6 +159,12 @@ awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOption
   if (!asked.ok()) {
     fmt::print(stderr, "sekisho: {}:\n", unreached);
     co_return Report(asked);
+  }
+  if (const std::string versions = DifferentVersions(sites); !versions.empty()) {
+    fmt::print(stderr,
+               "sekisho: warning: the sites run different versions: {}\n"
+               "  -> if ranks do not start or do not meet, that may be why\n",
+               Harmless(versions));
   }
   if (options.ranks == "auto") {
     auto free = FreeParts(sites, ranges);

@@ -41,6 +41,7 @@ awaitable<bool> ReachAgain(Session& session, Clock::time_point until, const bool
 void WorldOutput::Write(int part, const proto::OutputChunk& chunk, std::string_view data) {
   const bool is_error = chunk.stream() == proto::OutputChunk::STDERR;
   std::FILE* const stream = is_error ? stderr : stdout;
+  written_ = Clock::now();
   if (tags_) {
     const int rank = parts_[part].ranks.RankOf(chunk.task());
     WriteTo(stream, tagged_.Add(rank, parts_[part].site, is_error, data));
@@ -55,7 +56,7 @@ void WorldOutput::WriteRest() {
 }
 
 awaitable<void> WorldOutput::Show(std::shared_ptr<WorldOutput> self, int part, std::string job_id) {
-  ++self->shown_;
+  self->shown_.insert(part);
   Session& session = *self->parts_[part].session;
   proto::AttachRequest attach;
   attach.set_output(true);
@@ -88,13 +89,24 @@ awaitable<void> WorldOutput::Show(std::shared_ptr<WorldOutput> self, int part, s
     fmt::print(stderr, "sekisho: output of {} is cut off: {}\n", self->parts_[part].site,
                Harmless(Message(status)));
   }
-  --self->shown_;
+  self->shown_.erase(part);
   self->changed_.Notify();
 }
 
-awaitable<void> WorldOutput::Wait() {
-  while (shown_ > 0 && !was_left_) {
-    co_await changed_.Wait();
+awaitable<void> WorldOutput::Wait(std::chrono::seconds silence_most) {
+  const Clock::time_point since = Clock::now();
+  while (!shown_.empty() && !was_left_) {
+    const auto left = std::max(since, written_) + silence_most - Clock::now();
+    if (left <= Clock::duration::zero()) {
+      break;
+    }
+    co_await changed_.WaitFor(std::chrono::ceil<std::chrono::milliseconds>(left));
+  }
+  for (const int part : shown_) {
+    if (!was_left_) {
+      fmt::print(stderr, "sekisho: output of {} is cut off: it has not said a word for {} s\n", parts_[part].site,
+                 silence_most.count());
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,9 @@ class WorldOutput {
   // Until the part has ended and all its output was written.  `self` keeps it alive meanwhile.
   static awaitable<void> Show(std::shared_ptr<WorldOutput> self, int part, std::string job_id);
 
-  // Until all that is shown has been.
-  awaitable<void> Wait();
+  // Until all that is shown has been.  Once a site has been silent for so long its part is given up,
+  // and that is said: a site that is out of reach does not tell that it has ended.
+  awaitable<void> Wait(std::chrono::seconds silence_most);
   void Wake() { changed_.Notify(); }
   // Lines that have no end.
   void WriteRest();
@@ -41,7 +43,8 @@ class WorldOutput {
   const bool tags_;
   TaggedOutput tagged_;
   Signal changed_;
-  int shown_ = 0;
+  std::set<int> shown_;  // parts
+  std::chrono::steady_clock::time_point written_ = {};
 };
 
 }  // namespace sekisho::client

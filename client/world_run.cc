@@ -24,7 +24,8 @@ namespace {
 using LeadCall = rpc::ClientDuplex<proto::LeadRequest, proto::LeadUpdate>;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{60};  // with a leader that was lost
+constexpr std::chrono::seconds kPatience{60};   // with a leader that was lost
+constexpr std::chrono::seconds kLastWords{5};   // of a part whose world has ended
 
 // Which has our input.
 int PartOfRankZero(const std::vector<WorldPart>& parts) {
@@ -300,7 +301,7 @@ awaitable<int> Attend(std::shared_ptr<Run> run) {
   while (run->IsLeftSoon() && run->uploads > 0 && !run->was_left) {
     co_await run->uploaded.Wait();
   }
-  co_await run->output.Wait();
+  co_await run->output.Wait(kLastWords);
   run->output.WriteRest();
   co_return EndCode(*run, *ended);
 }

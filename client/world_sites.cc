@@ -2,6 +2,10 @@
 #include "client/world_sites.h"
 
 #include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace sekisho::client {
 
@@ -31,6 +35,16 @@ awaitable<absl::Status> AskSites(WorldSites& sites, std::string& unreached) {
                             &Session::Async::Site, proto::SiteRequest())));
   }
   co_return absl::OkStatus();
+}
+
+std::string DifferentVersions(const WorldSites& sites) {
+  std::set<std::string> versions;
+  std::set<std::string> names;
+  for (const auto& [contact, site] : sites) {
+    versions.insert(site.info.version());
+    names.insert(site.info.site() + " " + site.info.version());
+  }
+  return versions.size() > 1 ? fmt::format("{}", fmt::join(names, ", ")) : "";
 }
 
 absl::StatusOr<SiteRelay> MeetingPlace(const WorldSites& sites, const std::vector<RankRange>& parts,

@@ -23,6 +23,9 @@ absl::StatusOr<WorldSites> OpenSites(Loop& loop, const std::vector<RankRange>& p
 // Fills in what each says.  `unreached`: the contact of the one that did not answer.
 awaitable<absl::Status> AskSites(WorldSites& sites, std::string& unreached);
 
+// "siteA 0.1, siteB 0.2"; "" if all run the same version of Sekisho.
+std::string DifferentVersions(const WorldSites& sites);
+
 // Empty if all parts are at one site; with `also_for_one` only if that has no relay.
 absl::StatusOr<SiteRelay> MeetingPlace(const WorldSites& sites, const std::vector<RankRange>& parts,
                                        bool also_for_one);

@@ -18,8 +18,7 @@ constexpr char kWorlds[] = "worlds";
 constexpr milliseconds kRedialMin{200};
 constexpr milliseconds kRedialMax{5'000};
 constexpr std::chrono::seconds kReach{15};  // a site that was never reached is given up then
-constexpr std::chrono::seconds kSilence{
-    15};  // one that was, and is silent; besides the time to notice
+constexpr std::chrono::seconds kSilence{12};  // one that was, and is silent; besides the time to notice
 constexpr std::chrono::minutes kTellEnd{10};  // who was cut off
 constexpr std::chrono::hours kTellLater{
     24};  // so long a lost one is tried, to end what it may still run
@@ -98,8 +97,8 @@ awaitable<void> Leader::Attend(std::shared_ptr<Leader> self, int part) {
   for (milliseconds pause = kRedialMin;; pause = std::min(pause * 2, kRedialMax)) {
     const absl::Status status = co_await self->Converse(self, part);
     Attended& attended = self->parts_[part];  // until the next co_await: parts may be added
-    if (attended.call != nullptr) {
-      attended.call.reset();
+    attended.call.reset();
+    if (std::exchange(attended.is_heard, false)) {
       attended.heard = Clock::now();
     }
     const auto silence = Clock::now() - attended.heard;
@@ -109,14 +108,17 @@ awaitable<void> Leader::Attend(std::shared_ptr<Leader> self, int part) {
     }
     spdlog::warn("call to a part ended world={} part={}: {}", self->led_.name(), part,
                  Printable(Message(status)));
-    const bool is_hopeless = attended.job_id.empty() && silence > kReach;
-    if (!status.ok() && (IsVerdict(status) || is_hopeless)) {
+    // Of a part that is there an outage is no verdict: it may pass.
+    const bool is_submitted = !attended.job_id.empty();
+    const bool is_final = is_submitted ? IsVerdict(status) && status.code() != absl::StatusCode::kUnavailable
+                                       : IsVerdict(status) || silence > kReach;
+    if (!status.ok() && is_final) {
       attended.is_over = true;
       self->Apply(self, self->world_.OnRefused(part, status));
       break;
     }
-    if (!attended.job_id.empty() && silence > kSilence) {
-      self->Apply(self, self->world_.OnLost(part, int(kSilence.count())));
+    if (is_submitted && silence > kSilence) {
+      self->Apply(self, self->world_.OnLost(part, int(kSilence.count()), Message(status)));
     }
     co_await Sleep(self->loop_, pause);
   }
@@ -160,7 +162,10 @@ awaitable<absl::Status> Leader::Converse(std::shared_ptr<Leader> self, int part)
       parts_[part].call = call;
       Apply(self, world_.OnSubmitted(part, up.submitted().job_id()));
       Apply(self, world_.OnConnected(part));
-    } else if (up.has_report()) {
+      continue;
+    }
+    parts_[part].is_heard = true;
+    if (up.has_report()) {
       parts_[part].is_over = up.report().has_ended();
       Apply(self, world_.OnReport(part, up.report()));
     }

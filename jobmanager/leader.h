@@ -75,7 +75,8 @@ class Leader {
   struct Attended {
     std::shared_ptr<Call> call = nullptr;  // while it stands
     std::string job_id = {};               // once it is submitted
-    std::chrono::steady_clock::time_point heard = {};  // when its call last stood
+    bool is_heard = false;                 // the queue server, by the call that stands
+    std::chrono::steady_clock::time_point heard = {};  // when it last was
     bool is_over = false;                              // it has ended, or was refused
   };
   std::vector<Attended> parts_;

@@ -12,6 +12,7 @@ namespace {
 using asio::experimental::awaitable_operators::operator||;
 
 constexpr int kPartsMax = 1024;
+constexpr std::chrono::seconds kInsideWithin{5};
 
 }  // namespace
 
@@ -54,7 +55,8 @@ awaitable<absl::Status> Service::DoLead(absl::StatusOr<Caller> caller, LeadCall&
       first.submit().charter().world() != led.name()) {
     co_return errors::Malformed("a world has 1 to 1024 parts with its charters");
   }
-  led.set_ready_by_ms(first.submit().charter().ready_by_ms());
+  // Their clock need not be ours: it is a time from when it was signed.
+  led.set_ready_by_ms(NowMs() + first.submit().charter().ready_by_ms() - first.time_ms());
   *led.mutable_begin() = std::move(*request.mutable_begin());
 
   // From here on the caller may go.
@@ -115,13 +117,22 @@ awaitable<absl::Status> Service::DoPart(absl::StatusOr<Caller> caller, PartCall&
   }
   CO_ASSIGN_OR_RETURN(const proto::SubmitReply reply,
                       co_await jobs_.Submit(*caller, first.submit()));
-  const bool is_inside = co_await jobs_.UntilSubmitted(reply.job_id());
-  if (!is_inside) {
-    co_return errors::AlreadyEnded(reply.job_id(), "no job of the queue server");
-  }
   proto::PartUp up;
   *up.mutable_submitted() = reply;
   call.Push(std::move(up));
+
+  // What follows is the queue server's to say.  A leader that hears nothing asks again, and gives up in the end.
+  const auto submitted =
+      co_await (jobs_.UntilSubmitted(reply.job_id()) || Sleep(loop_, kInsideWithin));
+  if (submitted.index() == 0 && !std::get<0>(submitted)) {
+    const proto::JobStatus* ended = jobs_.book().FindAny(reply.job_id());
+    const std::string reason = ended != nullptr ? ended->reason() : "";
+    co_return errors::AlreadyEnded(reply.job_id(), reason);
+  }
+  CO_RETURN_IF_ERROR(co_await jobs_.queue().Reach());
+  if (submitted.index() != 0) {
+    co_return errors::QueueServerLost(jobs_.here().site);
+  }
 
   const auto inside = jobs_.queue().Part();
   proto::PartDown job;

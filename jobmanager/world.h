@@ -49,9 +49,9 @@ class World {
   Effects OnReport(int part, const proto::Report& report);
   // A new connection to the part: it may have missed what was said.
   Effects OnConnected(int part);
-  // Nobody has heard of the part for so long: the world ends without its word.  When it is there
-  // again it is told so.
-  Effects OnLost(int part, int seconds);
+  // Nobody has heard of the part for so long, last because of `why`: the world ends without its
+  // word.  When it is there again it is told so.
+  Effects OnLost(int part, int seconds, const std::string& why);
   // Ends all that has not ended.
   Effects Abort(const std::string& reason, const std::string& remedy);
   // Not all parts stand ready within the time.

@@ -20,7 +20,7 @@ World::Effects World::Abort(const std::string& reason, const std::string& remedy
   return effects;
 }
 
-World::Effects World::OnLost(int part, int seconds) {
+World::Effects World::OnLost(int part, int seconds, const std::string& why) {
   if (has_ended_ || parts_[part].has_ended || parts_[part].is_lost) {
     return {};
   }
@@ -28,7 +28,8 @@ World::Effects World::OnLost(int part, int seconds) {
   Effects effects;
   proto::WorldEnded end;
   end.set_state(proto::FAILED);
-  end.set_reason(fmt::format("no word from {} for {} s", parts_[part].site, seconds));
+  end.set_reason(fmt::format("no word from {} for {} s{}{}", parts_[part].site, seconds,
+                             why.empty() ? "" : ": ", why));
   end.set_remedy(
       fmt::format("see what is wrong there: sekisho doctor {}; its ranks are ended once it is back",
                   parts_[part].site));

@@ -172,10 +172,10 @@ TEST_F(WorldTest, APartThatIsLateEndsAll) {
 TEST_F(WorldTest, ASiteThatFallsSilentEndsTheOthersAndIsToldLater) {
   Run();
 
-  EXPECT_EQ(world_.OnLost(1, 15).orders[0].second.cancel().reason(), "no word from siteB for 15 s");
+  EXPECT_EQ(world_.OnLost(1, 15, "the line is dead").orders[0].second.cancel().reason(), "no word from siteB for 15 s: the line is dead");
   EXPECT_TRUE(world_.OnReport(0, Ended(proto::CANCELLED)).updates[0].has_ended());
 
-  EXPECT_EQ(world_.end().reason(), "no word from siteB for 15 s");
+  EXPECT_EQ(world_.end().reason(), "no word from siteB for 15 s: the line is dead");
   EXPECT_TRUE(world_.OnConnected(1).orders[0].second.has_cancel());
 }
 

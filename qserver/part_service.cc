@@ -76,6 +76,7 @@ awaitable<absl::Status> QueueService::TakeOrders(PartCall& call, std::string job
 
 awaitable<absl::Status> QueueService::SendReports(PartCall& call, std::string job_id) {
   const auto changed = conductor_.JobSignal(job_id);
+  call.Push(proto::PartUp());  // we are there, also if there is nothing to report
   for (size_t next = 0;;) {
     const Job* job = conductor_.queue().Find(job_id);
     if (job == nullptr) {

@@ -68,8 +68,8 @@ class PartServiceTest : public ServerTest {
     proto::PartDown down;
     down.set_job_id(job);
     call->Write(down);
-    proto::PartUp up;
-    if (!call->Read(&up) || !up.report().has_ready()) {
+    proto::PartUp up;  // the first says that it is there
+    if (!call->Read(&up) || !call->Read(&up) || !up.report().has_ready()) {
       return call->Finish().error_message();
     }
     *down.mutable_order() = order;
@@ -188,6 +188,8 @@ TEST_F(PartServiceTest, IsReadyAgainAfterARestartAndTakesItsReleaseOnlyThen) {
   *ready.mutable_ready()->mutable_task() = task;
   agent->Say(ready);
   proto::PartUp up;
+  ASSERT_TRUE(call->Read(&up));
+  EXPECT_FALSE(up.has_report());  // it is there
   ASSERT_TRUE(call->Read(&up));
   EXPECT_TRUE(up.report().has_ready());
   *down.mutable_order() = Signed(ReleaseOf(kWorld, job), key_);
