@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two solvers of sekisho rankmap share: the clock, signals and the progress line.
+// What the solvers of sekisho rankmap share: the clock, signals and the progress line.
 #pragma once
 
 #include <csignal>
@@ -44,5 +44,16 @@ class ProgressLine {
 };
 
 absl::Status SolveQap(const RankmapSolveOptions& options, std::ostream& out);
+
+// By the tasks of one job, `options.jobs` of them at `options.resource`, that share what they find: rankmap_jobs.cc.
+absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out);
+
+// What a placement is worth, as --json or in words.
+void Report(const RankmapSolveOptions& options, const rankmap::Problem& problem, const rankmap::Placement& best,
+            double seconds, std::ostream& out);
+// A picture of it beside `before`, if one is wanted.
+absl::Status WritePicture(const RankmapSolveOptions& options, const rankmap::Problem& problem,
+                          const rankmap::Placement& before, const rankmap::Placement& after);
+absl::StatusOr<rankmap::SolveOptions> Translate(const RankmapSolveOptions& options);
 
 }  // namespace sekisho::client

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "client/rankmap_exchange.h"
 #include "client/rankmap_files.h"
 #include "client/rankmap_run.h"
 #include "rankmap/pattern_format.h"
@@ -20,6 +21,160 @@ namespace {
 constexpr int kUsageError = 64;
 constexpr double kCheckpointEvery = 5;
 constexpr double kFirstOutputAfter = 0.3;
+constexpr double kExchangeEvery = 1;
+constexpr char kStandardOutput[] = "-";
+
+struct Run {
+  const RankmapSolveOptions& options;
+  const rankmap::Problem& problem;
+  rankmap::Portfolio& portfolio;
+  double started;
+  double written_value = INFINITY;
+  double next_write = 0;
+  double next_checkpoint = 0;
+  std::optional<Exchange> exchange;
+  bool is_over = false;  // as the first of them has said
+  double published_value = INFINITY;
+  double next_exchange = 0;
+
+  std::string Best() const {
+    return rankmap::PrintPlacement(
+        rankmap::ToNodes(problem.network, problem.pattern.ranks(), portfolio.best()));
+  }
+  // Of searches that share a folder, the first one's result is that of all.
+  bool IsMine() const { return !exchange || exchange->island() == 0; }
+  absl::Status WriteLast(std::ostream& out) {
+    if (exchange) {
+      RETURN_IF_ERROR(ExchangeBests());
+    }
+    if (!IsMine()) {
+      return absl::OkStatus();
+    }
+    if (exchange) {
+      exchange->Remove();
+    }
+    if (options.output == kStandardOutput) {
+      out << Best();
+      return absl::OkStatus();
+    }
+    return WriteResult();
+  }
+  void TakeNews() {
+    for (const std::string& text : exchange->News()) {
+      const auto nodes = rankmap::ParsePlacement(text, "");
+      const auto placement = nodes.ok()
+                                 ? rankmap::FromNodes(problem.network, problem.pattern.ranks(), *nodes)
+                                 : absl::StatusOr<rankmap::Placement>(nodes.status());
+      if (placement.ok()) {  // else another problem's, or not of ours
+        portfolio.Offer(*placement, problem.Value(*placement));
+      }
+    }
+  }
+  absl::Status ExchangeBests() {
+    is_over = exchange->IsOver();
+    TakeNews();
+    const double value = portfolio.best_value();
+    if (value < published_value) {
+      RETURN_IF_ERROR(exchange->Publish(Best()));
+      published_value = value;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteResult() {
+    const double value = portfolio.best_value();
+    if (value < written_value && IsMine() && options.output != kStandardOutput) {
+      RETURN_IF_ERROR(WriteFile(options.output, Best()));
+      written_value = value;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status WriteCheckpoint() {
+    return options.checkpoint.empty() ? absl::OkStatus()
+                                      : WriteFile(options.checkpoint, portfolio.Save());
+  }
+  absl::Status Tick() {
+    const double now = MonotonicSeconds();
+    if (now >= next_write) {
+      next_write = now + kCheckpointEvery;
+      RETURN_IF_ERROR(WriteResult());
+    }
+    if (exchange && now >= next_exchange) {
+      next_exchange = now + kExchangeEvery;
+      RETURN_IF_ERROR(ExchangeBests());
+    }
+    if (now >= next_checkpoint) {
+      next_checkpoint = now + kCheckpointEvery;
+      RETURN_IF_ERROR(WriteCheckpoint());
+    }
+    return absl::OkStatus();
+  }
+};
+
+absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
+  const double started = MonotonicSeconds();
+  if (!options.exchange.empty() && Exchange(options.exchange, options.island).IsOver()) {
+    return options.island > 0 ? absl::OkStatus()  // come too late, the others have ended
+                              : absl::InvalidArgumentError(fmt::format(
+                                    "--exchange {}: expected a folder that is there", options.exchange));
+  }
+  ASSIGN_OR_RETURN(const rankmap::SolveOptions solve, Translate(options));
+  ASSIGN_OR_RETURN(const double until, TimeLimit(options, started));
+  if (options.network.empty() || options.pattern.empty()) {
+    return absl::InvalidArgumentError("--network and --pattern (or --qap) are needed");
+  }
+  ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
+  ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
+  RETURN_IF_ERROR(rankmap::CheckProblem(pattern, network, solve.objective));
+  std::optional<rankmap::Placement> start;
+  if (!options.start.empty()) {
+    ASSIGN_OR_RETURN(start, ReadPlacement(options.start, pattern, network));
+  }
+
+  const SignalGuard signals;
+  const rankmap::Problem problem(pattern, network, solve);
+  rankmap::Portfolio portfolio(problem, options.threads, start ? &*start : nullptr,
+                               options.exchange.empty() ? 0 : options.island * options.threads);
+  if (!options.resume.empty()) {
+    ASSIGN_OR_RETURN(const std::string bytes, ReadFile(options.resume));
+    RETURN_IF_ERROR(portfolio.Restore(bytes));
+  }
+  rankmap::Limits limits;
+  limits.moves = options.iterations;
+  limits.started = started;
+  limits.until = until;
+  limits.target = options.target;
+
+  Run run{options, problem, portfolio, started};
+  if (!options.exchange.empty()) {
+    run.exchange.emplace(options.exchange, options.island);
+  }
+  run.next_write = started + kFirstOutputAfter;
+  run.next_checkpoint = started + kCheckpointEvery;
+  ProgressLine line(!options.is_quiet);
+  absl::Status failed;
+  portfolio.Run(
+      limits, MonotonicSeconds, 
+      [&] { return WasInterrupted() || !failed.ok() || run.is_over; },
+      [&](const rankmap::Standing& standing) {
+        line.Show(standing, started);
+        if (failed.ok()) {
+          failed = run.Tick();
+        }
+      });
+  line.Close();
+  RETURN_IF_ERROR(failed);
+  RETURN_IF_ERROR(run.WriteLast(out));
+  RETURN_IF_ERROR(run.WriteCheckpoint());
+  RETURN_IF_ERROR(WritePicture(options, problem, start ? *start : rankmap::Placement(network.slots()),
+                               portfolio.best()));
+  if (run.IsMine() && options.output != kStandardOutput) {
+    Report(options, problem, portfolio.best(), MonotonicSeconds() - started, out);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<rankmap::SolveOptions> Translate(const RankmapSolveOptions& options) {
   rankmap::SolveOptions result;
@@ -47,43 +202,6 @@ absl::StatusOr<rankmap::SolveOptions> Translate(const RankmapSolveOptions& optio
   return result;
 }
 
-struct Run {
-  const RankmapSolveOptions& options;
-  const rankmap::Problem& problem;
-  rankmap::Portfolio& portfolio;
-  double started;
-  double written_value = INFINITY;
-  double next_write = 0;
-  double next_checkpoint = 0;
-
-  absl::Status WriteResult() {
-    const double value = portfolio.best_value();
-    if (value < written_value) {
-      RETURN_IF_ERROR(WriteFile(options.output,
-                                rankmap::PrintPlacement(rankmap::ToNodes(
-                                    problem.network, problem.pattern.ranks(), portfolio.best()))));
-      written_value = value;
-    }
-    return absl::OkStatus();
-  }
-  absl::Status WriteCheckpoint() {
-    return options.checkpoint.empty() ? absl::OkStatus()
-                                      : WriteFile(options.checkpoint, portfolio.Save());
-  }
-  absl::Status Tick() {
-    const double now = MonotonicSeconds();
-    if (now >= next_write) {
-      next_write = now + kCheckpointEvery;
-      RETURN_IF_ERROR(WriteResult());
-    }
-    if (now >= next_checkpoint) {
-      next_checkpoint = now + kCheckpointEvery;
-      RETURN_IF_ERROR(WriteCheckpoint());
-    }
-    return absl::OkStatus();
-  }
-};
-
 void Report(const RankmapSolveOptions& options, const rankmap::Problem& problem,
             const rankmap::Placement& best, double seconds, std::ostream& out) {
   const rankmap::Values values = rankmap::Evaluate(problem.pattern, problem.network, best);
@@ -108,61 +226,14 @@ void Report(const RankmapSolveOptions& options, const rankmap::Problem& problem,
                      values.max_link, seconds);
 }
 
-absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
-  const double started = MonotonicSeconds();
-  ASSIGN_OR_RETURN(const rankmap::SolveOptions solve, Translate(options));
-  ASSIGN_OR_RETURN(const double until, TimeLimit(options, started));
-  if (options.network.empty() || options.pattern.empty()) {
-    return absl::InvalidArgumentError("--network and --pattern (or --qap) are needed");
+absl::Status WritePicture(const RankmapSolveOptions& options, const rankmap::Problem& problem,
+                          const rankmap::Placement& before, const rankmap::Placement& after) {
+  if (options.report.empty()) {
+    return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
-  ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
-  RETURN_IF_ERROR(rankmap::CheckProblem(pattern, network, solve.objective));
-  std::optional<rankmap::Placement> start;
-  if (!options.start.empty()) {
-    ASSIGN_OR_RETURN(start, ReadPlacement(options.start, pattern, network));
-  }
-
-  const SignalGuard signals;
-  const rankmap::Problem problem(pattern, network, solve);
-  rankmap::Portfolio portfolio(problem, options.threads, start ? &*start : nullptr);
-  if (!options.resume.empty()) {
-    ASSIGN_OR_RETURN(const std::string bytes, ReadFile(options.resume));
-    RETURN_IF_ERROR(portfolio.Restore(bytes));
-  }
-  rankmap::Limits limits;
-  limits.moves = options.iterations;
-  limits.started = started;
-  limits.until = until;
-  limits.target = options.target;
-
-  Run run{options, problem, portfolio, started};
-  run.next_write = started + kFirstOutputAfter;
-  run.next_checkpoint = started + kCheckpointEvery;
-  ProgressLine line(!options.is_quiet);
-  absl::Status failed;
-  portfolio.Run(
-      limits, MonotonicSeconds, [&] { return WasInterrupted() || !failed.ok(); },
-      [&](const rankmap::Standing& standing) {
-        line.Show(standing, started);
-        if (failed.ok()) {
-          failed = run.Tick();
-        }
-      });
-  line.Close();
-  RETURN_IF_ERROR(failed);
-  RETURN_IF_ERROR(run.WriteResult());
-  RETURN_IF_ERROR(run.WriteCheckpoint());
-  if (!options.report.empty()) {
-    const rankmap::Placement before = start ? *start : rankmap::Placement(network.slots());
-    const auto render = options.report.ends_with(".svg") ? rankmap::RenderSvg : rankmap::RenderHtml;
-    RETURN_IF_ERROR(WriteFile(options.report, render(pattern, network, before, portfolio.best())));
-  }
-  Report(options, problem, portfolio.best(), MonotonicSeconds() - started, out);
-  return absl::OkStatus();
+  const auto render = options.report.ends_with(".svg") ? rankmap::RenderSvg : rankmap::RenderHtml;
+  return WriteFile(options.report, render(problem.pattern, problem.network, before, after));
 }
-
-}  // namespace
 
 absl::StatusOr<double> ParseSeconds(const std::string& text) {
   size_t used = 0;
@@ -185,7 +256,9 @@ absl::StatusOr<double> ParseSeconds(const std::string& text) {
 }
 
 int SolveRankmap(const RankmapSolveOptions& options, std::ostream& out, std::ostream& err) {
-  const absl::Status status = options.qap.empty() ? Solve(options, out) : SolveQap(options, out);
+  const absl::Status status = options.jobs > 0        ? SolveByJob(options, out)
+                              : options.qap.empty() ? Solve(options, out)
+                                                    : SolveQap(options, out);
   if (!status.ok()) {
     err << std::string(status.message()) << '\n';
     return kUsageError;

@@ -32,6 +32,10 @@ struct RankmapSolveOptions {
   std::string resume;
   std::string start;
   std::string report;
+  std::string exchange;  // a folder shared with other searches
+  int island = 0;        // our number among them
+  int jobs = 0;          // tasks of a job that are to search
+  std::string resource;  // where
   bool is_json = false;
   bool is_quiet = false;
 };

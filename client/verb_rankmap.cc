@@ -212,7 +212,7 @@ void AddSolve(CLI::App* rankmap, int& exit_code) {
       "solve", "Search a good placement; Ctrl-C ends the search and keeps the best so far");
   AddProblem(app, o->network, o->pattern);
   app->add_option("--qap", o->qap, "Solve a QAPLIB .dat instead; -o is a .sln then");
-  app->add_option("-o,--output", o->output, "Where the placement goes")->required();
+  app->add_option("-o,--output", o->output, "Where the placement goes (-: standard output)")->required();
   app->add_option("--objective", o->objective, "qap, hopbytes, maxlink, rmatt or steps")
       ->capture_default_str();
   app->add_option("--weight", o->weight, "What qap counts: messages or bytes")
@@ -232,6 +232,11 @@ void AddSolve(CLI::App* rankmap, int& exit_code) {
   app->add_option("--checkpoint", o->checkpoint, "Keep the state here, every 5 s and at the end");
   app->add_option("--resume", o->resume, "Go on from such a file");
   app->add_option("--start", o->start, "Begin with this placement");
+  app->add_option("--exchange", o->exchange, "Share the best with other searches by this folder");
+  app->add_option("--island", o->island, "Our number among them; the first's result is that of all")
+      ->envname("SEKISHO_TASK");
+  app->add_option("--jobs", o->jobs, "Search by so many tasks of one job at -r");
+  app->add_option("-r,--resource", o->resource, "Where: a site's name or contact");
   app->add_option("--report", o->report, "Write a picture of the result (.svg or .html)");
   app->add_flag("--json", o->is_json, "Print the result as JSON");
   app->add_flag("--quiet", o->is_quiet, "No progress line");

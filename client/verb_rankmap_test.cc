@@ -110,6 +110,27 @@ TEST_F(RankmapVerb, IterationsRepeatAndResumeByteForByte) {
   EXPECT_EQ(once, resumed);
 }
 
+TEST_F(RankmapVerb, SearchesThatShareAFolderTakeTheBestOfOneAnother) {
+  ASSERT_EQ(Run({"gen", "random", "--ranks", "60", "-o", Path("p")}).code, 0);
+  const auto solve = [&](const std::string& out, std::vector<std::string> more) {
+    std::vector<std::string> words = {"solve", "--network", "mesh:8x8", "--pattern", Path("p"), "-o", Path(out)};
+    words.insert(words.end(), more.begin(), more.end());
+    return Run(words);
+  };
+  ASSERT_EQ(solve("good", {"--iterations", "400000"}).code, 0);
+  std::filesystem::create_directory(Path("shared"));
+  std::filesystem::copy(Path("good"), Path("shared") + "/7.place");
+  std::ofstream(Path("shared") + "/8.place") << "of another problem\n";
+
+  ASSERT_EQ(solve("taken", {"--iterations", "1", "--exchange", Path("shared"), "--island", "0"}).code, 0);
+
+  EXPECT_EQ(Read(Path("taken")), Read(Path("good")));
+  EXPECT_FALSE(std::filesystem::exists(Path("shared")));  // the first one has ended
+  EXPECT_EQ(solve("late", {"--iterations", "1", "--exchange", Path("shared"), "--island", "2"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(Path("late")));
+  EXPECT_EQ(solve("none", {"--exchange", Path("shared"), "--island", "0"}).code, 64);
+}
+
 TEST_F(RankmapVerb, SolvesQaplibInstances) {
   Write("q.dat", "3\n\n0 1 9\n1 0 1\n9 1 0\n\n0 5 1\n5 0 5\n1 5 0\n");
 

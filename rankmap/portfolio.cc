@@ -19,10 +19,10 @@ constexpr auto kTickEvery = std::chrono::milliseconds(20);
 
 }  // namespace
 
-Portfolio::Portfolio(const Problem& problem, int threads, const Placement* start)
+Portfolio::Portfolio(const Problem& problem, int threads, const Placement* start, int island)
     : problem_(problem), saved_(threads), moves_(threads) {
-  for (int island = 0; island < threads; ++island) {
-    solvers_.push_back(std::make_unique<Solver>(problem, island, start));
+  for (int thread = 0; thread < threads; ++thread) {
+    solvers_.push_back(std::make_unique<Solver>(problem, island + thread, start));
   }
   shared_ = solvers_[0]->best();
   shared_value_ = solvers_[0]->best_value();
@@ -36,6 +36,16 @@ Placement Portfolio::best() const {
 double Portfolio::best_value() const {
   const std::lock_guard lock(mutex_);
   return is_threaded_ ? shared_value_ : solvers_[0]->best_value();
+}
+
+void Portfolio::Offer(const Placement& placement, double value) {
+  const std::lock_guard lock(mutex_);
+  if (!is_threaded_) {
+    solvers_[0]->Offer(placement, value);
+  } else if (value < shared_value_) {  // the threads take it from here
+    shared_ = placement;
+    shared_value_ = value;
+  }
 }
 
 double Portfolio::ProgressAt(const Limits& limits, const Clock& clock) const {

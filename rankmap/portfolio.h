@@ -31,17 +31,21 @@ struct Standing {
 
 class Portfolio {
  public:
-  Portfolio(const Problem& problem, int threads, const Placement* start);
+  // `island`: the number of the first thread's search, where other processes search too.
+  Portfolio(const Problem& problem, int threads, const Placement* start, int island = 0);
 
   using Clock = std::function<double()>;
   using Tick = std::function<void(const Standing&)>;
 
   // Until a limit is reached, nothing is left to do, or `stop` says so.  `tick` is called on this
-  // thread between steps (or every 20 ms beside other threads); it may call best() and Save().
+  // thread between steps (or every 20 ms beside other threads); it may call best(), Save() and Offer().
   void Run(const Limits& limits, const Clock& clock, const Stop& stop, const Tick& tick);
 
   Placement best() const;
   double best_value() const;
+
+  // What another process has found, worth `value`.
+  void Offer(const Placement& placement, double value);
 
   std::string Save() const;
   absl::Status Restore(std::string_view bytes);

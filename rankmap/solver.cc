@@ -181,14 +181,15 @@ bool Solver::Construct(double, const Stop& stop) {
     if (was_stopped) {
       return false;
     }
-    has_levels_ = has_levels_ || (construction_ == kLiftConstruction && placement);
-  } else if (has_levels_ && (construction_ - fixed) % kLiftEvery != kLiftEvery - 1) {
+    has_levels_ = has_levels_ && (construction_ != kLiftConstruction || placement);
+  } else if (is_auto && has_levels_ && (construction_ - fixed) % kLiftEvery != kLiftEvery - 1) {
     const int lifted = construction_ - fixed - (construction_ - fixed) / kLiftEvery;
     placement = Lift(problem_.graph, problem_.pattern, problem_.network,
                      NextLift(problem_.options.objective, lifted), random, stop);
     if (stop()) {
       return false;
     }
+    has_levels_ = placement.has_value() || lifted > 1;
   } else {
     BisemOptions options;
     options.max_itrs = problem_.options.max_itrs;

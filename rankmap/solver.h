@@ -99,7 +99,7 @@ class Solver {
   int64_t moves_ = 0;
   int32_t construction_ = 0;
   bool has_start_ = false;
-  bool has_levels_ = false;  // the pattern's weights form a hierarchy that Lift knows
+  bool has_levels_ = true;  // until Lift finds no hierarchy in the pattern's weights
 
   Placement best_;
   double best_value_ = 0;
