@@ -154,7 +154,7 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
   ProgressLine line(!options.is_quiet);
   absl::Status failed;
   portfolio.Run(
-      limits, MonotonicSeconds, 
+      limits, MonotonicSeconds,
       [&] { return WasInterrupted() || !failed.ok() || run.is_over; },
       [&](const rankmap::Standing& standing) {
         line.Show(standing, started);
@@ -166,10 +166,11 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
   RETURN_IF_ERROR(failed);
   RETURN_IF_ERROR(run.WriteLast(out));
   RETURN_IF_ERROR(run.WriteCheckpoint());
+  const double seconds = MonotonicSeconds() - started;
   RETURN_IF_ERROR(WritePicture(options, problem, start ? *start : rankmap::Placement(network.slots()),
                                portfolio.best()));
   if (run.IsMine() && options.output != kStandardOutput) {
-    Report(options, problem, portfolio.best(), MonotonicSeconds() - started, out);
+    Report(options, problem, portfolio.best(), seconds, out);
   }
   return absl::OkStatus();
 }

@@ -89,7 +89,7 @@ TEST_F(RankmapVerb, GeneratesSolvesAndEvaluates) {
   EXPECT_EQ(json["hops_sum"], 64 * 6);
   EXPECT_EQ(json["rmatt_eval"], json["hops_sum"].get<int64_t>() * json["max_link"].get<int64_t>());
   EXPECT_EQ(json["step_sum"], json["max_link"]);
-  EXPECT_THAT(Read(Path("r.html")), HasSubstr("</svg>"));
+  EXPECT_THAT(Read(Path("r.html")), AllOf(HasSubstr("</svg>"), HasSubstr("waiting at routers"), HasSubstr("ends after")));
 }
 
 TEST_F(RankmapVerb, IterationsRepeatAndResumeByteForByte) {

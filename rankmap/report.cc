@@ -5,8 +5,13 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "rankmap/flow_time.h"
 
 namespace sekisho::rankmap {
 namespace {
@@ -14,6 +19,8 @@ namespace {
 constexpr int kCells = 64;  // of the heat map, each way
 constexpr int kBars = 40;
 constexpr int kMostPictured = 16384;  // nodes
+constexpr size_t kMostSimulated = 100000;  // messages
+constexpr double kTogether = 0.02;
 
 class Svg {
  public:
@@ -25,6 +32,9 @@ class Svg {
   void Text(double x, double y, std::string_view text, int size = 12) {
     fmt::format_to(out(), "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\">{}</text>\n", x, y,
                    size, text);
+  }
+  void Line(std::string_view points, std::string_view colour) {
+    fmt::format_to(out(), "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\"/>\n", points, colour);
   }
   std::string text;
 
@@ -77,6 +87,69 @@ void DrawHistogram(Svg& svg, const std::vector<int64_t>& loads, int64_t most, do
   svg.Text(x + width - 90, y + height + 14, fmt::format("{} bytes", most));
 }
 
+// How much waits at the routers while all messages are on their way.
+struct Backlog {
+  double at = 0;  // seconds
+  double most = 0, mean = 0;  // bytes at the fullest router, and on average
+};
+
+std::vector<Backlog> Backlogs(const Pattern& pattern, const Network& network, const Placement& placement) {
+  const size_t links_of_router = network.grid().dims.size() * 2;
+  std::vector<Backlog> backlogs;
+  FlowOptions options;
+  options.together = kTogether;
+  options.observe = [&](double now, std::span<const double> waiting) {
+    Backlog backlog{now};
+    for (size_t first = 0; first < waiting.size(); first += links_of_router) {
+      const double bytes = std::accumulate(&waiting[first], &waiting[first] + links_of_router, 0.0);
+      backlog.most = std::max(backlog.most, bytes);
+      backlog.mean += bytes / network.nodes();
+    }
+    backlogs.push_back(backlog);
+  };
+  const double end = TimeAtOnce(pattern, network, placement, options);
+  backlogs.push_back({end, 0, 0});
+  return backlogs;
+}
+
+// Both placements on the same scales, as figures 9 and 10 of paper 002.
+void DrawBacklogs(Svg& svg, const std::vector<Backlog>& backlogs, double end, double most, double x, double y,
+                  double width, double height, std::string_view title) {
+  svg.Text(x, y - 6, title);
+  svg.Rect(x, y, width, height, "#f8f8f8");
+  const auto curve = [&](double Backlog::*value, std::string_view colour) {
+    std::string points;
+    for (const Backlog& b : backlogs) {
+      fmt::format_to(std::back_inserter(points), "{:.1f},{:.1f} ", x + width * b.at / end,
+                     y + height * (1 - b.*value / most));
+    }
+    svg.Line(points, colour);
+  };
+  curve(&Backlog::most, "#b05050");
+  curve(&Backlog::mean, "#5070b0");
+  svg.Text(x, y + height + 14, fmt::format("ends after {:.3f} ms", 1e3 * backlogs.back().at));
+  svg.Text(x + width - 60, y + height + 14, fmt::format("{:.3f} ms", 1e3 * end));
+}
+
+void DrawRouters(Svg& svg, const Pattern& pattern, const Network& network, const Placement& before,
+                 const Placement& after, double y) {
+  const std::vector<Backlog> first = Backlogs(pattern, network, before);
+  const std::vector<Backlog> second = Backlogs(pattern, network, after);
+  const double end = std::max(first.back().at, second.back().at);
+  double most = 0;
+  for (const auto* backlogs : {&first, &second}) {
+    for (const Backlog& b : *backlogs) {
+      most = std::max(most, b.most);
+    }
+  }
+  if (end <= 0 || most <= 0) {
+    return;  // nothing waits anywhere
+  }
+  DrawBacklogs(svg, first, end, most, 20, y, 430, 160,
+               fmt::format("bytes waiting at routers, before: fullest (red; top is {:.3g}), mean (blue)", most));
+  DrawBacklogs(svg, second, end, most, 490, y, 430, 160, "after");
+}
+
 // The network slice by slice; colour is the rank's number.
 void DrawPlaces(Svg& svg, const Pattern& pattern, const Network& network,
                 const Placement& placement, double x, double y, double size) {
@@ -107,7 +180,7 @@ std::string RenderSvg(const Pattern& pattern, const Network& network, const Plac
                       const Placement& after) {
   Svg svg;
   svg.text =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 900\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 1120\" "
       "font-family=\"sans-serif\">\n";
   DrawMatrix(svg, pattern, 20, 40, 400);
   if (network.links() > 0) {
@@ -117,6 +190,9 @@ std::string RenderSvg(const Pattern& pattern, const Network& network, const Plac
                                   *std::max_element(loads_after.begin(), loads_after.end()));
     DrawHistogram(svg, loads_before, most, 480, 40, 440, 160, "links by load, before", "#b05050");
     DrawHistogram(svg, loads_after, most, 480, 260, 440, 160, "links by load, after", "#5070b0");
+  }
+  if (network.kind() == Network::Kind::kGrid && pattern.messages().size() <= kMostSimulated) {
+    DrawRouters(svg, pattern, network, before, after, 920);
   }
   if (network.nodes() <= kMostPictured) {
     DrawPlaces(svg, pattern, network, before, 20, 490, 380);

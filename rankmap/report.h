@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A picture of a placement: matrix, link loads before and after, places.
+// A picture of a placement: matrix, link loads before and after, places, and on grids what waits at the routers while
+// all messages are sent at once.
 #pragma once
 
 #include <string>
