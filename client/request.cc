@@ -53,8 +53,12 @@ absl::StatusOr<std::string> ToRsl(const JobOptions& options) {
     return absl::InvalidArgumentError("no command: give RSL, or -- and a command with its arguments");
   }
   std::string rsl = "&";
-  AddText(rsl, "executable",
-          options.stages_executable ? rsl::kClientUrl + FullPath(options.command[0]) : options.command[0]);
+  if (options.is_below_home) {
+    rsl += fmt::format("(executable=$(HOME) # {})", PrintLiteral("/" + options.command[0]));
+  } else {
+    AddText(rsl, "executable",
+            options.stages_executable ? rsl::kClientUrl + FullPath(options.command[0]) : options.command[0]);
+  }
   if (options.command.size() > 1) {
     rsl += "(arguments=";
     for (size_t i = 1; i < options.command.size(); ++i) {

@@ -24,6 +24,7 @@ struct JobOptions {
   std::optional<int> max_memory;     // MB
   std::vector<std::string> stage_in;  // LOCAL or LOCAL=REMOTE
   bool stages_executable = false;     // the command is a file of this machine
+  bool is_below_home = false;         // its path is one in the account's home
   std::vector<std::string> after, after_any;
   bool is_held = false;
   std::string array;                     // 1-1000%50

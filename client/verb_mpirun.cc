@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho mpirun: one MPI program over the sites of a machine file, as one MPI_COMM_WORLD.
-#include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <fstream>
+#include <map>
 #include <memory>
-#include <optional>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "client/any_part.h"
+#include "client/build.h"
 #include "client/feed_input.h"
 #include "client/harmless.h"
-#include "client/machine_file.h"
+#include "client/mpirun_options.h"
 #include "client/part_choices.h"
-#include "client/rank_order.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "client/world_plan.h"
@@ -30,125 +24,34 @@ namespace {
 constexpr int kReadyWithin = 300;  // seconds
 constexpr int kHeldFor = 3600;
 
-struct MpirunOptions {
-  std::string ranks;
-  std::string machine_file;
-  std::vector<std::string> exports;
-  std::string mpi;
-  std::string directory;
-  std::string profile;
-  std::string rankmap;
-  std::string written;  // -globusrsl
-  std::optional<int> max_wall_time;
-  std::vector<std::string> per_site_exe;
-  std::vector<std::string> start_type;
-  std::vector<std::string> stage_in;
-  AnyPartOptions any;
-  std::optional<int> ready_within;
-  bool dump_rsl = false, tag_output = false, batch = false, hold = false, no_input = false;
-  bool verbose = false, stage_exe = false;
-};
-
-absl::StatusOr<std::string> ReadFile(const std::string& path, const std::string& otherwise) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return absl::InvalidArgumentError(fmt::format("{}: cannot be read{}", path, otherwise));
+// --build, at each site once.  `program` is then each part's own.
+awaitable<int> BuildAtSites(const WorldSites& sites, MpirunOptions options, std::string program,
+                            std::vector<RankRange>& ranges) {
+  const auto sources = Sources::Pack(options.sources);
+  if (!sources.ok()) {
+    co_return Report(sources.status());
   }
-  return text.str();
-}
-
-// 0: as many as are free.
-absl::StatusOr<int> RanksOf(const std::string& text) {
-  int ranks = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  if (text == "auto") {
-    return 0;
-  }
-  if (error != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > kRanksMax) {
-    return absl::InvalidArgumentError(
-        fmt::format("how many ranks? give -np N, 1 to {}, or -np auto{}", kRanksMax,
-                    text.empty() ? "" : fmt::format("; saw '{}'", text)));
-  }
-  return ranks;
-}
-
-absl::StatusOr<std::vector<Machine>> MachinesOf(const MpirunOptions& options) {
-  const bool is_named = !options.machine_file.empty();
-  const std::string path = is_named ? options.machine_file : "./machines";
-  ASSIGN_OR_RETURN(const std::string text,
-                   ReadFile(path, is_named ? "" : "; name a machine file: -machinefile FILE"));
-  return ParseMachineFile(text, path);
-}
-
-// With -np auto what each line takes at most; what it gets is known once its site has been asked.
-absl::StatusOr<std::vector<RankRange>> PartsOf(const MpirunOptions& options, int ranks) {
-  ASSIGN_OR_RETURN(const std::vector<Machine> machines, MachinesOf(options));
-  if (ranks > 0) {
-    return DealRanks(machines, ranks);
-  }
-  if (options.dump_rsl) {
-    return absl::InvalidArgumentError("-np auto asks the sites, and -dumprsl asks nobody: give -np N");
-  }
-  std::vector<RankRange> most;
-  for (const Machine& machine : machines) {
-    if (machine.contact == "any") {
-      return absl::InvalidArgumentError("-np auto: a line of \"any\" needs a number of ranks: give -np N");
+  std::map<std::string, Build> builds;  // by site
+  for (RankRange& range : ranges) {
+    const WorldSite& site = sites.at(range.contact);
+    const auto [found, is_new] = builds.try_emplace(
+        site.info.site(), Build{options.build, sources->archive(), sources->sum(), ""});
+    Build& build = found->second;
+    if (is_new) {
+      const auto architecture = ArchitectureOf(site.info);
+      if (!architecture.ok()) {
+        co_return Report(architecture.status());
+      }
+      build.architecture = *architecture;
+      const int code = co_await BuildAtSite(*site.session, build);
+      if (code != 0) {
+        fmt::print(stderr, "sekisho: not built at {}: {}\n", Harmless(site.info.site()), options.build);
+        co_return code;
+      }
     }
-    most.push_back({machine.contact, 0, machine.ranks_max});
+    range.program = PlaceOf(build) + "/" + program;
   }
-  return most;
-}
-
-// -x NAME sends our own value along, -x NAME=VALUE that one.
-absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
-                                 const std::vector<std::string>& command) {
-  JobOptions job;
-  job.command = command;
-  job.directory = options.directory;
-  job.max_wall_time = options.max_wall_time;
-  job.stage_in = options.stage_in;
-  job.stages_executable = options.stage_exe;
-  for (const std::string& entry : options.exports) {
-    const char* value = entry.find('=') == std::string::npos ? std::getenv(entry.c_str()) : "";
-    if (value == nullptr) {
-      return absl::InvalidArgumentError(
-          fmt::format("-x {}: there is no such variable here", entry));
-    }
-    job.environment.push_back(entry.find('=') == std::string::npos ? entry + "=" + value : entry);
-  }
-  if (!options.profile.empty()) {
-    job.environment.push_back("SEKISHO_TRAFFIC=" + options.profile);
-  }
-  if (!options.mpi.empty() && options.mpi != "auto") {
-    job.clauses.push_back(fmt::format("(mpi_type={})", options.mpi));
-  }
-  return job;
-}
-
-// The order is signed; parts that may be dropped are numbered at the release.
-bool MayLoseParts(const MpirunOptions& options, const std::vector<RankRange>& parts) {
-  return options.hold || !options.start_type.empty() ||
-         std::any_of(parts.begin(), parts.end(), [](const RankRange& part) { return !part.start_type.empty(); });
-}
-
-// --rankmap.
-absl::Status OrderRanks(const MpirunOptions& options, std::vector<RankRange>& parts) {
-  if (options.rankmap.empty()) {
-    return absl::OkStatus();
-  }
-  if (options.ranks == "auto") {
-    return absl::InvalidArgumentError("--rankmap is for a number of ranks: give -np N, not -np auto");
-  }
-  if (MayLoseParts(options, parts)) {
-    return absl::InvalidArgumentError(
-        "--rankmap gives every rank its place, and with --hold or a start type parts may be dropped: leave out one of them");
-  }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.rankmap, ""));
-  const int ranks = parts.back().first + parts.back().count;
-  ASSIGN_OR_RETURN(const std::vector<int> order, ParseRankOrder(text, options.rankmap, ranks));
-  ApplyRankOrder(order, parts);
-  return absl::OkStatus();
+  co_return 0;
 }
 
 // `written`: the parts' RSL, if the user has written it; else it is made of `job`.
@@ -179,6 +82,12 @@ awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOption
   const auto relay = MeetingPlace(sites, ranges, options.hold);
   if (!relay.ok()) {
     co_return Report(relay.status());
+  }
+  if (!options.build.empty()) {
+    const int code = co_await BuildAtSites(sites, options, job.command[0], ranges);
+    if (code != 0) {
+      co_return code;
+    }
   }
   std::vector<WorldPart> parts;
   for (const RankRange& range : ranges) {
@@ -211,7 +120,8 @@ awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOption
 int RunWritten(const MpirunOptions& options, const Invocation& invocation) {
   if (!options.ranks.empty() || !options.machine_file.empty() || invocation.has_command || !options.exports.empty() ||
       !options.mpi.empty() || !options.directory.empty() || !options.profile.empty() || options.max_wall_time ||
-      !options.per_site_exe.empty() || !options.start_type.empty() || !options.stage_in.empty() || options.stage_exe) {
+      !options.per_site_exe.empty() || !options.start_type.empty() || !options.stage_in.empty() || options.stage_exe ||
+      !options.build.empty()) {
     return Report(absl::InvalidArgumentError(
         "-globusrsl: the file says what runs, where, how often and how: give no program, and of options only --rankmap, "
         "--hold, --tag-output, --batch, --ready-within, --no-input, -dumprsl and -v"));
@@ -307,6 +217,9 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_flag("--why", options->any.says_why, "Say how they were chosen");
   verb->add_option("--per-site-exe", options->per_site_exe, "SITE=PATH: the program there; may be repeated")
       ->allow_extra_args(false);
+  verb->add_option("--build", options->build,
+                   "A command that makes the program of the sources at each site, e.g. 'make app'; once for each content");
+  verb->add_option("--sources", options->sources, "The folder that --build sends (default: this one)");
   verb->add_flag("--stage-exe", options->stage_exe, "The program is a file of this machine: send it to the sites");
   verb->add_option("--stage-in", options->stage_in, "LOCAL[=REMOTE]: a file of this machine that ranks read there")
       ->allow_extra_args(false);

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sekisho mpirun --build`: a program is made from its sources at each site, once for each content and architecture.
+// docs/protocol/15-mpirun.md, "Building"; the future work of Tanaka et al., section 6.2.
+#pragma once
+
+#include <string>
+
+#include "client/session.h"
+
+namespace sekisho::client {
+
+// The sources, packed into a file that goes when this does.
+class Sources {
+ public:
+  // InvalidArgument: `folder` is none, or cannot be packed.
+  static absl::StatusOr<Sources> Pack(const std::string& folder);
+
+  Sources(Sources&& other) noexcept : archive_(std::exchange(other.archive_, {})), sum_(std::move(other.sum_)) {}
+  Sources& operator=(Sources&&) = delete;
+  ~Sources();
+
+  const std::string& archive() const { return archive_; }
+  const std::string& sum() const { return sum_; }  // SHA-256 of the content, in hexadecimal
+
+ private:
+  Sources() = default;
+
+  std::string archive_;
+  std::string sum_;
+};
+
+struct Build {
+  std::string command;       // run by a shell in the sources' folder
+  std::string archive;       // of the sources, here
+  std::string sum;           // of their content
+  std::string architecture;  // of the nodes
+};
+
+// Where it is, in the account's home: another content, command or architecture is another place.
+std::string PlaceOf(const Build& build);
+
+// The job that makes it, unless it is there; `nonce` tells it from others of the kind.
+std::string BuildRsl(const Build& build, const std::string& nonce);
+
+// The one that all nodes have.  FailedPrecondition if they differ, or no node is up.
+absl::StatusOr<std::string> ArchitectureOf(const proto::SiteInfo& site);
+
+// Runs that job to its end and shows what it writes, on standard error; its exit code.
+awaitable<int> BuildAtSite(Session& session, Build build);
+
+}  // namespace sekisho::client
