@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rankmap_bench torus|qaplib: the tables; rankmap_bench rankmap VERB ...: the verb without the rest
+// rankmap_bench torus|qaplib|time: the tables; rankmap_bench rankmap VERB ...: the verb without the rest
 // of the client.
 #include <cstring>
 #include <string>
@@ -37,6 +37,10 @@ int main(int argc, char** argv) {
     const bool is_given = torus->count("--seconds") > 0;
     sekisho::bench::TorusTable(is_given ? seconds : is_quick ? 3 : 60, permute, seed);
   });
+  CLI::App* time = app.add_subcommand("time", "Simulated seconds: all at once, then step by step");
+  std::vector<std::string> files;
+  time->add_option("FILES", files, "NETWORK PATTERN PLACEMENT")->expected(3)->required();
+  time->callback([&] { exit_code = sekisho::bench::PrintTimes(files[0], files[1], files[2]); });
   qaplib->add_flag("--quick", is_quick, "Every 8th instance");
   std::vector<std::string> words;
   for (int i = argc - 1; i > 0; --i) {  // CLI11 takes them backwards

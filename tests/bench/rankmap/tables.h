@@ -14,4 +14,7 @@ void QaplibTable(const std::string& directory, double seconds, int every, uint64
 // order.
 void TorusTable(double seconds, int64_t permute, uint64_t seed);
 
+// Two figures on one line, by max-min shares of the links.  An exit code.
+int PrintTimes(const std::string& network, const std::string& pattern, const std::string& placement);
+
 }  // namespace sekisho::bench

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# Scotch on relabelled copies of a pattern: whom placements are compared with.
+import collections
+import json
+import math
+import os
+import random
+import shutil
+import subprocess
+import time
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
+SEKISHO = os.environ.get("SEKISHO_BIN", f"{ROOT}/build/release/bin") + "/sekisho"
+GMAP = shutil.which("scotch_gmap") or shutil.which("gmap")
+
+
+def sekisho(*words):
+    return subprocess.run([SEKISHO, "rankmap", *words], check=True, capture_output=True, text=True).stdout
+
+
+def read_pattern(path):
+    """(ranks, {(low, high): bytes both ways})"""
+    edges = collections.Counter()
+    with open(path) as file:
+        for words in map(str.split, file):
+            if words[0] == "ranks":
+                ranks = int(words[1])
+            elif words[0] != "#" and words[0] != words[1]:
+                a, b = sorted((int(words[0]), int(words[1])))
+                edges[a, b] += int(words[2])
+    return ranks, edges
+
+
+def write_graph(path, ranks, edges, label):
+    around = [[] for _ in range(ranks)]
+    unit = math.gcd(*edges.values())
+    for (a, b), size in edges.items():
+        around[label[a]].append(f"{size // unit} {label[b]}")
+        around[label[b]].append(f"{size // unit} {label[a]}")
+    with open(path, "w") as file:
+        file.write(f"0\n{ranks} {2 * len(edges)}\n0 010\n")
+        for peers in around:
+            file.write(f"{len(peers)} {' '.join(peers)}\n")
+
+
+def repaired(nodes, torus):
+    """Each node once: who is second goes to the nearest free one."""
+    def coordinates(node):
+        place = []
+        for side in torus:
+            place.append(node % side)
+            node //= side
+        return place
+
+    def distance(a, b):
+        return sum(min(abs(p - q), side - abs(p - q)) for p, q, side in zip(coordinates(a), coordinates(b), torus))
+
+    free = set(range(math.prod(torus))) - set(nodes)
+    seen, result = set(), []
+    for node in nodes:
+        if node in seen:
+            node = min(free, key=lambda other: (distance(node, other), other))
+            free.remove(node)
+        seen.add(node)
+        result.append(node)
+    return result
+
+
+def evaluate(network, pattern, placement):
+    return json.loads(sekisho("eval", "--network", network, "--pattern", pattern, "--placement", placement, "--json"))
+
+
+def identity(folder, ranks):
+    with open(f"{folder}/identity", "w") as file:
+        file.write("".join(f"{rank}\n" for rank in range(ranks)))
+    return f"{folder}/identity"
+
+
+class Scotch:
+    """Runs on relabelled copies, and the best of each figure."""
+
+    def __init__(self, folder, torus, pattern, network):
+        self.folder, self.torus, self.pattern, self.network = folder, torus, pattern, network
+        self.ranks, self.edges = read_pattern(pattern)
+        with open(f"{folder}/target", "w") as file:
+            file.write(f"torus{len(torus)}D {' '.join(map(str, torus))}\n")
+
+    def best(self, seconds, keep=()):
+        """({figure: least}, runs); placements that are least in a figure of `keep` stay as FOLDER/best-FIGURE."""
+        best, runs, chance, spent = {}, 0, random.Random(1), 0.0
+        while spent < seconds or runs == 0:
+            label = list(range(self.ranks))
+            if runs > 0:
+                chance.shuffle(label)
+            write_graph(f"{self.folder}/graph", self.ranks, self.edges, label)
+            began = time.monotonic()
+            subprocess.run([GMAP, "-cq", f"{self.folder}/graph", f"{self.folder}/target",
+                            f"{self.folder}/map"], check=True, capture_output=True)  # fmt: skip
+            spent += time.monotonic() - began  # neither relabelling nor judging counts
+            with open(f"{self.folder}/map") as file:
+                of_label = dict(map(int, line.split()) for line in file.readlines()[1:])
+            nodes = repaired([of_label[label[rank]] for rank in range(self.ranks)], self.torus)
+            with open(f"{self.folder}/placement", "w") as file:
+                file.write("".join(f"{node}\n" for node in nodes))
+            for key, value in evaluate(self.network, self.pattern, f"{self.folder}/placement").items():
+                if value < best.get(key, math.inf):
+                    best[key] = value
+                    if key in keep:
+                        shutil.copy(f"{self.folder}/placement", f"{self.folder}/best-{key}")
+            runs += 1
+        return best, runs
