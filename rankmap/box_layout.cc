@@ -13,6 +13,7 @@ namespace sekisho::rankmap {
 namespace {
 
 constexpr uint32_t kSmall = 512;         // boxes where whole boxes are moved
+constexpr int kLarge = 8192;             // boxes that take seconds
 constexpr int64_t kBaseMoves = 1000000;  // shorter coolings of 64 cells rarely end in the best
 constexpr int64_t kMergeMoves = 300000;
 
@@ -160,7 +161,8 @@ Cells BoxLayout::Improve(Graph part, const std::vector<int>& box, Cells cells) {
     best.resize(vertices);
     return best;
   }
-  const auto moves = static_cast<int64_t>(std::min(effort_, 1.0) * (300000.0 + 60.0 * volume));
+  const double each = volume > kLarge ? 30 : 60;
+  const auto moves = static_cast<int64_t>(std::min(effort_, 1.0) * (300000.0 + each * volume));
   int64_t least = INT64_MAX;
   for (const double hot : {4.0, 16.0}) {
     if (hot > 4 && effort_ < 1) {

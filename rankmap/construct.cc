@@ -13,6 +13,7 @@ namespace sekisho::rankmap {
 namespace {
 
 constexpr double kFirstLiftEffort = 0.25;
+constexpr int kQuicklyBisected = 16384;  // slots: in less than half a second
 
 // Slots along recursive bisection of the network: a Z curve on grids of powers of two.
 std::vector<uint32_t> BisectionOrder(const Network& network) {
@@ -96,7 +97,9 @@ std::optional<Placement> FixedConstruction(int index, const Graph& graph, const 
       placement = Lift(graph, pattern, network, {.effort = kFirstLiftEffort, .objective = objective}, random, stop);
       break;
     default:
-      placement = Bisem(graph, pattern.ranks(), network, {}, random, stop);
+      if (network.slots() <= kQuicklyBisected) {
+        placement = Bisem(graph, pattern.ranks(), network, {}, random, stop);
+      }
       break;
   }
   was_stopped = stop();
