@@ -127,10 +127,17 @@ void Portfolio::RunThread(size_t island, const Limits& limits, const Clock& cloc
 void Portfolio::RunOne(const Limits& limits, const Clock& clock, const Stop& stop,
                        const Tick& tick) {
   Solver& solver = *solvers_[0];
-  const Stop is_over = [&] { return stop() || (limits.moves == 0 && clock() >= limits.until); };
+  const auto show = [&] {
+    tick({solver.best_value(), problem_.bound, progress_, solver.moves(), solver.phase()});
+  };
+  // Constructions ask this every now and then; what is saved meanwhile is the state before them.
+  const Stop is_over = [&] {
+    show();
+    return stop() || (limits.moves == 0 && clock() >= limits.until);
+  };
   while (!solver.is_done()) {
     progress_ = ProgressAt(limits, clock);
-    tick({solver.best_value(), problem_.bound, progress_, solver.moves(), solver.phase()});
+    show();
     if (progress_ >= 1 || is_over() || (limits.target && solver.best_value() <= *limits.target)) {
       break;
     }

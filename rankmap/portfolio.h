@@ -38,7 +38,7 @@ class Portfolio {
   using Tick = std::function<void(const Standing&)>;
 
   // Until a limit is reached, nothing is left to do, or `stop` says so.  `tick` is called on this
-  // thread between steps (or every 20 ms beside other threads); it may call best(), Save() and Offer().
+  // thread between steps and during long ones (or every 20 ms beside other threads); it may call best(), Save() and Offer().
   void Run(const Limits& limits, const Clock& clock, const Stop& stop, const Tick& tick);
 
   Placement best() const;

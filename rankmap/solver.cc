@@ -50,7 +50,7 @@ std::vector<double> HopTemperatures(const Graph& graph) {
 LiftOptions NextLift(Objective objective, int n) {
   LiftOptions options;
   options.objective = objective;
-  options.effort = std::min(0.5 * (1 << std::min(n / 2, 3)), 4.0);
+  options.effort = std::min(0.5 * (1 << std::min(n / 2, 3)), 2.0);
   const bool is_first = n % 2 == 0;
   options.base = objective == Objective::kSteps ? (is_first ? 16 : 64) : (is_first ? 64 : 128);
   return options;
