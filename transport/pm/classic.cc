@@ -46,6 +46,7 @@ std::error_code ClassicEndpoint::Init(const ClassicConfig& config, MutableBytes 
   Arena arena(memory);
   Cut(arena);
   if (memory.empty() || !arena.fits()) return Error::kNoMemory;
+  payload_key_ = MakePayloadKey(config.key);
   for (NodeId node = 0; node < config.nodes; ++node) {
     ClassicPeer& peer = peers_[node];
     peer.send_key = ClassicKey(config.key, {config.context, config.node, node, 0, 0});
@@ -147,7 +148,7 @@ void ClassicEndpoint::OnDatagram(MutableBytes datagram, Nanos now) {
     return;
   }
   ClassicPeer& peer = peers_[header.source];
-  if (!Open(peer.receive_key, nullptr, datagram, packet)) {
+  if (!Open(peer.receive_key, nullptr, &payload_key_, datagram, packet)) {
     ++counters_.bad_tag;
     return;
   }
@@ -187,7 +188,7 @@ std::size_t ClassicEndpoint::Write(NodeId node, Kind kind, std::uint32_t number,
   room[kHeaderSize + 4] = full ? 1 : 0;
   std::copy(payload.begin(), payload.end(), room.begin() + kHeaderSize + 5);
   ++counters_.datagrams_out;
-  return Seal(peers_[node].send_key, nullptr, true, room, size);
+  return Seal(peers_[node].send_key, nullptr, &payload_key_, room, size);
 }
 
 std::size_t ClassicEndpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {

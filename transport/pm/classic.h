@@ -44,6 +44,7 @@ class ClassicEndpoint {
   void OnTimer(Nanos now);
   Nanos NextDeadline() const;
 
+  PayloadKey payload_key_{};
   bool Drained(NodeId node) const { return peers_[node].base == peers_[node].next; }
   const ClassicCounters& counters() const { return counters_; }
 

@@ -238,6 +238,7 @@ class Endpoint {
 
   Config config_;
   Cipher* cipher_ = nullptr;
+  PayloadKey payload_key_{};
   State* state_ = nullptr;
   Items<Peer> peers_;
   Items<SendStream> send_streams_;

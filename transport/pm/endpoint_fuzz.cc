@@ -90,6 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   const JobKey key{};
   const SipKey session = SessionKey(key, {0, 0, 1, 1, 1});
+  const PayloadKey payload_key = MakePayloadKey(key);
   const SipKey greeting = GreetingKey(key, {0, 0, 1, 0, 0});
   std::uint64_t number = 8;
   std::array<std::uint8_t, 1024> packet;
@@ -107,7 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     std::span(packet).first<kHeaderSize>());
         input.Fill(MutableBytes(packet).subspan(kHeaderSize, control + payload));
         const std::size_t end =
-            Seal(session, nullptr, true, packet, kHeaderSize + control + payload);
+            Seal(session, nullptr, &payload_key, packet, kHeaderSize + control + payload);
         under_test.OnDatagram(From(0), std::span(packet).first(end), (number & 16) != 0, now);
         break;
       }
@@ -117,7 +118,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     std::span(packet).first<kHeaderSize>());
         input.Fill(MutableBytes(packet).subspan(kHeaderSize, 38));
         const std::size_t end =
-            Seal(greeting, nullptr, false, packet, kHeaderSize + kGreetingControlSize);
+            Seal(greeting, nullptr, nullptr, packet, kHeaderSize + kGreetingControlSize);
         under_test.OnDatagram(From(0), std::span(packet).first(end), false, now);
         break;
       }

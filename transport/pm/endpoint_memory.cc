@@ -75,6 +75,7 @@ std::error_code Endpoint::Place(const Config& config, MutableBytes area, Mutable
     return Error::kNoMemory;
   }
   Cut(area_arena, rings_arena);
+  payload_key_ = MakePayloadKey(config.key);
   return {};
 }
 

@@ -55,7 +55,7 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
       ++state_->counters.too_old;
       return;
   }
-  if (!Open(peer.session_receive, cipher_, datagram, packet)) {
+  if (!Open(peer.session_receive, cipher_, &payload_key_, datagram, packet)) {
     ++state_->counters.bad_tag;
     return;
   }

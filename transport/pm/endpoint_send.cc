@@ -297,7 +297,8 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
     }
   }
   std::memset(room.data() + size, 0, draft.padding);
-  size = Seal(peer.session_send, cipher_, config_.payload_tag, room, size + draft.padding);
+  size = Seal(peer.session_send, cipher_, config_.payload_tag ? &payload_key_ : nullptr, room,
+              size + draft.padding);
 
   if (draft.acks) {
     peer.unacknowledged = 0;

@@ -71,7 +71,7 @@ std::size_t Endpoint::WriteGreetingPacket(Kind kind, const Peer& peer, const Gre
   WriteHeader({kind, 0, config_.context, config_.node, IdOf(peer), 0, kGreetingControlSize},
               room.first<kHeaderSize>());
   WriteGreeting(kind, greeting, room.subspan<kHeaderSize, kGreetingControlSize>());
-  return Seal(peer.greeting_send, nullptr, false, room, kSize);
+  return Seal(peer.greeting_send, nullptr, nullptr, room, kSize);
 }
 
 // HELLO or ANSWER, whichever this peer waits for.
@@ -98,7 +98,7 @@ std::size_t Endpoint::BuildGreeting(Peer& peer, MutableBytes room) {
 
 void Endpoint::OnGreeting(const Address& from, MutableBytes datagram, const Packet& packet) {
   Peer& peer = peers_[packet.header.source];
-  if (!Open(peer.greeting_receive, nullptr, datagram, packet)) {
+  if (!Open(peer.greeting_receive, nullptr, nullptr, datagram, packet)) {
     ++state_->counters.bad_tag;
     return;
   }

@@ -191,21 +191,16 @@ void Endpoint::OnProbeTimeout(Peer& peer) {
   peer.probe_due = true;
   peer.last_eliciting = state_->now;
   if (peer.timeouts < 255) ++peer.timeouts;
-  if (peer.timeouts == 1) {
-    // The probe: the oldest data once more, or new data if nothing can be repeated.
-    ++state_->counters.probes;
-    for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
-      if (sent_[i].segment_count == 0) continue;
-      DeclareLost(peer, i, false);
-      break;
-    }
-    return;
+  // The probe: the oldest data once more, or new data if nothing can be repeated.  Its
+  // acknowledgement tells what else was lost; silence alone does not, the peer may only be busy.
+  ++state_->counters.probes;
+  for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
+    if (sent_[i].segment_count == 0) continue;
+    DeclareLost(peer, i, false);
+    break;
   }
+  if (peer.timeouts == 1) return;
   ++state_->counters.timeouts;
-  while (!peer.sent.empty()) {
-    ++state_->counters.lost_by_timeout;
-    DeclareLost(peer, peer.sent.first, false);
-  }
   peer.congestion.OnTimeout();
   if (peer.timeouts == 3) OnMtuBlackHole(peer);
   if (++peer.silence >= kGoneAfter) {

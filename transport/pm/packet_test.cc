@@ -36,9 +36,9 @@ constexpr char kWelcomeExample[] =
     "00004b7ac222d2ae4746";
 constexpr char kDataExample[] =
     "15010700000001000a000000000000001700010c1e00020301050202800400005000030240401009"
-    "03050000000000000068656c6c6f000000aa9c482e3e0eb63f";
+    "03050000000000000068656c6c6f00000052fff44716434eb9";
 constexpr char kClassicExample[] =
-    "1601070000000100000000000000000005002a00000000783bffb6eedeeafee8";
+    "1601070000000100000000000000000005002a0000000078cdf8476ec26884dc";
 
 JobKey CountingKey() {
   JobKey key;
@@ -63,7 +63,7 @@ std::vector<std::uint8_t> GreetingPacket(Kind kind, const Greeting& greeting, No
               room.first<kHeaderSize>());
   WriteGreeting(kind, greeting, room.subspan<kHeaderSize, kGreetingControlSize>());
   const std::size_t size = Seal(GreetingKey(CountingKey(), {7, source, destination, 0, 0}), nullptr,
-                                false, room, kHeaderSize + kGreetingControlSize);
+                                nullptr, room, kHeaderSize + kGreetingControlSize);
   EXPECT_EQ(size, out.size());
   return out;
 }
@@ -88,6 +88,8 @@ TEST(SipHash, OfTwoBuffersIsThatOfTheirSum) {
     EXPECT_EQ(SipHash(key, Bytes(text).first(cut), Bytes(text).subspan(cut)), SipHash(key, text));
   }
 }
+
+const PayloadKey kPayloadKey = MakePayloadKey(CountingKey());
 
 TEST(Packet, HelloIsTheExampleOfThePage) {
   const auto packet = GreetingPacket(Kind::kHello, {.incarnation = 0x11, .nonce = 0x22}, 0, 1);
@@ -132,7 +134,7 @@ TEST(Packet, DataIsTheExampleOfThePage) {
 
   const SipKey key = SessionKey(CountingKey(), {7, 0, 1, 0x11, 0x33});
   const std::size_t size =
-      Seal(key, nullptr, true, out, kHeaderSize + writer.size() + message.size());
+      Seal(key, nullptr, &kPayloadKey, out, kHeaderSize + writer.size() + message.size());
 
   EXPECT_EQ(Hex(Bytes(out).first(size)), kDataExample);
 }
@@ -144,7 +146,7 @@ TEST(Packet, ClassicMessageIsTheExampleOfThePage) {
   out[kHeaderSize + 5] = 'x';
 
   const std::size_t size =
-      Seal(ClassicKey(CountingKey(), {7, 0, 1, 0, 0}), nullptr, true, out, kHeaderSize + 6);
+      Seal(ClassicKey(CountingKey(), {7, 0, 1, 0, 0}), nullptr, &kPayloadKey, out, kHeaderSize + 6);
 
   EXPECT_EQ(Hex(Bytes(out).first(size)), kClassicExample);
 }
@@ -231,7 +233,8 @@ TEST(Packet, ACutOrChangedPacketIsNotGenuine) {
   const SipKey key = GreetingKey(CountingKey(), {7, 0, 1, 0, 0});
   const auto genuine = [&](std::vector<std::uint8_t> bytes) {
     Packet parsed;
-    return ParsePacket(bytes, parsed) == ParseError::kNone && Open(key, nullptr, bytes, parsed);
+    return ParsePacket(bytes, parsed) == ParseError::kNone &&
+           Open(key, nullptr, nullptr, bytes, parsed);
   };
   ASSERT_TRUE(genuine(packet));
 
@@ -249,12 +252,53 @@ TEST(Packet, TheTagCoversThePayloadOnlyIfItSaysSo) {
   for (const bool payload_tag : {false, true}) {
     std::vector<std::uint8_t> out(kHeaderSize + 4 + kTagSize);
     WriteHeader({Kind::kData, 0, 7, 0, 1, 1, 0}, std::span(out).first<kHeaderSize>());
-    Seal({1, 2}, nullptr, payload_tag, out, kHeaderSize + 4);
+    Seal({1, 2}, nullptr, payload_tag ? &kPayloadKey : nullptr, out, kHeaderSize + 4);
     out[kHeaderSize] ^= 1;
     Packet parsed;
     ASSERT_EQ(ParsePacket(out, parsed), ParseError::kNone);
-    EXPECT_EQ(Open({1, 2}, nullptr, out, parsed), !payload_tag);
+    EXPECT_EQ(Open({1, 2}, nullptr, &kPayloadKey, out, parsed), !payload_tag);
   }
+}
+
+// By its definition, a word at a time.
+std::vector<std::uint8_t> PlainDigest(std::vector<std::uint8_t> payload) {
+  std::vector<std::uint8_t> out;
+  const std::uint64_t length = payload.size();
+  const auto put = [&out](std::uint64_t value) {
+    for (int i = 0; i < 8; ++i) out.push_back(static_cast<std::uint8_t>(value >> 8 * i));
+  };
+  for (std::size_t block = 0; block < length; block += 1024) {
+    unsigned __int128 sum = 0;
+    for (std::size_t at = block; at < std::min<std::size_t>(block + 1024, length); at += 16) {
+      std::uint64_t words[2] = {kPayloadKey.words[(at - block) / 8],
+                                kPayloadKey.words[(at - block) / 8 + 1]};
+      for (std::size_t i = 0; i < 16 && at + i < length; ++i) {
+        words[i / 8] += std::uint64_t{payload[at + i]} << 8 * (i % 8);
+      }
+      sum += static_cast<unsigned __int128>(words[0]) * words[1];
+    }
+    put(static_cast<std::uint64_t>(sum));
+    put(static_cast<std::uint64_t>(sum >> 64));
+  }
+  put(length);
+  return out;
+}
+
+TEST(Packet, TheDigestOfAPayloadIsNhOfItsBlocks) {
+  std::vector<std::uint8_t> payload;
+  for (std::size_t size = 0; size <= 4200; size += size < 100 ? 1 : 61) {
+    while (payload.size() < size) payload.push_back(static_cast<std::uint8_t>(payload.size() * 37));
+    const PayloadDigest digest(kPayloadKey, payload);
+    EXPECT_EQ(Hex(digest.bytes()), Hex(PlainDigest(payload))) << size;
+  }
+  payload.assign(65507, 1);
+  EXPECT_EQ(PayloadDigest(kPayloadKey, payload).bytes().size(), 64u * 16 + 8);
+}
+
+TEST(Packet, PayloadsThatDifferOnlyInZerosAtTheEndHaveOtherDigests) {
+  const std::vector<std::uint8_t> payload(20, 0);
+  EXPECT_NE(Hex(PayloadDigest(kPayloadKey, payload).bytes()),
+            Hex(PayloadDigest(kPayloadKey, Bytes(payload).first(19)).bytes()));
 }
 
 // Stands in for an AEAD: what matters here is where the bytes go.
@@ -281,13 +325,13 @@ TEST(Packet, ACipherHidesControlPartAndPayload) {
   WriteHeader({Kind::kData, 0, 7, 0, 1, 5, 3}, std::span(out).first<kHeaderSize>());
   std::memcpy(out.data() + kHeaderSize, "ctlsecret", 8);
 
-  ASSERT_EQ(Seal({1, 2}, &cipher, true, out, kHeaderSize + 8), out.size());
+  ASSERT_EQ(Seal({1, 2}, &cipher, &kPayloadKey, out, kHeaderSize + 8), out.size());
 
   EXPECT_NE(std::memcmp(out.data() + kHeaderSize, "ctl", 3), 0);
   Packet parsed;
   ASSERT_EQ(ParsePacket(out, parsed), ParseError::kNone);
-  EXPECT_FALSE(Open({1, 2}, nullptr, out, parsed)) << "no cipher, encrypted packet";
-  ASSERT_TRUE(Open({1, 2}, &cipher, out, parsed));
+  EXPECT_FALSE(Open({1, 2}, nullptr, &kPayloadKey, out, parsed)) << "no cipher, encrypted packet";
+  ASSERT_TRUE(Open({1, 2}, &cipher, &kPayloadKey, out, parsed));
   EXPECT_EQ(std::memcmp(parsed.control.data(), "ctl", 3), 0);
 }
 

@@ -46,7 +46,7 @@ std::error_code Ping(const JobFile& job, NodeId as, NodeId to, std::uint32_t cou
                   std::span(datagram).first<kHeaderSize>());
       WriteGreeting(Kind::kHello, greeting,
                     std::span(datagram).subspan<kHeaderSize, kGreetingControlSize>());
-      Seal(key, nullptr, false, datagram, kHeaderSize + kGreetingControlSize);
+      Seal(key, nullptr, nullptr, datagram, kHeaderSize + kGreetingControlSize);
       sent_at[result.sent++] = now;
       socket.SendTo(job.addresses[to], datagram);
     }
@@ -63,7 +63,7 @@ std::error_code Ping(const JobFile& job, NodeId as, NodeId to, std::uint32_t cou
     Greeting greeting;
     if (ParsePacket(std::span(room).first(size), packet) != ParseError::kNone ||
         packet.header.kind != Kind::kChallenge ||
-        !Open(answer_key, nullptr, std::span(room).first(size), packet) ||
+        !Open(answer_key, nullptr, nullptr, std::span(room).first(size), packet) ||
         !ParseGreeting(Kind::kChallenge, packet.control, greeting) || greeting.nonce == 0 ||
         greeting.nonce > result.sent) {
       continue;

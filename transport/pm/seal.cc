@@ -22,8 +22,9 @@ SipKey Derive(const JobKey& key, std::string_view label, const SessionId& id) {
   return SipHash128(SipKeyFrom(std::span(key).first<16>()), text);
 }
 
-std::uint64_t Tag(const SipKey& key, bool payload_tag, Bytes head, Bytes payload) {
-  return SipHash(key, head, payload_tag ? payload : Bytes{});
+std::uint64_t Tag(const SipKey& key, const PayloadKey* payload_key, Bytes head, Bytes payload) {
+  if (payload_key == nullptr) return SipHash(key, head);
+  return SipHash(key, head, PayloadDigest(*payload_key, payload).bytes());
 }
 
 }  // namespace
@@ -38,9 +39,9 @@ SipKey ClassicKey(const JobKey& key, const SessionId& id) {
   return Derive(key, "pm1 classic", {id.context, id.source, id.destination, 0, 0});
 }
 
-std::size_t Seal(const SipKey& key, Cipher* cipher, bool payload_tag, MutableBytes datagram,
-                 std::size_t size) {
-  datagram[1] = static_cast<std::uint8_t>((payload_tag ? kFlagPayloadTag : 0) |
+std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
+                 MutableBytes datagram, std::size_t size) {
+  datagram[1] = static_cast<std::uint8_t>((payload_key != nullptr ? kFlagPayloadTag : 0) |
                                           (cipher != nullptr ? kFlagEncrypted : 0));
   const MutableBytes text = datagram.subspan(kHeaderSize, size - kHeaderSize);
   if (cipher != nullptr) {
@@ -52,14 +53,15 @@ std::size_t Seal(const SipKey& key, Cipher* cipher, bool payload_tag, MutableByt
   }
   const std::size_t head = kHeaderSize + (datagram[16] | datagram[17] << 8);
   const std::uint64_t tag =
-      Tag(key, payload_tag, datagram.first(head), datagram.subspan(head, size - head));
+      Tag(key, payload_key, datagram.first(head), datagram.subspan(head, size - head));
   for (std::size_t i = 0; i < kTagSize; ++i) {
     datagram[size + i] = static_cast<std::uint8_t>(tag >> 8 * i);
   }
   return size + kTagSize;
 }
 
-bool Open(const SipKey& key, Cipher* cipher, MutableBytes datagram, const Packet& packet) {
+bool Open(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key, MutableBytes datagram,
+          const Packet& packet) {
   const bool encrypted = (packet.header.flags & kFlagEncrypted) != 0;
   if (encrypted != (cipher != nullptr)) return false;
   if (encrypted) {
@@ -69,7 +71,9 @@ bool Open(const SipKey& key, Cipher* cipher, MutableBytes datagram, const Packet
         packet.tag.first<kCipherTagSize>());
   }
   const bool payload_tag = (packet.header.flags & kFlagPayloadTag) != 0;
-  const std::uint64_t tag = Tag(key, payload_tag, packet.head, packet.payload);
+  if (payload_tag && payload_key == nullptr) return false;
+  const std::uint64_t tag =
+      Tag(key, payload_tag ? payload_key : nullptr, packet.head, packet.payload);
   std::uint64_t difference = 0;
   for (std::size_t i = 0; i < kTagSize; ++i) {
     difference |= packet.tag[i] ^ static_cast<std::uint8_t>(tag >> 8 * i);

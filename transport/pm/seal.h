@@ -6,10 +6,9 @@
 #include <cstdint>
 
 #include "transport/pm/packet.h"
+#include "transport/pm/payload_hash.h"
 
 namespace sekisho::pm {
-
-using JobKey = std::array<std::uint8_t, 32>;
 
 struct SessionId {
   std::uint16_t context = 0;
@@ -40,12 +39,14 @@ inline std::size_t TagSize(const Cipher* cipher) {
 }
 
 // `datagram` holds header, control and payload, and room for the tag behind `size`.  Sets the flags
-// in the header, seals, returns the size with the tag.
-std::size_t Seal(const SipKey& key, Cipher* cipher, bool payload_tag, MutableBytes datagram,
-                 std::size_t size);
+// in the header, seals, returns the size with the tag.  Without `payload_key` the tag is of the
+// header and the control part only.
+std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
+                 MutableBytes datagram, std::size_t size);
 
 // Whether the packet is genuine.  With a cipher, decrypts it in place inside `datagram`, which it
 // was cut from.
-bool Open(const SipKey& key, Cipher* cipher, MutableBytes datagram, const Packet& packet);
+bool Open(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key, MutableBytes datagram,
+          const Packet& packet);
 
 }  // namespace sekisho::pm

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a payload enters a packet's tag: NH (Black, Halevi, Krawczyk, Krovetz, Rogaway 1999), a
+// universal hash of one multiplication for 16 bytes.  docs/protocol/9-pm.md, "Tag and keys".
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "transport/pm/siphash.h"
+
+namespace sekisho::pm {
+
+using JobKey = std::array<std::uint8_t, 32>;
+
+inline constexpr std::size_t kHashBlock = 1024;  // bytes
+
+struct PayloadKey {
+  std::array<std::uint64_t, kHashBlock / 8> words;
+};
+
+PayloadKey MakePayloadKey(const JobKey& key);
+
+// 16 bytes for each block of the payload, and its length: two payloads of one packet agree in it
+// with a chance of 2^-64 for who does not know the key.
+class PayloadDigest {
+ public:
+  PayloadDigest(const PayloadKey& key, Bytes payload);
+  Bytes bytes() const { return {bytes_.data(), size_}; }
+
+ private:
+  std::array<std::uint8_t, 64 * 16 + 8> bytes_;  // of the largest datagram
+  std::size_t size_ = 0;
+};
+
+}  // namespace sekisho::pm
