@@ -248,7 +248,7 @@ void Endpoint::AllotGrants() {
     peer.granted = std::max(peer.granted, peer.received) + chunk;
     state_->granted_beyond += Beyond(peer);
     peer.want -= chunk;
-    peer.grant_due = true;
+    peer.grant_due = peer.grant_now = true;
     state_->grants.Remove(peers_, IdOf(peer));
     if (peer.want > 0) {
       state_->grants.PushBack(peers_, IdOf(peer));

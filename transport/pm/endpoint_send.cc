@@ -37,7 +37,8 @@ std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
     Peer& peer = peers_[state_->work.first];
     to = peer.address;
     size = Build(peer, room);
-    if (size == 0 || ++state_->burst >= kBurst) {
+    const bool alone = state_->work.first == state_->work.last;
+    if (size == 0 || (++state_->burst >= kBurst && !alone)) {
       state_->work.Remove(peers_, IdOf(peer));
       peer.in_work = false;
       state_->burst = 0;
@@ -107,7 +108,7 @@ std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
     const std::uint64_t backlog = Backlog(peer);
     // Credits and grants alone wait for the acknowledgement that is due soon, or an answer before.
     const bool control_only = backlog == 0 && peer.lost_segments.empty() && !peer.probe_due;
-    if (control_only && !peer.bulk && !peer.gang_due && !peer.ack_now &&
+    if (control_only && !peer.grant_now && !peer.gang_due && !peer.ack_now &&
         peer.ack_deadline != kNever)
       return 0;
     if (backlog > peer.mtu && !peer.probe_due) {
@@ -150,7 +151,7 @@ void Endpoint::AddControl(Peer& peer, Draft& draft, std::uint64_t backlog) {
     draft.carried |= kCarriedCredit;
   }
   if (peer.grant_due && draft.writer.One(FrameKind::kGrant, peer.granted)) {
-    peer.grant_due = false;
+    peer.grant_due = peer.grant_now = false;
     draft.carried |= kCarriedGrant;
   }
   const std::uint64_t granted = peer.grant_limit - peer.new_bytes;

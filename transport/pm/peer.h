@@ -140,6 +140,7 @@ struct Peer {
   std::uint64_t granted = 0;   // limit given for them
   std::uint64_t want = 0;
   bool grant_due = false;
+  bool grant_now = false;   // the peer asked for it and waits
   bool bulk = false;        // what is granted counts against the budget
   Nanos active_epoch = -1;  // when it last sent data, in units of Endpoint's epochs
 };

@@ -193,7 +193,39 @@ std::error_code Wire::Adopt(int fd) {
   return Prepare();
 }
 
+namespace {
+
+// Bytes of the datagrams that came as one buffer.
+std::size_t StepOf(msghdr& header, std::size_t total) {
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+    if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO) continue;
+    int size;
+    memcpy(&size, CMSG_DATA(c), sizeof size);
+    if (size > 0) return static_cast<std::size_t>(size);
+  }
+  return total;
+}
+
+}  // namespace
+
+// One call for one datagram costs less than asking for many and being told that there is no more.
+std::size_t Wire::PullOne() {
+  SocketAddress from;
+  std::array<std::uint64_t, 8> control;  // aligned for cmsghdr
+  iovec piece = {receive_buffers_.data(), kReceiveBufferSize};
+  msghdr header = {&from.v6, sizeof from.v6, &piece, 1, control.data(), sizeof control, 0};
+  const ssize_t size = recvmsg(fd_, &header, MSG_DONTWAIT);
+  ++counters_.receive_calls;
+  pulled_ = size > 0 ? 1 : 0;
+  if (size <= 0) return 0;
+  const auto total = static_cast<std::size_t>(size);
+  datagrams_[0] = {FromSocket(from), total, StepOf(header, total)};
+  one_by_one_ = false;  // if the next one is there already, more may be
+  return 1;
+}
+
 std::size_t Wire::Pull() {
+  if (one_by_one_) return PullOne();
   std::array<mmsghdr, kReceiveBuffers> headers{};
   std::array<iovec, kReceiveBuffers> pieces;
   std::array<SocketAddress, kReceiveBuffers> from;
@@ -206,16 +238,10 @@ std::size_t Wire::Pull() {
   const int count = recvmmsg(fd_, headers.data(), kReceiveBuffers, MSG_DONTWAIT, nullptr);
   ++counters_.receive_calls;
   pulled_ = count <= 0 ? 0 : static_cast<std::size_t>(count);
+  one_by_one_ = pulled_ <= 1;
   for (std::size_t i = 0; i < pulled_; ++i) {
     msghdr& header = headers[i].msg_hdr;
-    std::size_t step = headers[i].msg_len;
-    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-      if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO) continue;
-      int size;
-      memcpy(&size, CMSG_DATA(c), sizeof size);
-      if (size > 0) step = static_cast<std::size_t>(size);
-    }
-    datagrams_[i] = {FromSocket(from[i]), headers[i].msg_len, step};
+    datagrams_[i] = {FromSocket(from[i]), headers[i].msg_len, StepOf(header, headers[i].msg_len)};
   }
   return pulled_;
 }
@@ -252,7 +278,15 @@ void Wire::SendSingly(const Run& run) {
   }
 }
 
+bool Wire::SendOne(const Run& run) {
+  const SocketAddress to = ToSocket(run.to, family_);
+  ++counters_.send_calls;
+  return sendto(fd_, send_buffer_.data() + run.offset, run.size, MSG_DONTWAIT, &to.any, to.size) >=
+         0;
+}
+
 void Wire::Send(std::span<Run> runs) {
+  if (runs.size() == 1 && runs[0].count == 1 && SendOne(runs[0])) return;
   std::array<mmsghdr, kRuns> headers{};
   std::array<iovec, kRuns> pieces;
   std::array<SocketAddress, kRuns> to;

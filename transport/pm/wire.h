@@ -102,7 +102,9 @@ class Wire {
   };
 
   std::error_code Prepare();
+  std::size_t PullOne();
   void Send(std::span<Run> runs);
+  bool SendOne(const Run& run);
   void SendSingly(const Run& run);
 
   int fd_ = -1;
@@ -114,6 +116,7 @@ class Wire {
   MutableBytes send_buffer_;
   std::array<Pulled, kReceiveBuffers> datagrams_;
   std::size_t pulled_ = 0;
+  bool one_by_one_ = false;  // lately one datagram came at a time
 };
 
 }  // namespace sekisho::pm
