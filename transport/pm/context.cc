@@ -140,6 +140,17 @@ Endpoint& Context::Take() {
   return memory_.area(mine_.area);
 }
 
+// What a stopped job sends, takes or gives back would be in its state and not in what was saved.
+Endpoint& Context::TakeRunning() {
+  for (;;) {
+    Endpoint& endpoint = Take();
+    if (!endpoint.paused()) return endpoint;
+    (void)Give();
+    Progress();
+    Pause(kStoppedPause);
+  }
+}
+
 // False: while we were stopped the daemon went on without us, and what we did since counts for
 // nothing.
 bool Context::Give() {
@@ -206,7 +217,7 @@ std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length
 std::error_code Context::Send(NodeId node, ChannelId channel, Bytes message) {
   if (node >= config().nodes || channel >= config().channels) return Error::kBadNode;
   for (;;) {
-    Endpoint& endpoint = Take();
+    Endpoint& endpoint = TakeRunning();
     const std::uint64_t before = endpoint.send_streams(node)[channel].written;
     const auto error = endpoint.Send(node, channel, message, Wire::Now());
     Flush(endpoint);
@@ -221,7 +232,8 @@ std::error_code Context::Send(NodeId node, ChannelId channel, Bytes message) {
 bool Context::Receive(Message& message) {
   if (!HasMessage()) return false;
   for (;;) {
-    const bool any = Take().Receive(message);
+    Endpoint& endpoint = Take();
+    const bool any = !endpoint.paused() && endpoint.Receive(message);
     if (Give()) return any;
     do {
       Take().DropOpen();
@@ -231,7 +243,7 @@ bool Context::Receive(Message& message) {
 
 void Context::Release(const Message& message) {
   for (;;) {
-    Endpoint& endpoint = Take();
+    Endpoint& endpoint = TakeRunning();
     const std::uint64_t before = endpoint.receive_stream(message.source, message.channel).consumed;
     (void)endpoint.Release(message.source, message.channel, Wire::Now());
     Flush(endpoint);

@@ -27,7 +27,8 @@ class Context {
 
   std::error_code SetAddress(NodeId node, const Address& address);
   std::error_code Room(NodeId node, ChannelId channel, std::size_t length);
-  // Exactly once, also if we are stopped in it and the daemon goes on meanwhile.
+  // Exactly once, also if we are stopped in it and the daemon goes on meanwhile.  Waits, as Release
+  // does, as long as the job is stopped.
   std::error_code Send(NodeId node, ChannelId channel, Bytes message);
   bool Receive(Message& message);
   void Release(const Message& message);
@@ -65,6 +66,7 @@ class Context {
   Endpoint& view() { return memory_.area(hand_over().seen().area); }
   SharedHandOver hand_over() { return {head().word, Side::kProgram}; }
   Endpoint& Take();
+  Endpoint& TakeRunning();
   bool Give();
   void Flush(Endpoint& endpoint);
   bool LeaveToKeeper();

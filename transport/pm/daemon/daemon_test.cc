@@ -268,7 +268,7 @@ TEST_F(DaemonTest, AStoppedJobIsSilentAndGoesOn) {
       usleep(20'000);
       return Datagrams(Top(0)) + Datagrams(Top(1)) == silent;
     }));
-    EXPECT_EQ(received(), flushed) << "delivered while stopped";
+    EXPECT_LE(received(), flushed + 2) << "more than what each program had in its hands";
     ASSERT_EQ(Control(Ask::kGo, 0), 0);
     ASSERT_EQ(Control(Ask::kGo, 1), 0);
   }
