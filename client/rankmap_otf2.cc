@@ -2,11 +2,13 @@
 #include "client/rankmap_otf2.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdarg>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <memory>
-#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -261,9 +263,20 @@ bool ReadEvents(OTF2_Reader* reader, Trace& trace) {
   return is_good;
 }
 
+// The library would say so too, and lose memory over it.
+bool LooksLikeOtf2(const std::string& path) {
+  std::array<char, 16> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  return std::string_view(head.data(), head.size()).find("OTF2") != std::string_view::npos;
+}
+
 }  // namespace
 
 absl::StatusOr<rankmap::Pattern> ReadOtf2(const std::string& path) {
+  if (!LooksLikeOtf2(path)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: expected the anchor file of an OTF2 trace (traces.otf2)", path));
+  }
   std::string last = "no OTF2 trace";
   OTF2_Error_RegisterCallback(KeepError, &last);
   const auto fail = [&path](const std::string& why) {
