@@ -118,7 +118,7 @@ absl::StatusOr<bool> Cache::Finish(Incoming incoming) const {
 absl::Status Cache::Place(const Content& content, const Below& target, unsigned mode, bool is_link) const {
   const Below source = At(Hex(content.sha256()));
   ASSIGN_OR_RETURN(const Fd from, Open(source, O_RDONLY | O_NOFOLLOW));
-  ASSIGN_OR_RETURN(const Parent parent, OpenParent(target, 0777));
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(target, 0700));
   const std::string aside = fmt::format(".{}.{}", job_id_, getpid());
   unlinkat(parent.directory.get(), aside.c_str(), 0);
   Fd to;

@@ -103,6 +103,17 @@ TEST_F(CacheTest, KeepsAnEmptyFile) {
   EXPECT_TRUE(fs::exists(home_ / "empty"));
 }
 
+TEST_F(CacheTest, MakesDirectoriesOnTheWayForTheAccountAlone) {
+  Put("new");
+  const mode_t before = umask(0);  // as the stager has it
+  EXPECT_TRUE(Place("new", "a/b/target").ok());
+  umask(before);
+
+  struct stat status {};
+  EXPECT_EQ(stat((home_ / "a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
 TEST_F(CacheTest, ReplacesALinkInThePlaceOfAFileAndDoesNotFollowIt) {
   Put("new");
   std::ofstream(home_ / "victim") << "old";
