@@ -129,7 +129,11 @@ int ServeUntilGone(const Options& options, int ended, int report, int command) {
   if (ended >= 0) {
     loop.Watch(ended, EPOLLIN, [&](uint32_t) {
       loop.Forget(ended);
-      porter->OnCommandEnded();
+      char has_failed = 0;
+      const std::string why = porter->OnCommandEnded();
+      if (read(ended, &has_failed, 1) == 1 && !why.empty()) {
+        Say(why);
+      }
       look();
     });
   } else {
@@ -299,6 +303,9 @@ int Exec(const Options& options) {
   }
   SetEnvironment(options, answer.substr(6, answer.find('\n') - 6));
   const int code = RunCommand(options.command);
+  if (code != 0) {
+    WriteAll(life[1], "!");  // it may know why
+  }
   close(life[1]);
   const std::string said = AwaitFarewell(report[0]);
   return code != 0 && said.starts_with("refused") ? kExitRefused : code;

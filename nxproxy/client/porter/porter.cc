@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kSweepMs = 2000;
 constexpr int64_t kSayAgainMs = 10'000;
+constexpr int64_t kOthersBackMs = 8000;
 constexpr size_t kNamesMax = 65'536;
 
 }  // namespace
@@ -103,6 +104,7 @@ void Porter::OnUp(Gate& gate, bool is_resumed) {
   }
   if (unreached_ != nullptr) {
     unreached_->OnBack();
+    others_back_ms_ = gate.has_been_up() ? loop_.now_ms() + kOthersBackMs : 0;
   }
   const bool is_new = !gate.has_been_up();
   const auto other =
@@ -111,6 +113,9 @@ void Porter::OnUp(Gate& gate, bool is_resumed) {
   gate.Open(plan, is_resumed);
   if (is_new && known != nullptr) {
     gate.endpoints().Adopt(*known);
+  }
+  for (const auto& again : std::exchange(waiting_, {})) {
+    again();
   }
   if (is_ready_) {
     SayOnce("the relay " + gate.server_text() + (is_new ? " is up" : " is back"));

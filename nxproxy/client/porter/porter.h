@@ -42,7 +42,12 @@ class Porter {
   size_t refused_binds() const;
   void SweepNow();
   // The command has ended by itself.
-  void OnCommandEnded() { unreached_.reset(); }
+  // Why it failed, if it did and that is known: whom it could not reach.
+  std::string OnCommandEnded() {
+    const std::string why = unreached_ != nullptr ? unreached_->sentence() : "";
+    unreached_.reset();
+    return why;
+  }
 
  private:
   struct Name {
@@ -89,6 +94,8 @@ class Porter {
   LocalServer server_;
   std::map<Pair, Name, PairLess> names_;
   std::map<std::string, int64_t> said_;      // lines of the last seconds
+  int64_t others_back_ms_ = 0;  // until then others of the job may still be on their way back to the relay
+  std::vector<std::function<void()>> waiting_;  // connections that a program asked for while no relay was up
   std::unique_ptr<Unreached> unreached_;     // if that ends the command
   bool is_ready_ = false;
   Loop::TimerId sweep_ = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The porter's answer to a program that wants to connect: docs/protocol/11-nxproxy-shim.md, "connect".
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -8,11 +9,22 @@
 #include "nxproxy/client/rules.h"
 
 namespace sekisho::nxproxy::client {
+namespace {
+
+constexpr int64_t kAskAgainMs = 250;
+
+}  // namespace
 
 void Porter::Connect(const std::shared_ptr<Asker>& asker, size_t first, size_t tried) {
   if (tried == gates_.size()) {
     records_.Connects(asker->request().remote, TakenWay::kDirect);
     asker->Pass();
+    return;
+  }
+  const auto is_up = [](const auto& gate) { return gate->session().is_up(); };
+  if (unreached_ != nullptr && std::none_of(gates_.begin(), gates_.end(), is_up)) {
+    // Without the relay's word another site's address looks like one of ours.  It comes back, or the command ends.
+    waiting_.push_back([this, asker, first] { Connect(asker, first, 0); });
     return;
   }
   Gate& gate = *gates_[(first + tried) % gates_.size()];
@@ -21,7 +33,9 @@ void Porter::Connect(const std::shared_ptr<Asker>& asker, size_t first, size_t t
     return;
   }
   gate.ways().Find(asker->request().remote, [this, asker, &gate, first, tried](const Way& way) {
-    if (way.kind == Way::Kind::kDirect) {
+    if (way.is_unknown && loop_.now_ms() < others_back_ms_) {
+      loop_.After(kAskAgainMs, [this, asker, first] { Connect(asker, first, 0); });
+    } else if (way.kind == Way::Kind::kDirect) {
       Connect(asker, first, tried + 1);
     } else {
       Dial(asker, gate, way);

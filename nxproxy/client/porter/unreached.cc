@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/client/porter/unreached.h"
 
+#include <utility>
+
 namespace sekisho::nxproxy::client {
 namespace {
 
@@ -34,16 +36,15 @@ void Unreached::OnBack() {
     is_away_ = false;
     loop_.Cancel(timer_);
     timer_ = 0;
+    sentence_.clear();
   }
 }
 
 // The first counts.
 void Unreached::EndAfter(int64_t ms, const std::string& peer, const std::string& why) {
   if (timer_ == 0) {
-    timer_ = loop_.After(ms, [this, sentence = own_ + " could not reach " +
-                                               (peer.empty() ? "another rank" : peer) + ": " + why] {
-      end_(sentence);
-    });
+    sentence_ = own_ + " could not reach " + (peer.empty() ? "another rank" : peer) + ": " + why;
+    timer_ = loop_.After(ms, [this] { end_(std::exchange(sentence_, {})); });
   }
 }
 

@@ -30,6 +30,9 @@ class Unreached {
   void OnAway(const std::string& why);
   void OnBack();
 
+  // What it is about to be ended for; "": it reaches them.
+  const std::string& sentence() const { return sentence_; }
+
  private:
   void EndAfter(int64_t ms, const std::string& peer, const std::string& why);
 
@@ -38,6 +41,7 @@ class Unreached {
   const End end_;
   std::map<std::string, std::string> peers_;  // by destination
   std::string last_peer_;
+  std::string sentence_;
   bool is_away_ = false;
   Loop::TimerId timer_ = 0;
 };

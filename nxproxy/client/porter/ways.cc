@@ -38,6 +38,7 @@ Way WayOf(const Question& question, const wire::Message& answer) {
     return way;
   }
   if (answer.verb != wire::Verb::kResolved || answer.address.empty()) {
+    way.is_unknown = true;
     return way;
   }
   way.target = answer.address;
