@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The version of all programs and of the libraries.
+// The version of all programs and of the libraries: that of the project in CMakeLists.txt.
 #pragma once
 
 namespace sekisho {
 
-inline constexpr char kVersion[] = "0.1.0";
+extern const char* const kVersion;
 
 }  // namespace sekisho
