@@ -18,7 +18,7 @@ constexpr char kWorlds[] = "worlds";
 constexpr milliseconds kRedialMin{200};
 constexpr milliseconds kRedialMax{5'000};
 constexpr std::chrono::seconds kReach{15};  // a site that was never reached is given up then
-constexpr std::chrono::seconds kSilence{12};  // one that was, and is silent; besides the time to notice
+constexpr std::chrono::seconds kSilence{10};  // one that was, and is silent; besides the time to notice
 constexpr std::chrono::minutes kTellEnd{10};  // who was cut off
 constexpr std::chrono::hours kTellLater{
     24};  // so long a lost one is tried, to end what it may still run
