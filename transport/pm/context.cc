@@ -332,9 +332,9 @@ bool Context::WaitForMessage(Nanos until) {
       const timespec timeout = {left / kSecond, left % kSecond};
       (void)ppoll(waiting.data(), program_bell_ >= 0 ? 2 : 1, wake == kNever ? nullptr : &timeout,
                   nullptr);
+      if (waiting[1].revents != 0) Quiet();
     }
     set_sleeping(false);
-    Quiet();
   }
 }
 

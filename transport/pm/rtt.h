@@ -34,8 +34,9 @@ class Rtt {
     return std::min(std::max(smoothed_ / 4, 25 * kMicrosecond), kMillisecond);
   }
 
+  // A round trip measured while the clock jumped must not silence a sender for a minute.
   Nanos ProbeTimeout() const {
-    return smoothed_ + std::max(4 * deviation_, 100 * kMicrosecond) + AckDelay();
+    return std::min(smoothed_ + std::max(4 * deviation_, 100 * kMicrosecond) + AckDelay(), kSecond);
   }
 
   // The n-th time-out in a row, n from 0.

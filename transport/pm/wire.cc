@@ -28,6 +28,7 @@ namespace {
 constexpr std::size_t kReceiveBufferSize = 65536;
 constexpr std::size_t kSendBufferSize = 512 * 1024;
 constexpr std::size_t kRuns = 16;
+constexpr int kManyInARow = 3;             // datagrams, each there when it was asked for
 constexpr std::size_t kRunDatagrams = 60;  // the kernel's limit is 64
 constexpr std::size_t kRunBytes = 65000;
 
@@ -217,10 +218,13 @@ std::size_t Wire::PullOne() {
   const ssize_t size = recvmsg(fd_, &header, MSG_DONTWAIT);
   ++counters_.receive_calls;
   pulled_ = size > 0 ? 1 : 0;
-  if (size <= 0) return 0;
+  if (size <= 0) {
+    in_a_row_ = 0;
+    return 0;
+  }
   const auto total = static_cast<std::size_t>(size);
   datagrams_[0] = {FromSocket(from), total, StepOf(header, total)};
-  one_by_one_ = false;  // if the next one is there already, more may be
+  if (++in_a_row_ >= kManyInARow) one_by_one_ = false;
   return 1;
 }
 
@@ -239,6 +243,7 @@ std::size_t Wire::Pull() {
   ++counters_.receive_calls;
   pulled_ = count <= 0 ? 0 : static_cast<std::size_t>(count);
   one_by_one_ = pulled_ <= 1;
+  in_a_row_ = 0;
   for (std::size_t i = 0; i < pulled_; ++i) {
     msghdr& header = headers[i].msg_hdr;
     datagrams_[i] = {FromSocket(from[i]), headers[i].msg_len, StepOf(header, headers[i].msg_len)};

@@ -80,9 +80,11 @@ class World:
             run("ip", "netns", "exec", name, "nft", "flush", "ruleset")
             if percent > 0:
                 run("ip", "netns", "exec", name, "nft", "-f", "-", input=f"""
-table inet loss {{ chain in {{ type filter hook input priority 0;
+table inet loss {{ chain arriving {{ type filter hook input priority 0;
   iifname "pmv" meta l4proto {{ tcp, udp }} numgen random mod 100000 < {round(percent * 1000)} counter drop
-}} }}""")
+  }}
+}}
+""")
 
     def dropped(self):
         total = 0

@@ -84,6 +84,8 @@ bool World::Whole(const Node& from, const Node& to, const Outgoing& out, const I
 // Nothing is left to send or to deliver.
 bool World::Quiet() const {
   for (const Node& node : nodes_) {
+    // Who leaves the messages of a dead node unread keeps its next life waiting.
+    if (node.endpoint->HasMessage()) return false;
     if (node.to_send > 0 || node.holds || node.endpoint->paused() ||
         network_.now() < node.paused_until)
       return false;
@@ -117,6 +119,16 @@ std::string World::Unfinished() const {
         const bool gone = endpoint.peer_state(peer) == PeerState::kGone;
         text += gone ? " " + std::to_string(id) : "";
       }
+    }
+    if (node.holds || endpoint.HasMessage()) text += "\n  node " + name + " has unread messages";
+    for (std::uint32_t id = 0; id < plan_.nodes; ++id) {
+      const Peer& peer = endpoint.peer(static_cast<NodeId>(id));
+      if (peer.greet == Peer::Greet::kNone) continue;
+      text += "\n  node " + name + " greets " + std::to_string(id) + ", tries " +
+              std::to_string(peer.greet_tries) + " state " +
+              std::to_string(static_cast<int>(peer.state)) + " gang " +
+              std::to_string(peer.gang_due) + " incarnation " + std::to_string(peer.incarnation) +
+              " of " + std::to_string(nodes_[id].config.incarnation);
     }
     if (node.to_send > 0)
       text += "\n  node " + name + " has " + std::to_string(node.to_send) + " to send";
