@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kUsageError = 64;
 constexpr double kCheckpointEvery = 5;
-constexpr double kFirstOutputAfter = 0.3;
+constexpr double kFirstOutputAfter = 0.15;
 constexpr double kExchangeEvery = 1;
 constexpr char kStandardOutput[] = "-";
 
