@@ -141,6 +141,7 @@ class Endpoint {
   NodeId Leader() const;
   bool Idle() const;
   void TellGang(Peer& peer);
+  void NoteReplaced(Peer& peer);
   void SetWave(std::uint64_t wave);
   void StepGang();
   void OnGang(Peer& peer, const GangNote& note);

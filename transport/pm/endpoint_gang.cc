@@ -9,7 +9,8 @@ namespace sekisho::pm {
 // The lowest node that has not left.
 NodeId Endpoint::Leader() const {
   for (NodeId node = 0; node < config_.nodes; ++node) {
-    if (node == config_.node || peers_[node].state != PeerState::kGone) return node;
+    if (node == config_.node) return node;
+    if (peers_[node].state != PeerState::kGone && !peers_[node].is_replaced) return node;
   }
   return config_.node;
 }
@@ -17,7 +18,7 @@ NodeId Endpoint::Leader() const {
 // All that was sent was acknowledged; what was accepted and never sent may wait.
 bool Endpoint::Flushed() const {
   for (NodeId node = 0; node < config_.nodes; ++node) {
-    if (peers_[node].state == PeerState::kGone) continue;
+    if (peers_[node].state == PeerState::kGone || peers_[node].is_replaced) continue;
     for (const SendStream& out : send_streams(node)) {
       if (out.acked != out.cut) return false;
     }
@@ -41,6 +42,15 @@ void Endpoint::TellGang(Peer& peer) {
   peer.gang_due = true;
   if (peer.state == PeerState::kUnknown) StartGreeting(peer);
   Work(peer);
+}
+
+// A stopped program reads nothing, so the session with a node that was started anew must wait; that
+// node cannot lead us until then.
+void Endpoint::NoteReplaced(Peer& peer) {
+  ++state_->counters.greeting_deferred;
+  if (peer.is_replaced) return;
+  peer.is_replaced = true;
+  if (state_->gang_active) StepGang();
 }
 
 void Endpoint::SetWave(std::uint64_t wave) {
@@ -72,7 +82,7 @@ void Endpoint::StepGang() {
     for (NodeId node = 0; node < config_.nodes; ++node) {
       if (node == config_.node) {
         all.Add(own);
-      } else if (peers_[node].state == PeerState::kGone) {
+      } else if (peers_[node].state == PeerState::kGone || peers_[node].is_replaced) {
         ++all.gone;
       } else {
         all.Add(peers_[node].gang);

@@ -163,7 +163,8 @@ void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
     return;
   }
   if (peer.has_session && HasUnread(peer)) {
-    ++state_->counters.greeting_deferred;
+    NoteReplaced(peer);
+    peer.greet_tries = std::min<std::uint8_t>(peer.greet_tries, kGreetingTries / 2);
     return;
   }
   if (greeting.channels != config_.channels - 1) {
@@ -185,6 +186,8 @@ void Endpoint::OnAnswer(const Address& from, Peer& peer, const Greeting& greetin
   if (greeting.cookie != Cookie(from, IdOf(peer), greeting, period) &&
       greeting.cookie != Cookie(from, IdOf(peer), greeting, period - 1)) {
     ++state_->counters.bad_cookie;
+    // Too old, if our clock jumped or the answer was long on its way: another, to that address.
+    if (greeting.incarnation >= peer.incarnation) Challenge(from, peer, greeting);
     return;
   }
   if (greeting.other_incarnation != config_.incarnation ||
@@ -196,7 +199,7 @@ void Endpoint::OnAnswer(const Address& from, Peer& peer, const Greeting& greetin
   if (known && peer.state == PeerState::kGone) return;  // final for these two incarnations
   if (!known) {
     if (peer.has_session && HasUnread(peer)) {
-      ++state_->counters.greeting_deferred;  // the old session's messages first; ANSWER is repeated
+      NoteReplaced(peer);  // the old session's messages first; ANSWER is repeated
       return Challenge(from, peer, greeting);
     }
     if (greeting.channels != config_.channels - 1) {

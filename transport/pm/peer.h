@@ -120,6 +120,7 @@ struct Peer {
 
   GangNote gang;  // what it said
   bool gang_due = false;
+  bool is_replaced = false;  // started anew, and its old messages are not read yet
 
   // Path MTU.
   std::uint16_t mtu = 1200;
