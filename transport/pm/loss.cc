@@ -195,7 +195,8 @@ void Endpoint::OnProbeTimeout(Peer& peer) {
   // acknowledgement tells what else was lost; silence alone does not, the peer may only be busy.
   ++state_->counters.probes;
   for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
-    if (sent_[i].segment_count == 0) continue;
+    // Later also what carried no data: it must not keep its record, or nobody may send any more.
+    if (sent_[i].segment_count == 0 && peer.timeouts == 1) continue;
     DeclareLost(peer, i, false);
     break;
   }
