@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <variant>
 
@@ -150,17 +151,16 @@ absl::Status Explained(const absl::Status& status, const ClientFiles& files) {
   return status;
 }
 
-}  // namespace
+using First = std::function<absl::StatusOr<proto::UploadRequest>()>;
 
-awaitable<absl::Status> Upload(Session& session, std::string job_id, ClientFiles files, UploadOptions options) {
+awaitable<absl::Status> Send(Session& session, First first, ClientFiles files, UploadOptions options) {
   std::chrono::milliseconds pause{0};
   for (auto moved = Clock::now();;) {
     const auto call = rpc::Start<Call>(session.loop(), session.Options(), [&](auto& started) {
       session.stub().async()->Upload(&started.context(), &started);
     });
-    proto::UploadRequest first;
-    first.set_job_id(job_id);
-    call->Push(std::move(first));
+    CO_ASSIGN_OR_RETURN(proto::UploadRequest what, first());
+    call->Push(std::move(what));
     const auto wishes = std::make_shared<Wishes>(session.loop());
     const auto ended = co_await (SendPieces(call, wishes, files) || HearWishes(call, wishes));
     const absl::Status status = std::visit([](const absl::Status& either) { return either; }, ended);
@@ -180,6 +180,36 @@ awaitable<absl::Status> Upload(Session& session, std::string job_id, ClientFiles
       (co_await session.OpenAgain()).IgnoreError();  // the next call says why not
     }
   }
+}
+
+}  // namespace
+
+awaitable<absl::Status> Upload(Session& session, std::string job_id, ClientFiles files, UploadOptions options) {
+  const First first = [job_id] {
+    proto::UploadRequest request;
+    request.set_job_id(job_id);
+    return request;
+  };
+  co_return co_await Send(session, first, std::move(files), options);
+}
+
+awaitable<absl::Status> PutFile(Session& session, std::string job_id, proto::RequestBody::ClientFile file,
+                                std::string path, UploadOptions options) {
+  const First first = [&]() -> absl::StatusOr<proto::UploadRequest> {  // signed anew for each call
+    proto::RequestBody body;
+    body.mutable_files()->set_job_id(job_id);
+    proto::RequestBody::FileAccess::Write& write = *body.mutable_files()->mutable_write();
+    write.set_path(path);
+    write.set_size(file.size());
+    write.set_sha256(file.sha256());
+    write.set_mode(file.mode());
+    proto::UploadRequest request;
+    ASSIGN_OR_RETURN(*request.mutable_write(), session.Sign(std::move(body)));
+    return request;
+  };
+  ClientFiles files;
+  *files.Add() = file;
+  co_return co_await Send(session, first, std::move(files), options);
 }
 
 awaitable<void> UploadOrCancel(Session& session, std::string job_id, ClientFiles files, UploadOptions options) {

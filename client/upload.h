@@ -18,6 +18,10 @@ struct UploadOptions {
 // Done when all are there and the job is on its way, or is not to be had any more.
 awaitable<absl::Status> Upload(Session& session, std::string job_id, ClientFiles files, UploadOptions options);
 
+// One file into a job's directory, at `path`.
+awaitable<absl::Status> PutFile(Session& session, std::string job_id, proto::RequestBody::ClientFile file,
+                                std::string path, UploadOptions options);
+
 // For a command that follows the job: what goes wrong is printed, and ends the job.
 awaitable<void> UploadOrCancel(Session& session, std::string job_id, ClientFiles files, UploadOptions options);
 

@@ -11,5 +11,8 @@ namespace sekisho::client {
 struct Invocation;
 
 void AddUploadVerb(CLI::App& app, Invocation& invocation);
+void AddListFilesVerb(CLI::App& app, Invocation& invocation);  // ls
+void AddGetVerb(CLI::App& app, Invocation& invocation);
+void AddPutVerb(CLI::App& app, Invocation& invocation);
 
 }  // namespace sekisho::client

@@ -95,10 +95,10 @@ TEST(RslCheck, LooksOnlyAtTheGrammarOfWhatIsNoJobOrWhenAsked) {
 }
 
 TEST(RslCheck, WarnsOfWhatASiteWillRefuse) {
-  const Outcome outcome = Check("&(executable=x)(scratch_dir=/tmp)");
+  const Outcome outcome = Check("&(executable=x)(gass_cache=/tmp)");
 
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.err, testing::StartsWith("1:17: scratch_dir is not supported yet: "));
+  EXPECT_THAT(outcome.err, testing::StartsWith("1:17: gass_cache is not supported yet: "));
 }
 
 TEST(RslCheck, PrintsJsonForMachines) {

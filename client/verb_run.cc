@@ -16,6 +16,7 @@
 #include "client/feed_input.h"
 #include "client/follow.h"
 #include "client/harmless.h"
+#include "client/job_files.h"
 #include "client/job_options.h"
 #include "client/many.h"
 #include "client/one_part.h"
@@ -256,6 +257,14 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   }
   if (!followed->was_interrupted || followed->job.state() == proto::DONE) {
     std::cerr << EndText(followed->job);
+  }
+  if (followed->job.staged_out_size() > 0) {
+    const std::chrono::seconds patience(options.reattach_within);
+    const absl::Status fetched = co_await FetchStagedOut(session, followed->job, rsl, patience);
+    if (!fetched.ok()) {
+      fmt::print(stderr, "sekisho: its files are kept at the site: sekisho get {}\n", followed->name);
+      co_return Report(fetched);
+    }
   }
   if (followed->job.has_array() && !options.quiet) {
     fmt::print(stderr, "sekisho: its output: sekisho output {0}, or of one element: sekisho output '{0}[INDEX]'\n",

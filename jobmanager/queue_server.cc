@@ -240,6 +240,14 @@ QueueServer::UploadCall QueueServer::Upload() {
       loop_, {}, [&](auto& call) { stub_->async()->Upload(&call.context(), &call); });
 }
 
+QueueServer::FilesCall QueueServer::Files(const proto::SignedRequest& request) {
+  proto::QueueRequest message;
+  *message.mutable_request() = request;
+  message.set_account(options_.account);
+  return rpc::Start<rpc::ClientReader<proto::FilePiece>>(
+      loop_, {}, [&](auto& call) { stub_->async()->Files(&call.context(), &message, &call); });
+}
+
 QueueServer::HopsCall QueueServer::Diagnose() {
   const proto::DiagnoseRequest request;
   return rpc::Start<rpc::ClientReader<proto::Hop>>(

@@ -22,6 +22,7 @@ class QueueServer {
   using InputCall = std::shared_ptr<rpc::ClientWriter<proto::InputChunk, proto::InputReply>>;
   using PartCall = std::shared_ptr<rpc::ClientDuplex<proto::PartDown, proto::PartUp>>;
   using UploadCall = std::shared_ptr<rpc::ClientDuplex<proto::UploadRequest, proto::UploadReply>>;
+  using FilesCall = std::shared_ptr<rpc::ClientReader<proto::FilePiece>>;
   using HopsCall = std::shared_ptr<rpc::ClientReader<proto::Hop>>;
 
   struct Options {
@@ -54,6 +55,7 @@ class QueueServer {
   HopsCall Diagnose();
   PartCall Part();
   UploadCall Upload();
+  FilesCall Files(const proto::SignedRequest& request);
 
   // Hands every event after `position()` to `take`, for ever.
   awaitable<void> Follow(std::function<uint64_t()> position,

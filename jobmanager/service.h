@@ -40,6 +40,7 @@ class Service final : public proto::JobService::CallbackService {
   grpc::ServerBidiReactor<proto::PartDown, proto::PartUp>* Part(Context*) override;
   grpc::ServerUnaryReactor* Links(Context*, const proto::LinksRequest*, proto::LinksReply*) override;
   grpc::ServerBidiReactor<proto::UploadRequest, proto::UploadReply>* Upload(Context*) override;
+  grpc::ServerWriteReactor<proto::FilePiece>* Files(Context*, const proto::SignedRequest*) override;
 
   using LeadCall = rpc::Duplex<proto::LeadRequest, proto::LeadUpdate>;
   using PartCall = rpc::Duplex<proto::PartDown, proto::PartUp>;
@@ -53,6 +54,10 @@ class Service final : public proto::JobService::CallbackService {
   awaitable<absl::Status> DoPart(absl::StatusOr<Caller> caller, PartCall& call);
   awaitable<absl::Status> PassOrders(PartCall& call, QueueServer::PartCall inside);
   awaitable<absl::Status> PassReports(PartCall& call, QueueServer::PartCall inside);
+  // The job of the request is inside, and the queue server is there.
+  awaitable<absl::Status> ReachFilesOf(std::string job_id, std::string subject);
+  awaitable<absl::Status> DoFiles(absl::StatusOr<Caller> caller, proto::SignedRequest request,
+                                  rpc::Writer<proto::FilePiece>& writer);
   awaitable<absl::Status> DoUpload(absl::StatusOr<Caller> caller, UploadCall& call);
   awaitable<absl::Status> PassPieces(UploadCall& call, QueueServer::UploadCall inside);
   awaitable<absl::Status> PassWishes(UploadCall& call, QueueServer::UploadCall inside);

@@ -141,6 +141,9 @@ absl::Status CheckArray(const rsl::JobDescription& job, const proto::RequestBody
   if (IsEngineService(body.service())) {
     return errors::NoArrayOf("jobs of a batch system");
   }
+  if (HasStageOut(job)) {
+    return errors::NoArrayOf("jobs with file_stage_out, file_clean_up or scratch_dir");
+  }
   for (const auto* list : {&job.file_stage_in, &job.file_stage_in_shared}) {
     for (const rsl::Transfer& transfer : *list) {
       if ((transfer.from + transfer.to).find(rsl::kArrayIndexMark) != std::string::npos) {
@@ -263,8 +266,14 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
     return errors::BadRsl(evaluated.error());
   }
   auto job = rsl::Describe(*evaluated);
-  if (job.ok() && job->array) {
-    variables["SEKISHO_ARRAY_INDEX"] = rsl::kArrayIndexMark;
+  if (job.ok() && (job->array || !job->scratch_dir.empty())) {
+    ASSIGN_OR_RETURN(const std::string scratch, PlanScratch(*job, account->home, verified.job_id, rules.staging));
+    if (!scratch.empty()) {
+      variables["SCRATCH_DIRECTORY"] = scratch;
+    }
+    if (job->array) {
+      variables["SEKISHO_ARRAY_INDEX"] = rsl::kArrayIndexMark;
+    }
     evaluated = rsl::Evaluate(*parsed, variables);
     if (!evaluated.ok()) {
       return errors::BadRsl(evaluated.error());
@@ -282,6 +291,8 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   if (job->array) {
     RETURN_IF_ERROR(CheckArray(*job, verified.body));
   }
+  RETURN_IF_ERROR(PlanStageOut(*job, account->home, verified.job_id, rules.staging).status());
+  RETURN_IF_ERROR(PlanCleanUp(*job, account->home, rules.staging).status());
   RETURN_IF_ERROR(PlanStageIn(*job, verified.body.submit().file(), account->home, rules.staging).status());
   const proto::RequestBody::Submit& submit = verified.body.submit();
   if (submit.has_charter()) {
@@ -302,7 +313,8 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   admitted.gatekeeper_subject = verified.body.gatekeeper_subject();
   admitted.has_input = verified.body.submit().has_input();
   admitted.asked = AskedBy(submit);
-  admitted.has_stage_in = !job->file_stage_in.empty() || !job->file_stage_in_shared.empty();
+  admitted.has_stage_in = !job->file_stage_in.empty() || !job->file_stage_in_shared.empty() || !job->scratch_dir.empty();
+  admitted.has_stage_out = HasStageOut(*job);
   admitted.files = submit.file();
   admitted.is_dry_run = verified.body.submit().dry_run() || job->is_dry_run;
   admitted.demand = MakeDemand(verified.job_id, *job, rules.wall_time_max_s);

@@ -241,6 +241,9 @@ void Conductor::Publish(Batch batch) {
     if (job != nullptr && job->is_staging && event.has_queued() && staging_ != nullptr) {
       staging_->OnStaging(event.job_id());
     }
+    if (job != nullptr && job->is_staging_out && event.has_staging_out() && staging_ != nullptr) {
+      staging_->OnStagingOut(event.job_id());
+    }
   }
   for (const auto& proposal : batch.proposals) {
     proposal->is_done = true;
@@ -387,32 +390,6 @@ void Conductor::StorePriorities() {
     text += fmt::format("{} {}\n", job_id, priority);
   }
   store_.Put(kPriorities, text);
-}
-
-awaitable<absl::StatusOr<proto::JobEvent>> Conductor::ReadEvent(std::string job_id,
-                                                                uint64_t sequence) {
-  CO_ASSIGN_OR_RETURN(const auto rows, co_await store_.Read(job_id));
-  proto::JobEvent event;
-  for (const EventStore::Row& row : rows) {
-    if (row.sequence == sequence && event.ParseFromString(row.event)) {
-      event.set_sequence(sequence);
-      event.mutable_submitted()->mutable_request()->clear_chain();
-      co_return event;
-    }
-  }
-  co_return absl::DataLossError(fmt::format("event {} of job {} is gone", sequence, job_id));
-}
-
-void Conductor::ForgetEndedBefore(int64_t time_ms) {
-  for (const std::string& job_id : queue_.EndedBefore(time_ms)) {
-    journal_.Forget(queue_.Find(job_id)->status.account(), job_id);
-    store_.Forget(job_id);
-    spool_.Remove(job_id);
-    queue_.Forget(job_id);
-    priorities_.erase(job_id);
-    signals_.erase("job " + job_id);
-  }
-  std::erase_if(signals_, [](const auto& entry) { return entry.second.expired(); });
 }
 
 }  // namespace sekisho::qserver

@@ -83,6 +83,8 @@ class Conductor {
   awaitable<absl::Status> CheckOnNode(Admitted admitted);  // a dry run
   // What a user has said to his job.  Durable().
   absl::StatusOr<proto::JobState> Command(const proto::RequestBody& body);
+  // A job's description, which an ended one has on disk only.
+  awaitable<absl::StatusOr<std::string>> ReadRsl(std::string job_id);
   // Woken when something of the job, or of the account's jobs, has changed (durably, if it is an
   // event).
   std::shared_ptr<Signal> JobSignal(const std::string& job_id);
@@ -107,6 +109,7 @@ class Conductor {
 
   // Forgets jobs that ended before, with their output.
   void ForgetEndedBefore(int64_t time_ms);
+  void Forget(const std::string& job_id);  // one that has ended
 
   static int64_t NowMs();
 

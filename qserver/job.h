@@ -78,6 +78,9 @@ struct Job {
   int64_t commit_by_ms = 0;      // until then; 0: said, or not needed
   bool is_staging = false;       // its files are not all there: queue_staging.cc
   google::protobuf::RepeatedPtrField<proto::RequestBody::ClientFile> files;  // of its client, until they are
+  bool has_stage_out = false;    // files go out, or away, after the run: queue_stage_out.cc
+  bool is_staging_out = false;   // they do
+  bool has_place = false;        // it may have files of its own at its account's home
   proto::Demand demand;          // while it waits and runs
   int64_t ends_ms = 0;           // by its wall-time limit, once it has processors; 0 = not limited
   bool has_processors = false;   // of the allocator, until it has ended
@@ -119,6 +122,17 @@ struct Effects {
     std::move(more.messages.begin(), more.messages.end(), std::back_inserter(messages));
     is_pass_due |= more.is_pass_due;
   }
+  proto::ServerMessage& To(const std::string& node) {
+    messages.emplace_back().node = node;
+    return messages.back().message;
+  }
+  void Kill(const std::string& node, const std::string& job_id, int signal, int64_t grace_ms) {
+    proto::ServerMessage::Kill& kill = *To(node).mutable_kill();
+    kill.set_job_id(job_id);
+    kill.set_signal(signal);
+    kill.set_grace_ms(grace_ms);
+  }
+  void Forget(const std::string& node, const std::string& job_id) { To(node).mutable_forget()->set_job_id(job_id); }
 };
 
 }  // namespace sekisho::qserver

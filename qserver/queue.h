@@ -29,6 +29,7 @@ struct Admitted {
   bool is_dry_run = false;
   int64_t commit_within_s = 0;  // RSL two_phase
   bool has_stage_in = false;
+  bool has_stage_out = false;
   google::protobuf::RepeatedPtrField<proto::RequestBody::ClientFile> files;
   bool is_held = false;         // RSL hold
   std::vector<std::string> after, after_any;
@@ -167,6 +168,14 @@ class Queue {
   // Those whose files have not come within `wait_ms`.
   Effects EndUnstaged(int64_t wait_ms, int64_t now_ms);
 
+  // ---- Jobs whose files go out after the run: queue_stage_out.cc.
+  std::vector<std::string> StagingOutJobs() const;
+  // Its tasks have run to their end: its files are what it was for.
+  bool HasRun(const std::string& job_id) const;
+  Effects OnStagedOut(const std::string& job_id, proto::StagedFile file, int64_t now_ms);
+  // All are where they were to go, or one cannot be; the job ends.
+  Effects OnStageOutDone(const std::string& job_id, const absl::Status& status, int64_t now_ms);
+
   // An administrator's word: the node will not come back.  Its jobs, and how they fail.
   std::vector<std::string> JobsOn(const std::string& node) const;
   Effects DeclareLost(const std::string& node, const std::string& reason, int64_t now_ms);
@@ -181,6 +190,7 @@ class Queue {
   Job* FindMutable(const std::string& job_id);
   void Emit(Job& job, proto::JobEvent event, int64_t now_ms, Effects& effects);
   absl::Status Fold(Job& job, const proto::JobEvent& event);
+  void StageOutOrEnd(Job& job, int64_t now_ms, Effects& effects);
   void EndStaging(const std::string& job_id, const absl::Status& why, int64_t now_ms, Effects& effects);
   void Adopt(Job& job, Admitted admitted);
   // What the event of a job means to the array that it is an element of.
@@ -238,6 +248,7 @@ class Queue {
   std::map<Order, Job*> pending_;        // waits for processors
   std::map<std::string, Job*> holding_;  // has processors
   std::set<std::string> staging_;        // wait for their files, in neither of the two
+  std::set<std::string> staging_out_;
   std::set<std::pair<int64_t, std::string>> uncommitted_;  // in neither, by when their time is over
   std::map<std::pair<std::string, uint64_t>, std::pair<std::string, int>>
       launches_;  // asker -> helper

@@ -17,70 +17,6 @@ constexpr int64_t kStalledAfterMs = 60'000;
 
 bool IsHelper(const proto::TaskKey& key) { return key.task() >= kFirstHelper; }
 
-Effects::Outgoing& To(const std::string& node, Effects& effects) {
-  Effects::Outgoing& out = effects.messages.emplace_back();
-  out.node = node;
-  return out;
-}
-
-void SendForget(const std::string& node, const std::string& job_id, Effects& effects) {
-  To(node, effects).message.mutable_forget()->set_job_id(job_id);
-}
-
-void SendKill(const std::string& node, const std::string& job_id, int signal, int64_t grace_ms,
-              Effects& effects) {
-  proto::ServerMessage::Kill& kill = *To(node, effects).message.mutable_kill();
-  kill.set_job_id(job_id);
-  kill.set_signal(signal);
-  kill.set_grace_ms(grace_ms);
-}
-
-// How the job ended, as its tasks did.
-proto::JobEvent::Ended EndOf(const Job& job) {
-  proto::JobEvent::Ended ended;
-  if (job.status.cancelling()) {
-    ended.set_state(proto::CANCELLED);
-    ended.set_gram_code(8);
-    ended.set_reason(job.status.reason());
-    *ended.mutable_exit() = JobExit(job.status);
-    return ended;
-  }
-  for (size_t number = 0; number < job.tasks.size(); ++number) {
-    const Task& task = job.tasks[number];
-    if (task.is_output_lost) {
-      ended.set_state(proto::FAILED);
-      ended.set_gram_code(17);
-      ended.set_reason("the site has no room for more output; what came before is kept");
-      *ended.mutable_exit() = task.exit;
-      return ended;
-    }
-    if (task.gram_code != 0) {
-      ended.set_state(proto::FAILED);
-      ended.set_gram_code(task.gram_code);
-      ended.set_reason(job.tasks.size() == 1
-                           ? task.reason
-                           : fmt::format("task {} on {}: {}", number, task.node, task.reason));
-      *ended.mutable_exit() = task.exit;
-      return ended;
-    }
-  }
-  *ended.mutable_exit() = JobExit(job.status);
-  ended.set_state(ended.exit().signal() == 0 ? proto::DONE : proto::FAILED);
-  for (size_t number = 0; number < job.tasks.size(); ++number) {
-    const Task& task = job.tasks[number];
-    if (task.exit.code() != 0 || task.exit.signal() != 0) {
-      const std::string who =
-          job.tasks.size() == 1 ? "the program" : fmt::format("task {}", number);
-      ended.set_reason(!task.reason.empty() ? task.reason
-                       : task.exit.signal() != 0
-                           ? fmt::format("{} was killed by signal {}", who, task.exit.signal())
-                           : fmt::format("{} exited with code {}", who, task.exit.code()));
-      break;
-    }
-  }
-  return ended;
-}
-
 }  // namespace
 
 proto::ServerMessage::Welcome Queue::Welcome(const std::string& node,
@@ -123,8 +59,8 @@ Effects Queue::OnAttached(const std::string& node, const proto::AgentMessage::He
   for (const auto& [job_id, tasks] : held) {
     const Job* job = Find(job_id);
     if (job == nullptr || !job->has_processors || !HasNode(job->status, node)) {
-      SendKill(node, job_id, 9, 0, effects);
-      SendForget(node, job_id, effects);
+      effects.Kill(node, job_id, 9, 0);
+      effects.Forget(node, job_id);
     }
   }
 
@@ -146,7 +82,7 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
   for (const int number : held) {
     job.next_helper = std::max(job.next_helper, number + 1);
     if (number >= kFirstHelper && job.helpers.count(number) == 0) {  // from before a restart
-      SendForget(node, job_id, effects);
+      effects.Forget(node, job_id);
       effects.messages.back().message.mutable_forget()->set_task(number);
     }
   }
@@ -174,7 +110,7 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
   const bool has_lost = std::any_of(job.tasks.begin(), job.tasks.end(),
                                     [](const Task& task) { return task.gram_code != 0; });
   if (job.status.cancelling() || is_failing) {
-    SendKill(node, job_id, 15, 5000, effects);
+    effects.Kill(node, job_id, 15, 5000);
   } else if (has_lost) {
     EndTheRest(job, now_ms, effects);
   } else {
@@ -187,7 +123,7 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
       }
     }
     if (job.was_suspended && !held.empty()) {  // it may have missed the last word
-      proto::ServerMessage::Stop& stop = *To(node, effects).message.mutable_stop();
+      proto::ServerMessage::Stop& stop = *effects.To(node).mutable_stop();
       stop.set_job_id(job_id);
       stop.set_resume(job.status.state() != proto::SUSPENDED);
     }
@@ -203,7 +139,7 @@ Effects Queue::OnStarted(const std::string& node, const proto::TaskKey& key, int
   }
   if (job == nullptr || !job->has_processors || size_t(key.task()) >= job->tasks.size() ||
       job->tasks[key.task()].node != node) {
-    SendKill(node, key.job_id(), 9, 0, effects);
+    effects.Kill(node, key.job_id(), 9, 0);
     return effects;
   }
   if (job->tasks[key.task()].is_started) {
@@ -231,7 +167,7 @@ Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exit
   const int number = exited.task().task();
   Job* job = FindMutable(job_id);
   if (job == nullptr || !job->has_processors) {
-    SendForget(node, job_id, effects);
+    effects.Forget(node, job_id);
     return effects;
   }
   if (size_t(number) >= job->tasks.size() || job->tasks[number].node != node) {
@@ -313,89 +249,6 @@ Effects Queue::EndStalled(int64_t now_ms) {
     EndIfComplete(*job, now_ms, effects);
   }
   return effects;
-}
-
-// A job that is not whole is of no use: what has started of it goes, what has not does not come.
-void Queue::EndTheRest(Job& job, int64_t now_ms, Effects& effects) {
-  for (size_t other = 1;
-       job.are_starts_held && !job.tasks[0].is_started && other < job.tasks.size(); ++other) {
-    EndTask(job, int(other), "not started", 0, now_ms, effects);
-  }
-  if (std::any_of(job.tasks.begin(), job.tasks.end(), [](const Task& t) { return !t.is_ended; })) {
-    KillAll(job, 15, 5000, effects);
-  }
-}
-
-void Queue::EndTask(Job& job, int number, const std::string& reason, int gram_code, int64_t now_ms,
-                    Effects& effects) {
-  Task& task = job.tasks[number];
-  if (task.is_ended) {
-    return;
-  }
-  proto::JobEvent exited;
-  exited.mutable_task_exited()->set_task(number);
-  exited.mutable_task_exited()->mutable_exit();
-  exited.mutable_task_exited()->set_reason(reason);
-  exited.mutable_task_exited()->set_gram_code(gram_code);
-  Emit(job, std::move(exited), now_ms, effects);
-  task.is_confirmed = true;
-  task.expected = {0, 0};
-}
-
-void Queue::KillAll(const Job& job, int signal, int64_t grace_ms, Effects& effects) const {
-  for (const proto::Placement& place : job.status.placement()) {
-    SendKill(place.node(), job.status.job_id(), signal, grace_ms, effects);
-  }
-}
-
-void Queue::EndIfComplete(Job& job, int64_t now_ms, Effects& effects) {
-  if (IsFinal(job.status.state())) {
-    return;
-  }
-  if (job.status.has_array()) {
-    EndArrayIfComplete(job, now_ms, effects);
-    return;
-  }
-  if (!job.has_processors) {
-    if (job.status.cancelling()) {
-      End(job, EndOf(job), now_ms, effects);
-    }
-    return;
-  }
-  if (std::all_of(job.tasks.begin(), job.tasks.end(),
-                  [](const Task& task) { return task.is_complete(); })) {
-    End(job, EndOf(job), now_ms, effects);
-  }
-}
-
-void Queue::End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects) {
-  const bool had_helpers = !job.helpers.empty();
-  const bool had_processors = job.has_processors;
-  for (const Task& task : job.tasks) {
-    ended.set_cpu_ms(ended.cpu_ms() + task.cpu_ms);
-    ended.set_max_rss_kb(std::max(ended.max_rss_kb(), task.max_rss_kb));
-  }
-  proto::JobEvent event;
-  *event.mutable_ended() = std::move(ended);
-  Emit(job, std::move(event), now_ms, effects);
-  if (job.array != nullptr) {
-    EndArrayIfComplete(*job.array, now_ms, effects);
-  }
-  effects.is_pass_due |= std::exchange(followers_freed_, false);
-  EndDoomed(now_ms, effects);
-  if (!had_processors) {
-    return;
-  }
-  if (had_helpers) {
-    KillAll(job, 9, 0, effects);
-  }
-  for (const proto::Placement& place : job.status.placement()) {
-    SendForget(place.node(), job.status.job_id(), effects);
-    if (job.has_engine) {
-      boots_.erase(place.node());  // its pilots were its own
-    }
-  }
-  effects.is_pass_due |= !job.has_engine;
 }
 
 }  // namespace sekisho::qserver

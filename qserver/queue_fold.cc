@@ -6,6 +6,7 @@
 #include "qserver/demand.h"
 #include "qserver/engine.h"
 #include "qserver/queue.h"
+#include "qserver/stage_plan.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -55,7 +56,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       PlaceAll(job);
       break;
     case proto::JobEvent::kStagingIn:
-      job.is_staging = true;
+      job.is_staging = job.has_place = true;
       staging_.insert(job.status.job_id());
       PlaceAll(job);
       break;
@@ -64,6 +65,11 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       job.files.Clear();
       staging_.erase(job.status.job_id());
       PlaceAll(job);
+      break;
+    case proto::JobEvent::kStagingOut:
+      job.is_staging_out = job.has_place = true;
+      staging_out_.insert(job.status.job_id());
+      Place(job);
       break;
     case proto::JobEvent::kSuspended:
       job.was_suspended = true;
@@ -107,6 +113,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       Place(job);
       uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
       staging_.erase(job.status.job_id());
+      staging_out_.erase(job.status.job_id());
       job.files.Clear();
       holding_.erase(job.status.job_id());
       if (job.array == nullptr) {  // elements are kept as long as their array
@@ -169,6 +176,7 @@ absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
           described->queue = submitted.queue();
         }
         admitted.demand = MakeDemand(event.job_id(), *described, wall_time_max_s_);
+        admitted.has_stage_out = HasStageOut(*described);
       } else {
         job->is_archived = true;
         job->unreadable = described.error().ToString();
@@ -220,6 +228,7 @@ void Queue::Adopt(Job& job, Admitted admitted) {
   job.has_input = admitted.has_input;
   job.asked = admitted.asked;
   job.files = std::move(admitted.files);
+  job.has_stage_out = admitted.has_stage_out;
   job.demand = std::move(admitted.demand);
   job.charter = std::move(admitted.charter);
   job.order = next_order_++;

@@ -15,14 +15,8 @@ namespace {
 
 constexpr int kMaxHelpers = 10'000;  // of one job
 
-Effects::Outgoing& To(const std::string& node, Effects& effects) {
-  Effects::Outgoing& out = effects.messages.emplace_back();
-  out.node = node;
-  return out;
-}
-
 void Refuse(const std::string& node, uint64_t id, const std::string& reason, Effects& effects) {
-  proto::ServerMessage::LaunchEnded& ended = *To(node, effects).message.mutable_launch_ended();
+  proto::ServerMessage::LaunchEnded& ended = *effects.To(node).mutable_launch_ended();
   ended.set_id(id);
   ended.mutable_exit()->set_code(255);  // as ssh says it
   ended.set_reason(reason);
@@ -30,7 +24,7 @@ void Refuse(const std::string& node, uint64_t id, const std::string& reason, Eff
 
 void SendTaken(const std::string& node, const proto::TaskKey& key, proto::OutputChunk::Stream stream,
                uint64_t offset, Effects& effects) {
-  proto::ServerMessage::OutputTaken& taken = *To(node, effects).message.mutable_output_taken();
+  proto::ServerMessage::OutputTaken& taken = *effects.To(node).mutable_output_taken();
   *taken.mutable_task() = key;
   taken.set_stream(stream);
   taken.set_offset(offset);
@@ -81,7 +75,7 @@ Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Laun
   helper.id = launch.id();
   launches_[{node, launch.id()}] = {launch.job_id(), number};
 
-  proto::ServerMessage::Start& start = *To(launch.node(), effects).message.mutable_start();
+  proto::ServerMessage::Start& start = *effects.To(launch.node()).mutable_start();
   start.mutable_task()->set_job_id(launch.job_id());
   start.mutable_task()->set_task(number);
   start.set_account(job->status.account());
@@ -109,7 +103,7 @@ Effects Queue::OnLaunchInput(const std::string& node,
     ForgetLeft(job_id, number, effects);
     return effects;
   }
-  proto::ServerMessage::Input& out = *To(helper.node, effects).message.mutable_input();
+  proto::ServerMessage::Input& out = *effects.To(helper.node).mutable_input();
   out.mutable_task()->set_job_id(job_id);
   out.mutable_task()->set_task(number);
   out.set_offset(helper.input_offset);
@@ -123,7 +117,7 @@ Effects Queue::OnLaunchInput(const std::string& node,
 void Queue::ForgetLeft(const std::string& job_id, int number, Effects& effects) {
   Job* job = FindMutable(job_id);
   const auto helper = job->helpers.find(number);
-  proto::ServerMessage::Forget& forget = *To(helper->second.node, effects).message.mutable_forget();
+  proto::ServerMessage::Forget& forget = *effects.To(helper->second.node).mutable_forget();
   forget.set_job_id(job_id);
   forget.set_task(number);
   launches_.erase({helper->second.asking_node, helper->second.id});
@@ -153,7 +147,7 @@ Effects Queue::OnHelperOutput(const std::string& node, const proto::AgentMessage
     return effects;
   }
   proto::ServerMessage::LaunchOutput& out =
-      *To(helper->asking_node, effects).message.mutable_launch_output();
+      *effects.To(helper->asking_node).mutable_launch_output();
   out.set_id(helper->id);
   out.set_stream(output.stream());
   out.set_data(output.data().substr(helper->passed_on[stream] - output.offset()));
@@ -183,7 +177,7 @@ Effects Queue::OnHelperInputTaken(const std::string& node, const proto::AgentMes
   Effects effects;
   if (const Helper* helper = FindHelper(node, taken.task())) {
     proto::ServerMessage::LaunchInputTaken& out =
-        *To(helper->asking_node, effects).message.mutable_launch_input_taken();
+        *effects.To(helper->asking_node).mutable_launch_input_taken();
     out.set_id(helper->id);
     out.set_offset(std::min(taken.offset(), helper->input_offset));
   }
@@ -212,7 +206,7 @@ void Queue::EndHelperIfComplete(const Helper& helper, Effects& effects) const {
   if (helper.is_ended && helper.passed_on[0] >= helper.expected[0] &&
       helper.passed_on[1] >= helper.expected[1]) {
     proto::ServerMessage::LaunchEnded& ended =
-        *To(helper.asking_node, effects).message.mutable_launch_ended();
+        *effects.To(helper.asking_node).mutable_launch_ended();
     ended.set_id(helper.id);
     *ended.mutable_exit() = helper.exit;
     ended.set_reason(helper.reason);

@@ -69,6 +69,8 @@ class QueueService final : public proto::Queue::CallbackService {
                                   proto::LinksReply* reply) override;
   grpc::ServerBidiReactor<proto::UploadRequest, proto::UploadReply>* Upload(
       grpc::CallbackServerContext* context) override;
+  grpc::ServerWriteReactor<proto::FilePiece>* Files(grpc::CallbackServerContext* context,
+                                                    const proto::QueueRequest* request) override;
   grpc::ServerWriteReactor<proto::Hop>* Diagnose(grpc::CallbackServerContext* context,
                                                  const proto::DiagnoseRequest* request) override;
 
@@ -100,6 +102,11 @@ class QueueService final : public proto::Queue::CallbackService {
                                       const proto::LinksRequest& request, proto::LinksReply& reply);
   using UploadCall = rpc::Duplex<proto::UploadRequest, proto::UploadReply>;
   awaitable<absl::Status> HandleUpload(grpc::CallbackServerContext& context, UploadCall& call);
+  awaitable<absl::Status> HandleWrite(grpc::CallbackServerContext& context, UploadCall& call, proto::UploadRequest first);
+  awaitable<absl::Status> HandleFiles(grpc::CallbackServerContext& context, rpc::Writer<proto::FilePiece>& writer,
+                                      proto::QueueRequest request);
+  // A fresh FileAccess by the job's owner.
+  absl::StatusOr<Verified> JudgeFiles(const grpc::CallbackServerContext& context, const proto::QueueRequest& request) const;
   awaitable<absl::Status> HandleCommand(grpc::CallbackServerContext& context,
                                         const proto::QueueRequest& request,
                                         proto::CommandReply& reply);

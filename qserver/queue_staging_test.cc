@@ -97,5 +97,76 @@ TEST_F(QueueStagingTest, WaitsOnAfterARestart) {
   EXPECT_EQ(Asked(), 1);
 }
 
+class QueueStageOutTest : public QueueTest {
+ protected:
+  void Run(int code) {
+    Admitted admitted = Ask("j", "&(executable=/bin/true)(file_stage_out=(a client:///b))");
+    admitted.has_stage_out = true;
+    const proto::Decision decision = On("j", {{"n1", 1}});
+    Keep(queue_->Accept(admitted, &decision, kNow));
+    Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+    ended_ = Keep(queue_->OnExited("n1", Exited("j", 0, code), kNow));
+  }
+  static proto::StagedFile File() {
+    proto::StagedFile file;
+    file.set_destination("client:///b");
+    file.set_is_kept(true);
+    return file;
+  }
+
+  Effects ended_;
+};
+
+TEST_F(QueueStageOutTest, AJobHasNotEndedBeforeItsFilesAreWhereTheyAreToGo) {
+  Run(3);
+
+  EXPECT_THAT(Words(ended_), ElementsAre("task_exited", "staging_out"));
+  EXPECT_EQ(Status("j").state(), proto::STAGE_OUT);
+  EXPECT_TRUE(queue_->HasRun("j"));  // whatever its exit code
+  Keep(queue_->OnStagedOut("j", File(), kNow));
+  const Effects done = Keep(queue_->OnStageOutDone("j", absl::OkStatus(), kNow));
+
+  EXPECT_THAT(Words(done), ElementsAre("ended", "forget@n1"));
+  EXPECT_EQ(Status("j").state(), proto::DONE);
+  EXPECT_EQ(Status("j").exit().code(), 3);
+  EXPECT_EQ(Status("j").staged_out(0).destination(), "client:///b");
+  EXPECT_THAT(queue_->StagingOutJobs(), IsEmpty());
+}
+
+TEST_F(QueueStageOutTest, GoesOnAfterARestartBehindWhatHasGone) {
+  Run(0);
+  Keep(queue_->OnStagedOut("j", File(), kNow));
+  Restart();
+
+  EXPECT_THAT(queue_->StagingOutJobs(), ElementsAre("j"));
+  EXPECT_EQ(Status("j").staged_out_size(), 1);
+  EXPECT_THAT(Words(Keep(queue_->OnStageOutDone("j", absl::OkStatus(), kNow))), Contains("ended"));
+  EXPECT_TRUE(queue_->Find("j")->has_place);
+}
+
+TEST_F(QueueStageOutTest, AFileThatCannotGoFailsTheJobWhichKeepsItsExitCode) {
+  Run(2);
+
+  Keep(queue_->OnStageOutDone("j", Refuse(absl::StatusCode::kNotFound, 155, "file_stage_out: a: none", "look"), kNow));
+
+  EXPECT_EQ(Status("j").state(), proto::FAILED);
+  EXPECT_EQ(Status("j").gram_code(), 155);
+  EXPECT_EQ(Status("j").exit().code(), 2);
+  EXPECT_THAT(Status("j").reason(), HasSubstr("file_stage_out: a"));
+}
+
+TEST_F(QueueStageOutTest, OfACancelledJobNothingGoesOut) {
+  Admitted admitted = Ask("j", "&(executable=/bin/true)(scratch_dir=s)");
+  admitted.has_stage_out = true;
+  const proto::Decision waits = Waits("j");
+  Keep(queue_->Accept(admitted, &waits, kNow));
+
+  EXPECT_THAT(Words(Keep(*queue_->Cancel("j", "cancelled by its user", kNow))), ElementsAre("cancelling", "staging_out"));
+  EXPECT_FALSE(queue_->HasRun("j"));
+  EXPECT_EQ(queue_->Ask(kNow, {}, {}).pending_size(), 0);
+  Keep(queue_->OnStageOutDone("j", absl::OkStatus(), kNow));
+  EXPECT_EQ(Status("j").state(), proto::CANCELLED);
+}
+
 }  // namespace
 }  // namespace sekisho::qserver

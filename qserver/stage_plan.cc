@@ -59,12 +59,17 @@ void AddTransfer(rsl::Spec& spec, const std::string& from, const std::string& to
   all->children.push_back(std::move(added));
 }
 
-std::string Absolute(const std::string& path, const rsl::JobDescription& job, const std::string& home) {
-  if (path.starts_with("/")) {
-    return path;
+absl::Status CheckPath(const std::string& path, const std::string& home, const StagingRules& rules, int gram_code,
+                       const char* attribute) {
+  std::vector<std::string> roots = {home};
+  roots.insert(roots.end(), rules.roots.begin(), rules.roots.end());
+  const auto below = stager::FindBelow(roots, path);
+  if (below.ok() && !below->path.empty()) {
+    return absl::OkStatus();
   }
-  const std::string& directory = job.directory;
-  return (directory.empty() ? home : directory.starts_with("/") ? directory : home + "/" + directory) + "/" + path;
+  return errors::BadStaging(gram_code, attribute,
+                            below.ok() ? "expected a file's path, saw the home" : Message(below.status()),
+                            "name a path in the home of the account");
 }
 
 class Planner {
@@ -82,7 +87,7 @@ class Planner {
     if (kind != Kind::kClient && kind != Kind::kPath) {
       return errors::UnknownScheme(gram_code, attribute, transfer.from);
     }
-    StageIn item{.source = transfer.from, .target = Absolute(transfer.to, job_, home_), .is_shared = is_shared};
+    StageIn item{.source = transfer.from, .target = AbsolutePath(transfer.to, job_, home_), .is_shared = is_shared};
     const bool is_program = item.target == job_.executable;
     const int code = is_program ? gram::STAGING_EXECUTABLE
                      : item.target == job_.standard_input ? gram::STAGING_STDIN : gram_code;
@@ -122,6 +127,14 @@ class Planner {
 
 }  // namespace
 
+std::string AbsolutePath(const std::string& path, const rsl::JobDescription& job, const std::string& home) {
+  if (path.starts_with("/")) {
+    return path;
+  }
+  const std::string& directory = job.directory;
+  return (directory.empty() ? home : directory.starts_with("/") ? directory : home + "/" + directory) + "/" + path;
+}
+
 std::string JobPlace(const std::string& home, const std::string& job_id) { return home + "/.sekisho/jobs/" + job_id; }
 
 bool LocalizeStaged(rsl::Spec& evaluated, const rsl::JobDescription& job, const std::string& home,
@@ -153,6 +166,57 @@ absl::StatusOr<std::vector<StageIn>> PlanStageIn(const rsl::JobDescription& job,
     RETURN_IF_ERROR(planner.Add(transfer, "file_stage_in_shared", gram::RSL_FILE_STAGE_IN_SHARED, true));
   }
   return planner.Take();
+}
+
+std::string KeptPlace(const std::string& home, const std::string& job_id, int number) {
+  return JobPlace(home, job_id) + "/out/" + std::to_string(number);
+}
+
+bool HasStageOut(const rsl::JobDescription& job) {
+  return !job.file_stage_out.empty() || !job.file_clean_up.empty() || !job.scratch_dir.empty();
+}
+
+absl::StatusOr<std::vector<StageOut>> PlanStageOut(const rsl::JobDescription& job, const std::string& home,
+                                                   const std::string& job_id, const StagingRules& rules) {
+  if (job.file_stage_out.size() > kFilesMost) {
+    return errors::TooManyFiles(kFilesMost);
+  }
+  std::vector<StageOut> items;
+  for (const rsl::Transfer& transfer : job.file_stage_out) {
+    const rsl::Location to = rsl::ReadLocation(transfer.to);
+    if (to.kind != Kind::kClient && to.kind != Kind::kPath && to.kind != Kind::kFile) {
+      return errors::UnknownScheme(gram::RSL_FILE_STAGE_OUT, "file_stage_out", transfer.to);
+    }
+    StageOut item{.source = AbsolutePath(transfer.from, job, home), .destination = transfer.to};
+    item.is_kept = to.kind != Kind::kFile;
+    item.target = item.is_kept ? KeptPlace(home, job_id, int(items.size())) : to.path;
+    for (const std::string& path : {item.source, item.target}) {
+      RETURN_IF_ERROR(CheckPath(path, home, rules, gram::RSL_FILE_STAGE_OUT, "file_stage_out"));
+    }
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+absl::StatusOr<std::vector<std::string>> PlanCleanUp(const rsl::JobDescription& job, const std::string& home,
+                                                     const StagingRules& rules) {
+  std::vector<std::string> paths;
+  for (const std::string& path : job.file_clean_up) {
+    paths.push_back(AbsolutePath(path, job, home));
+    RETURN_IF_ERROR(CheckPath(paths.back(), home, rules, gram::RSL_FILE_CLEANUP, "file_clean_up"));
+  }
+  return paths;
+}
+
+absl::StatusOr<std::string> PlanScratch(const rsl::JobDescription& job, const std::string& home,
+                                        const std::string& job_id, const StagingRules& rules) {
+  if (job.scratch_dir.empty()) {
+    return "";
+  }
+  const std::string above = job.scratch_dir.starts_with("/") ? job.scratch_dir : home + "/" + job.scratch_dir;
+  const std::string path = above + "/" + job_id;
+  RETURN_IF_ERROR(CheckPath(path, home, rules, gram::RSL_SCRATCH, "scratch_dir"));
+  return path;
 }
 
 }  // namespace sekisho::qserver

@@ -30,6 +30,9 @@ struct StageIn {
 // The job's own directory.
 std::string JobPlace(const std::string& home, const std::string& job_id);
 
+// Of a path that a job names: relative ones are below its directory.
+std::string AbsolutePath(const std::string& path, const rsl::JobDescription& job, const std::string& home);
+
 // Executable and standard input that are URLs become files of the job's own directory, and are staged in as others are.
 // The description changes with the request.  Nothing to do: false.
 bool LocalizeStaged(rsl::Spec& evaluated, const rsl::JobDescription& job, const std::string& home,
@@ -39,5 +42,27 @@ bool LocalizeStaged(rsl::Spec& evaluated, const rsl::JobDescription& job, const 
 // not allowed.
 absl::StatusOr<std::vector<StageIn>> PlanStageIn(const rsl::JobDescription& job, const ClientFiles& files,
                                                  const std::string& home, const StagingRules& rules);
+
+struct StageOut {
+  std::string source;       // absolute
+  std::string destination;  // as the description says
+  std::string target;       // where it goes at the site
+  bool is_kept = false;     // for the client, which fetches it
+};
+
+// Where what is kept for the client is; `number`: of the description's file_stage_out, from 0.
+std::string KeptPlace(const std::string& home, const std::string& job_id, int number);
+
+// In the order of the text.
+absl::StatusOr<std::vector<StageOut>> PlanStageOut(const rsl::JobDescription& job, const std::string& home,
+                                                   const std::string& job_id, const StagingRules& rules);
+// What is removed after it.
+absl::StatusOr<std::vector<std::string>> PlanCleanUp(const rsl::JobDescription& job, const std::string& home,
+                                                     const StagingRules& rules);
+// Its own directory below scratch_dir; empty: it wants none.
+absl::StatusOr<std::string> PlanScratch(const rsl::JobDescription& job, const std::string& home,
+                                        const std::string& job_id, const StagingRules& rules);
+// It has something to do after the run.
+bool HasStageOut(const rsl::JobDescription& job);
 
 }  // namespace sekisho::qserver

@@ -90,5 +90,33 @@ TEST(StagePlan, RefusesSourcesThatNobodyFetches) {
   EXPECT_FALSE(Plan("&(executable=x)(file_stage_in=(gsiftp://h/a x))", Files({"gsiftp://h/a"})).ok());
 }
 
+rsl::JobDescription Described(const std::string& rsl) {
+  const auto job = rsl::ParseAndDescribe(rsl, {});
+  EXPECT_TRUE(job.ok()) << rsl;
+  return *job;
+}
+
+TEST(StageOutPlan, KeepsForTheClientAndCopiesAtTheSite) {
+  const auto plan = PlanStageOut(Described("&(executable=x)(directory=run)(file_stage_out=(out client:///home/taro/o)"
+                                           "(/home/alice/log file:///home/alice/old/log))"),
+                                 "/home/alice", "j", {});
+
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ((*plan)[0].source, "/home/alice/run/out");
+  EXPECT_EQ((*plan)[0].target, "/home/alice/.sekisho/jobs/j/out/0");
+  EXPECT_TRUE((*plan)[0].is_kept);
+  EXPECT_EQ((*plan)[1].target, "/home/alice/old/log");
+  EXPECT_FALSE((*plan)[1].is_kept);
+}
+
+TEST(StageOutPlan, RefusesWhatLeadsOut) {
+  EXPECT_FALSE(PlanStageOut(Described("&(executable=x)(file_stage_out=(/etc/passwd client:///p))"), "/home/alice", "j", {}).ok());
+  EXPECT_FALSE(PlanStageOut(Described("&(executable=x)(file_stage_out=(a file:///tmp/p))"), "/home/alice", "j", {}).ok());
+  EXPECT_FALSE(PlanStageOut(Described("&(executable=x)(file_stage_out=(a https://h/p))"), "/home/alice", "j", {}).ok());
+  EXPECT_FALSE(PlanCleanUp(Described("&(executable=x)(file_clean_up=../bob/x)"), "/home/alice", {}).ok());
+  EXPECT_FALSE(PlanScratch(Described("&(executable=x)(scratch_dir=/tmp)"), "/home/alice", "j", {}).ok());
+  EXPECT_EQ(*PlanScratch(Described("&(executable=x)(scratch_dir=/s)"), "/home/alice", "j", {.roots = {"/s"}}), "/s/j");
+}
+
 }  // namespace
 }  // namespace sekisho::qserver

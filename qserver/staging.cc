@@ -60,35 +60,24 @@ absl::Status CheckPiece(const proto::UploadRequest& request, int file, uint64_t 
 
 }  // namespace
 
-class Staging::Slot {
- public:
-  Slot(Staging& staging, std::string account) : staging_(staging), account_(std::move(account)) {}
-  ~Slot() {
-    if (is_taken_) {
-      --staging_.slots_in_use_;
-      if (--staging_.slots_[account_] == 0) {
-        staging_.slots_.erase(account_);
-      }
-      staging_.changed_.Notify();
+Staging::Slot::~Slot() {
+  if (is_taken_) {
+    --staging_.slots_in_use_;
+    if (--staging_.slots_[account_] == 0) {
+      staging_.slots_.erase(account_);
     }
+    staging_.changed_.Notify();
   }
-  Slot(const Slot&) = delete;
-  Slot& operator=(const Slot&) = delete;
+}
 
-  awaitable<void> Take() {
-    while (staging_.slots_in_use_ >= kStagersMost || staging_.slots_[account_] >= kStagersOfAnAccount) {
-      co_await staging_.changed_.Wait();
-    }
-    ++staging_.slots_in_use_;
-    ++staging_.slots_[account_];
-    is_taken_ = true;
+awaitable<void> Staging::Slot::Take() {
+  while (staging_.slots_in_use_ >= kStagersMost || staging_.slots_[account_] >= kStagersOfAnAccount) {
+    co_await staging_.changed_.Wait();
   }
-
- private:
-  Staging& staging_;
-  const std::string account_;
-  bool is_taken_ = false;
-};
+  ++staging_.slots_in_use_;
+  ++staging_.slots_[account_];
+  is_taken_ = true;
+}
 
 // One job's Advance, however it ends: who sends its files may be taken over in the midst of it.
 class Staging::Turn {
@@ -111,6 +100,9 @@ class Staging::Turn {
 void Staging::Run() {
   for (const std::string& job_id : conductor_.queue().StagingJobs()) {
     OnStaging(job_id);
+  }
+  for (const std::string& job_id : conductor_.queue().StagingOutJobs()) {
+    OnStagingOut(job_id);
   }
   co_spawn(loop_, EndLate(), detached);
 }
@@ -137,7 +129,7 @@ absl::StatusOr<std::vector<StageIn>> Staging::PlanOf(const Job& job) const {
 }
 
 awaitable<absl::StatusOr<std::unique_ptr<StagerLink>>> Staging::StartStager(std::string job_id) {
-  const Job* job = conductor_.queue().Find(job_id);
+  const Job* job = conductor_.queue().FindOrArray(job_id);
   if (job == nullptr) {
     co_return errors::NoSuchJob(job_id);
   }
@@ -260,11 +252,33 @@ awaitable<absl::Status> Staging::TryAdvance(std::string job_id) {
       }
     }
     if (failure.ok()) {
+      CO_RETURN_IF_ERROR(co_await MakeScratch(*stager, job_id));
       break;
     }
     // The cache may have lost it, or was spoilt: then it is asked for again.
   }
   conductor_.Change([&](Queue& queue) { return queue.OnStagedIn(job_id, Conductor::NowMs()); });
+  co_return absl::OkStatus();
+}
+
+awaitable<absl::Status> Staging::MakeScratch(StagerLink& stager, std::string job_id) {
+  const Job* job = Find(job_id);
+  if (job == nullptr) {
+    co_return absl::OkStatus();
+  }
+  CO_ASSIGN_OR_RETURN(const RunAs as, FindRunAs(job->status.account()));
+  const auto described = rsl::ParseAndDescribe(job->status.rsl(), {});
+  CHECK(described.ok());
+  CO_ASSIGN_OR_RETURN(const std::string scratch, PlanScratch(*described, as.home, job_id, settings_.rules));
+  if (scratch.empty()) {
+    co_return absl::OkStatus();
+  }
+  StagerOrder order;
+  order.mutable_make_directory()->set_path(scratch);
+  CO_RETURN_IF_ERROR((co_await stager.Ask(std::move(order))).status());
+  if (Find(job_id) == nullptr) {  // it ended meanwhile
+    co_return co_await RemoveTree(stager, scratch);
+  }
   co_return absl::OkStatus();
 }
 
@@ -336,7 +350,7 @@ awaitable<absl::Status> Staging::TakeFile(UploadCall& call, StagerLink& stager, 
     if (!is_read) {
       co_return absl::CancelledError("the client has gone");
     }
-    if (Find(job_id) == nullptr) {
+    if (!job_id.empty() && Find(job_id) == nullptr) {
       co_return errors::NotStaging(job_id, StateName(conductor_.queue().StatusOf(job_id).state()));
     }
     CO_RETURN_IF_ERROR(CheckPiece(request, missing.file, at, missing.content.size()));

@@ -37,13 +37,36 @@ class Staging {
   // It has a job, on disk, that waits for files.
   void OnStaging(const std::string& job_id);
 
+  // Its tasks have ended, on disk, and its files go where they are to go.
+  void OnStagingOut(const std::string& job_id);
+  // It has ended long ago: once its files are gone the conductor forgets it.
+  void OnForgetting(const std::string& job_id);
+
   // A client sends a job's files.  A newer call ends an older one.
   using UploadCall = rpc::Duplex<proto::UploadRequest, proto::UploadReply>;
   awaitable<absl::Status> Take(UploadCall& call, std::string job_id);
 
+  // ---- A job's directory, while it runs and after: staging_files.cc.  Who asks has the right to.
+  using FilesWriter = rpc::Writer<proto::FilePiece>;
+  awaitable<absl::Status> Show(FilesWriter& writer, proto::RequestBody::FileAccess access);
+  awaitable<absl::Status> TakeWrite(UploadCall& call, proto::RequestBody::FileAccess access);
+
  private:
   // So many stagers an account, and all together; more wait.
-  class Slot;
+  class Slot {
+   public:
+    Slot(Staging& staging, std::string account) : staging_(staging), account_(std::move(account)) {}
+    ~Slot();
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+
+    awaitable<void> Take();
+
+   private:
+    Staging& staging_;
+    const std::string account_;
+    bool is_taken_ = false;
+  };
   class Turn;
   struct Taking {
     explicit Taking(Loop& loop) : over(loop) {}
@@ -63,10 +86,22 @@ class Staging {
   awaitable<absl::StatusOr<std::unique_ptr<StagerLink>>> StartStager(std::string job_id);
   absl::StatusOr<std::vector<StageIn>> PlanOf(const Job& job) const;
   awaitable<absl::StatusOr<std::vector<Missing>>> FindMissing(StagerLink& stager, std::string job_id);
+  awaitable<absl::Status> MakeScratch(StagerLink& stager, std::string job_id);
+  static awaitable<absl::Status> RemoveTree(StagerLink& stager, std::string path);
   awaitable<absl::Status> TakeAll(UploadCall& call, std::string job_id);
+  // `job_id`: ends with its waiting; empty: with the call.
   awaitable<absl::Status> TakeFile(UploadCall& call, StagerLink& stager, const Missing& missing, std::string job_id);
+  awaitable<absl::StatusOr<std::string>> PathIn(std::string job_id, std::string path);
+  static awaitable<absl::Status> ShowList(FilesWriter& writer, StagerLink& stager, std::string path);
+  static awaitable<absl::Status> ShowFile(FilesWriter& writer, StagerLink& stager, std::string path, uint64_t offset);
   static awaitable<absl::Status> UntilTakenOver(std::shared_ptr<Taking> taking, std::string job_id);
   const Job* Find(const std::string& job_id) const;  // one that waits for its files
+  // ---- staging_out.cc
+  awaitable<void> FinishJob(std::string job_id);
+  awaitable<absl::Status> TryFinishJob(std::string job_id);
+  awaitable<absl::Status> SendOut(StagerLink& stager, std::string job_id);
+  awaitable<void> CleanUp(StagerLink& stager, std::string job_id, std::string rsl);
+  awaitable<void> RemoveFiles(std::string job_id);
 
   Loop& loop_;
   Conductor& conductor_;
@@ -75,6 +110,7 @@ class Staging {
   std::map<std::string, int> slots_;  // by account, those in use
   int slots_in_use_ = 0;
   std::set<std::string> advancing_;
+  std::set<std::string> removing_;
   std::map<std::string, std::shared_ptr<Taking>> takings_;  // by job
 };
 

@@ -12,6 +12,7 @@
 namespace sekisho::qserver::errors {
 
 inline constexpr int kStageInFailed = 135;
+inline constexpr int kStageOutFailed = 155;
 
 inline absl::Status BadStaging(int gram_code, const std::string& attribute, const std::string& why,
                                const std::string& remedy) {
@@ -62,10 +63,30 @@ inline absl::Status CannotStage(const absl::Status& why) {
                 "see the path, the account's quota and its rights there");
 }
 
+inline absl::Status CannotStageOut(const std::string& path, const absl::Status& why) {
+  return Refuse(why.code(), kStageOutFailed, fmt::format("file_stage_out: {}: {}", Printable(path), Message(why)),
+                "see what the job has left: sekisho ls JOB");
+}
+
 inline absl::Status FilesDidNotCome(int64_t hours) {
   return Refuse(absl::StatusCode::kDeadlineExceeded, kStageInFailed,
                 fmt::format("its files did not come within {} h", hours),
                 "submit it again, and stay until they are sent; a link that was lost: sekisho upload JOB");
+}
+
+inline absl::Status NotInTheJob(const std::string& path) {
+  return Refuse(absl::StatusCode::kInvalidArgument, 0,
+                fmt::format("expected a path in the job's directory, saw \"{}\"", Printable(path)),
+                "name it relative to the job's directory: sekisho ls JOB");
+}
+
+inline absl::Status CannotShow(const absl::Status& why) {
+  return Refuse(why.code(), 0, Message(why), "see what there is: sekisho ls JOB");
+}
+
+inline absl::Status WrittenBefore() {
+  return Refuse(absl::StatusCode::kAlreadyExists, 0, "this file was put there by this very request already",
+                "sign it anew: sekisho put");
 }
 
 inline absl::Status UploadTakenOver(const std::string& job_id) {

@@ -258,14 +258,14 @@ TEST(Describe, FlattensNestedConjunctionsAndRefusesAlternatives) {
 
 TEST(Unsupported, NamesEveryAttributeThatIsStillToCome) {
   const std::vector<Error> errors =
-      Unsupported(With("(save_state=yes)(count=2)(scratch_dir=/tmp)"));
+      Unsupported(With("(save_state=yes)(count=2)(gass_cache=/tmp)"));
 
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].gram_code, gram::PARAMETER_NOT_SUPPORTED);
   EXPECT_EQ(errors[0].ToString(),
             "1:17: save_state is not supported yet: it comes with two-phase commit and restart (GRAM error 1, "
             "PARAMETER_NOT_SUPPORTED)");
-  EXPECT_EQ(errors[1].attribute, "scratch_dir");
+  EXPECT_EQ(errors[1].attribute, "gass_cache");
 }
 
 TEST(Unsupported, RefusesSourcesThatNobodyFetches) {

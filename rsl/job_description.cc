@@ -103,6 +103,14 @@ std::vector<Error> Unsupported(const JobDescription& job) {
   for (const Transfer& transfer : job.file_stage_in_shared) {
     refuse_source("file_stage_in_shared", transfer.from);
   }
+  for (const Transfer& transfer : job.file_stage_out) {
+    const Location::Kind kind = ReadLocation(transfer.to).kind;
+    if (kind == Location::Kind::kWeb || kind == Location::Kind::kOther) {
+      refuse(gram::PARAMETER_NOT_SUPPORTED, "file_stage_out",
+             fmt::format("file_stage_out to {} is not supported yet: expected a place at the client, client://PATH, or at "
+                         "the site, file://PATH", Quote(transfer.to)));
+    }
+  }
   for (const auto& [name, destinations] :
        {std::pair{"stdout", &job.standard_output}, std::pair{"stderr", &job.standard_error}}) {
     for (const Destination& destination : *destinations) {

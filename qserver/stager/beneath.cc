@@ -21,7 +21,8 @@ absl::Status Failed(const char* what, const Below& where, int error) {
   if (error == EXDEV || error == ELOOP) {
     return absl::PermissionDeniedError(fmt::format("cannot {} {}: it leads out of {}", what, path, where.root));
   }
-  return absl::FailedPreconditionError(fmt::format("cannot {} {}: {}", what, path, std::strerror(error)));
+  const std::string text = fmt::format("cannot {} {}: {}", what, path, std::strerror(error));
+  return error == ENOENT ? absl::NotFoundError(text) : absl::FailedPreconditionError(text);
 }
 
 int OpenBelow(int root, const std::string& path, int flags, unsigned mode) {

@@ -23,7 +23,8 @@ class Fd {
   int fd_;
 };
 
-// Opens with openat2: neither ".." nor a link, whoever made it and when, leads out of the root.
+// Opens with openat2: neither ".." nor a link, whoever made it and when, leads out of the root.  NotFound: it is not
+// there.
 absl::StatusOr<Fd> Open(const Below& where, int flags, unsigned mode = 0);
 
 // The directory that `where` is in, which is made with what is missing above it, and its name there.

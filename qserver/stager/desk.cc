@@ -25,6 +25,7 @@ std::optional<StagerReply> Desk::Do(const StagerOrder& order) {
     roots_ = {begin.home()};
     roots_.insert(roots_.end(), begin.root().begin(), begin.root().end());
     cache_bytes_ = begin.cache_bytes();
+    job_id_ = begin.job_id();
     cache_ = std::make_unique<Cache>(begin.home(), begin.job_id());
     return std::nullopt;
   }
@@ -74,6 +75,46 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
       ASSIGN_OR_RETURN(const Below target, FindBelow(roots_, place.target()));
       RETURN_IF_ERROR(cache_->Place(place.content(), target, place.mode(), place.link()));
       cache_->Trim(cache_bytes_);
+      reply.mutable_done();
+      return reply;
+    }
+    case StagerOrder::kList: {
+      ASSIGN_OR_RETURN(const Below where, FindBelow(roots_, order.list().path()));
+      ASSIGN_OR_RETURN(*reply.mutable_listed(), List(where));
+      return reply;
+    }
+    case StagerOrder::kRead: {
+      ASSIGN_OR_RETURN(const Below where, FindBelow(roots_, order.read().path()));
+      ASSIGN_OR_RETURN(reading_, Reading::Begin(where, order.read().offset()));
+      *reply.mutable_entry() = reading_->entry();
+      return reply;
+    }
+    case StagerOrder::kNext: {
+      if (!reading_) {
+        return absl::FailedPreconditionError("no file is read");
+      }
+      ASSIGN_OR_RETURN(*reply.mutable_data(), reading_->Next());
+      if (reply.data().empty()) {
+        reply.mutable_ended()->set_sha256(reading_->Finish());
+        reading_.reset();
+      }
+      return reply;
+    }
+    case StagerOrder::kCopy: {
+      ASSIGN_OR_RETURN(const Below from, FindBelow(roots_, order.copy().from()));
+      ASSIGN_OR_RETURN(const Below to, FindBelow(roots_, order.copy().to()));
+      ASSIGN_OR_RETURN(*reply.mutable_copied(), Copy(from, to, ".sekisho." + job_id_ + ".part"));
+      return reply;
+    }
+    case StagerOrder::kRemove: {
+      ASSIGN_OR_RETURN(const Below where, FindBelow(roots_, order.remove().path()));
+      RETURN_IF_ERROR(order.remove().is_tree() ? RemoveTree(where) : Remove(where));
+      reply.mutable_done();
+      return reply;
+    }
+    case StagerOrder::kMakeDirectory: {
+      ASSIGN_OR_RETURN(const Below where, FindBelow(roots_, order.make_directory().path()));
+      RETURN_IF_ERROR(MakeDirectory(where));
       reply.mutable_done();
       return reply;
     }

@@ -8,6 +8,7 @@
 
 #include "qserver/stager.pb.h"
 #include "qserver/stager/cache.h"
+#include "qserver/stager/tree.h"
 
 namespace sekisho::qserver::stager {
 
@@ -21,9 +22,11 @@ class Desk {
   absl::Status Add(std::string_view data);
 
   std::vector<std::string> roots_;
+  std::string job_id_;
   uint64_t cache_bytes_ = 0;
   std::unique_ptr<Cache> cache_;
   std::optional<Cache::Incoming> incoming_;
+  std::optional<Reading> reading_;
   absl::Status trouble_;  // of data, told at the next order that is answered
 };
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conductor's half about what is on disk of jobs: read again, and forgotten.
+#include <fmt/format.h>
+
+#include "common/job_array.h"
+#include "qserver/conductor.h"
+#include "qserver/errors.h"
+#include "qserver/staging.h"
+#include "rsl/array.h"
+
+namespace sekisho::qserver {
+
+awaitable<absl::StatusOr<proto::JobEvent>> Conductor::ReadEvent(std::string job_id,
+                                                                uint64_t sequence) {
+  CO_ASSIGN_OR_RETURN(const auto rows, co_await store_.Read(job_id));
+  proto::JobEvent event;
+  for (const EventStore::Row& row : rows) {
+    if (row.sequence == sequence && event.ParseFromString(row.event)) {
+      event.set_sequence(sequence);
+      event.mutable_submitted()->mutable_request()->clear_chain();
+      co_return event;
+    }
+  }
+  co_return absl::DataLossError(fmt::format("event {} of job {} is gone", sequence, job_id));
+}
+
+awaitable<absl::StatusOr<std::string>> Conductor::ReadRsl(std::string job_id) {
+  const auto element = SplitElementId(job_id);
+  const Job* job = queue_.Find(element ? element->first : job_id);
+  if (job == nullptr) {
+    co_return errors::NoSuchJob(job_id);
+  }
+  std::string rsl = job->status.rsl();
+  if (rsl.empty()) {
+    CO_ASSIGN_OR_RETURN(const auto rows, co_await store_.ReadFirst(job->status.job_id()));
+    proto::JobEvent first;
+    if (rows.empty() || !first.ParseFromString(rows[0].event)) {
+      co_return absl::DataLossError(fmt::format("the first event of job {} is gone", job_id));
+    }
+    rsl = first.submitted().rsl();
+  }
+  co_return element ? rsl::ForElement(std::move(rsl), element->second) : rsl;
+}
+
+void Conductor::ForgetEndedBefore(int64_t time_ms) {
+  for (const std::string& job_id : queue_.EndedBefore(time_ms)) {
+    if (queue_.Find(job_id)->has_place && staging_ != nullptr) {
+      staging_->OnForgetting(job_id);
+    } else {
+      Forget(job_id);
+    }
+  }
+  std::erase_if(signals_, [](const auto& entry) { return entry.second.expired(); });
+}
+
+void Conductor::Forget(const std::string& job_id) {
+  const Job* job = queue_.Find(job_id);
+  if (job == nullptr) {
+    return;
+  }
+  journal_.Forget(job->status.account(), job_id);
+  store_.Forget(job_id);
+  spool_.Remove(job_id);
+  queue_.Forget(job_id);
+  priorities_.erase(job_id);
+  signals_.erase("job " + job_id);
+}
+
+}  // namespace sekisho::qserver

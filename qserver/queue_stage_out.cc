@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue's part about files that go out after the run: docs/protocol/17-staging.md.
+#include "common/job_state.h"
+#include "qserver/queue.h"
+
+namespace sekisho::qserver {
+
+std::vector<std::string> Queue::StagingOutJobs() const { return {staging_out_.begin(), staging_out_.end()}; }
+
+Effects Queue::OnStagedOut(const std::string& job_id, proto::StagedFile file, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  if (job != nullptr && job->is_staging_out && !IsFinal(job->status.state())) {
+    proto::JobEvent staged;
+    *staged.mutable_staged_out()->mutable_file() = std::move(file);
+    Emit(*job, std::move(staged), now_ms, effects);
+  }
+  return effects;
+}
+
+}  // namespace sekisho::qserver

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/stager/tree.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sekisho::qserver::stager {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class TreeTest : public ::testing::Test {
+ protected:
+  TreeTest() {
+    char name[] = "/tmp/sekisho-tree-XXXXXX";
+    home_ = mkdtemp(name);
+    fs::create_directories(home_ + "/job");
+  }
+  ~TreeTest() override { fs::remove_all(home_); }
+
+  void Write(const std::string& path, const std::string& text) { std::ofstream(home_ + "/" + path) << text; }
+  std::string Read(const std::string& path) {
+    std::ifstream file(home_ + "/" + path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  Below At(const std::string& path) const { return {home_, path}; }
+  std::vector<std::string> Names(const std::string& path) {
+    std::vector<std::string> names;
+    const auto listed = List(At(path));
+    EXPECT_TRUE(listed.ok()) << listed.status();
+    for (const StagerReply::Entry& entry : listed->entry()) {
+      names.push_back(entry.path());
+    }
+    return names;
+  }
+
+  std::string home_;
+};
+
+TEST_F(TreeTest, ListsADirectoryByNameAndSaysWhatEachIs) {
+  Write("job/out", "1234");
+  fs::create_directory(home_ + "/job/dir");
+  fs::create_symlink("/etc", home_ + "/job/away");
+
+  const auto listed = List(At("job"));
+
+  ASSERT_TRUE(listed.ok());
+  ASSERT_THAT(Names("job"), ElementsAre("away", "dir", "out"));
+  EXPECT_EQ(listed->entry(0).kind(), StagerReply::Entry::LINK);
+  EXPECT_EQ(listed->entry(0).target(), "/etc");
+  EXPECT_EQ(listed->entry(1).kind(), StagerReply::Entry::DIRECTORY);
+  EXPECT_EQ(listed->entry(2).size(), 4u);
+  EXPECT_THAT(Names("job/out"), ElementsAre("out"));  // a file is itself
+}
+
+TEST_F(TreeTest, LinksThatLeadOutAreNeitherListedNorRead) {
+  fs::create_symlink("/etc", home_ + "/job/away");
+
+  EXPECT_THAT(List(At("job/away")).status().ToString(), HasSubstr("leads out of"));
+  EXPECT_THAT(Reading::Begin(At("job/away/passwd"), 0).status().ToString(), HasSubstr("leads out of"));
+  EXPECT_THAT(RemoveTree(At("job/away")).ToString(), HasSubstr("cannot remove"));
+  EXPECT_TRUE(fs::exists("/etc/passwd"));
+}
+
+TEST_F(TreeTest, ReadsFromAnyByteOnAndSumsWhatItReads) {
+  Write("job/out", "0123456789");
+
+  auto reading = Reading::Begin(At("job/out"), 4);
+
+  ASSERT_TRUE(reading.ok());
+  EXPECT_EQ(reading->entry().size(), 10u);
+  EXPECT_EQ(*reading->Next(), "456789");
+  EXPECT_EQ(*reading->Next(), "");
+  Sum sum;
+  sum.Add("456789");
+  EXPECT_EQ(reading->Finish(), sum.Finish());
+}
+
+TEST_F(TreeTest, OnlyARegularFileIsRead) {
+  ASSERT_EQ(mkfifo((home_ + "/job/pipe").c_str(), 0600), 0);
+
+  EXPECT_THAT(Reading::Begin(At("job/pipe"), 0).status().ToString(), HasSubstr("expected a regular file"));
+  EXPECT_THAT(Reading::Begin(At("job"), 0).status().ToString(), HasSubstr("expected a regular file"));
+  EXPECT_FALSE(Reading::Begin(At("job/none"), 0).ok());
+}
+
+TEST_F(TreeTest, CopiesWithModeAndSumAndLeavesNothingAside) {
+  Write("job/out", "result");
+  chmod((home_ + "/job/out").c_str(), 0640);
+
+  const auto content = Copy(At("job/out"), At("kept/deep/0"), "0.part");
+
+  ASSERT_TRUE(content.ok()) << content.status();
+  EXPECT_EQ(content->size(), 6u);
+  EXPECT_EQ(Read("kept/deep/0"), "result");
+  EXPECT_THAT(Names("kept/deep"), ElementsAre("0"));
+  EXPECT_FALSE(Copy(At("job/none"), At("kept/1"), "1.part").ok());
+}
+
+TEST_F(TreeTest, RemovesATreeAndWhatIsNotThereIsRemoved) {
+  fs::create_directories(home_ + "/job/a/b");
+  Write("job/a/b/file", "x");
+  fs::create_symlink(home_ + "/job", home_ + "/job/a/up");
+
+  EXPECT_TRUE(RemoveTree(At("job/a")).ok());
+  EXPECT_TRUE(RemoveTree(At("job/a")).ok());
+  EXPECT_TRUE(Remove(At("job/none")).ok());
+  EXPECT_TRUE(Remove(At("no/where")).ok());
+  EXPECT_THAT(Names("job"), ElementsAre());
+  EXPECT_THAT(Names(""), ElementsAre("job"));  // nothing was made on the way
+}
+
+TEST_F(TreeTest, MakesADirectoryOfItsOwnOnce) {
+  EXPECT_TRUE(MakeDirectory(At("scratch/j")).ok());
+  EXPECT_TRUE(MakeDirectory(At("scratch/j")).ok());
+  fs::create_symlink("/tmp", home_ + "/scratch/k");
+  EXPECT_FALSE(MakeDirectory(At("scratch/k")).ok());
+}
+
+}  // namespace
+}  // namespace sekisho::qserver::stager
