@@ -130,7 +130,9 @@ def until(condition, what, timeout_s=10):
 
 def put(host, user, name, content):
     """A program or a file in a user's home at a host of the lab."""
-    done = subprocess.run([LAB, "exec", "--user", user, host, "sh", "-c", f"cat >{name} && chmod +x {name}"],
+    # In one step: another test may be running it.
+    write = f"cat >{name}.$$ && chmod +x {name}.$$ && mv -f {name}.$$ {name}"
+    done = subprocess.run([LAB, "exec", "--user", user, host, "sh", "-c", write],
                           input=content, capture_output=True, timeout=60)  # fmt: skip
     expect(done.returncode == 0, done)
 
