@@ -24,8 +24,8 @@ namespace {
 using LeadCall = rpc::ClientDuplex<proto::LeadRequest, proto::LeadUpdate>;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{60};   // with a leader that was lost
-constexpr std::chrono::seconds kLastWords{5};   // of a part whose world has ended
+constexpr std::chrono::seconds kPatience{60};  // with a leader that was lost, and output of a program that ended well
+constexpr std::chrono::seconds kLastWords{5};  // of a part whose world has failed, maybe because it is out of reach
 
 // Which has our input.
 int PartOfRankZero(const std::vector<WorldPart>& parts) {
@@ -301,7 +301,8 @@ awaitable<int> Attend(std::shared_ptr<Run> run) {
   while (run->IsLeftSoon() && run->uploads > 0 && !run->was_left) {
     co_await run->uploaded.Wait();
   }
-  co_await run->output.Wait(kLastWords);
+  const auto patience = ended->reason().empty() ? kPatience : kLastWords;
+  co_await run->output.Wait(patience);
   run->output.WriteRest();
   co_return EndCode(*run, *ended);
 }
