@@ -2,6 +2,7 @@
 #include "client/build.h"
 
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,18 +55,17 @@ std::string Sum(const std::string& text) {
 
 // Its exit code.
 int Run(const std::vector<std::string>& words) {
-  const pid_t child = fork();
-  if (child == 0) {
-    std::vector<char*> arguments;
-    for (const std::string& word : words) {
-      arguments.push_back(const_cast<char*>(word.c_str()));
-    }
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    _exit(127);
+  std::vector<char*> arguments;
+  for (const std::string& word : words) {
+    arguments.push_back(const_cast<char*>(word.c_str()));
   }
+  arguments.push_back(nullptr);
+  pid_t child = 0;  // not fork(): gRPC's threads are there already
   int status = 0;
-  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ) == 0 &&
+                 waitpid(child, &status, 0) == child && WIFEXITED(status)
+             ? WEXITSTATUS(status)
+             : -1;
 }
 
 }  // namespace
