@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -41,8 +42,8 @@ absl::Status CannotWrite(const std::string& path) {
 // What comes, on its way into a file.
 class Sink {
  public:
-  explicit Sink(std::string path) : path_(std::move(path)), aside_(path_ + ".part") {
-    fd_ = is_standard() ? STDOUT_FILENO : open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  explicit Sink(std::string path) : path_(std::move(path)), aside_(path_ + ".XXXXXX") {
+    fd_ = is_standard() ? STDOUT_FILENO : mkostemp(aside_.data(), O_CLOEXEC);
   }
   ~Sink() {
     if (!is_standard() && fd_ >= 0) {
@@ -55,7 +56,7 @@ class Sink {
 
   bool is_standard() const { return path_ == "-"; }
   uint64_t size() const { return size_; }
-  absl::Status Check() const { return fd_ < 0 ? CannotWrite(aside_) : absl::OkStatus(); }
+  absl::Status Check() const { return fd_ < 0 ? CannotWrite(path_) : absl::OkStatus(); }
 
   absl::Status Add(std::string_view data) {
     while (!data.empty()) {
@@ -91,7 +92,8 @@ class Sink {
   }
 
  private:
-  const std::string path_, aside_;
+  const std::string path_;
+  std::string aside_;  // beside it, of no other's
   int fd_ = -1;
   uint64_t size_ = 0;
 };
