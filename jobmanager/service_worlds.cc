@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service's part about worlds: leading one, and being a part of one.
 // docs/protocol/15-mpirun.md.
+#include <algorithm>
+
 #include <asio/experimental/awaitable_operators.hpp>
 
 #include "jobmanager/errors.h"
@@ -13,6 +15,7 @@ using asio::experimental::awaitable_operators::operator||;
 
 constexpr int kPartsMax = 1024;
 constexpr std::chrono::seconds kInsideWithin{5};
+constexpr int64_t kReadyMostMs = int64_t{30} * 24 * 3600 * 1000;
 
 }  // namespace
 
@@ -56,7 +59,12 @@ awaitable<absl::Status> Service::DoLead(absl::StatusOr<Caller> caller, LeadCall&
     co_return errors::Malformed("a world has 1 to 1024 parts with its charters");
   }
   // Their clock need not be ours: it is a time from when it was signed.
-  led.set_ready_by_ms(NowMs() + first.submit().charter().ready_by_ms() - first.time_ms());
+  const int64_t ready_by_ms = first.submit().charter().ready_by_ms();
+  if (first.time_ms() < 0 || ready_by_ms < first.time_ms()) {
+    co_return errors::Malformed("the time in which its parts are to stand ready was expected");
+  }
+  const int64_t within_ms = ready_by_ms - first.time_ms();
+  led.set_ready_by_ms(NowMs() + std::min(within_ms, kReadyMostMs));
   *led.mutable_begin() = std::move(*request.mutable_begin());
 
   // From here on the caller may go.
