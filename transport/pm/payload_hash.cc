@@ -3,23 +3,12 @@
 #include "transport/pm/payload_hash.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+
+#include "transport/pm/little_endian.h"
 
 namespace sekisho::pm {
 namespace {
-
-std::uint64_t Load(const std::uint8_t* bytes) {
-  std::uint64_t value;
-  std::memcpy(&value, bytes, sizeof value);
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
-  return value;
-}
-
-void Store(std::uint8_t* out, std::uint64_t value) {
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
-  std::memcpy(out, &value, sizeof value);
-}
 
 unsigned __int128 Product(const std::uint8_t* text, const std::uint64_t* key) {
   const std::uint64_t a = Load(text) + key[0], b = Load(text + 8) + key[1];

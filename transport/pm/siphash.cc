@@ -3,18 +3,12 @@
 // text.
 #include "transport/pm/siphash.h"
 
-#include <bit>
 #include <cstring>
+
+#include "transport/pm/little_endian.h"
 
 namespace sekisho::pm {
 namespace {
-
-std::uint64_t Load(const std::uint8_t* bytes) {
-  std::uint64_t value;
-  std::memcpy(&value, bytes, sizeof value);
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
-  return value;
-}
 
 class State {
  public:
