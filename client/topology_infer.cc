@@ -15,6 +15,7 @@
 #include "topology/errors.h"
 #include "topology/fast.h"
 #include "topology/methods.h"
+#include "topology/revise.h"
 #include "topology/run.h"
 #include "topology/show.h"
 #include "topology/text_format.h"
@@ -75,6 +76,41 @@ std::vector<std::pair<std::string, std::string>> Missing(const TopologySource& s
   return missing;
 }
 
+// Starts from a tree of earlier.
+absl::StatusOr<std::unique_ptr<topology::ReviseMethod>> StartFrom(
+    const std::string& path, const std::vector<std::string>& hosts, uint64_t seed) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(topology::NamedTree named, topology::ParseTree(text, path, hosts));
+  std::vector<int> links(named.tree.vertex_count, 0);
+  for (const topology::Link& link : named.tree.links) {
+    for (const int end : {link.u, link.v}) {
+      if (++links[end] > 1 && named.tree.IsHost(end)) {
+        return topology::errors::BadFile(
+            path, fmt::format("{} is a switch there, and a host's name now", named.names[end]));
+      }
+    }
+  }
+  return std::make_unique<topology::ReviseMethod>(
+      topology::Known{.tree = topology::Simplified(named.tree),
+                      .is_here = std::vector<bool>(hosts.size(), true)},
+      seed);
+}
+
+std::string Describe(const topology::Revision& revision, const std::vector<std::string>& names) {
+  if (revision.is_anew) {
+    return "inferred anew: too little of the known tree is true\n";
+  }
+  std::string text =
+      fmt::format("{} placed, {} moved\n", revision.placed.size(), revision.moved.size());
+  for (const int host : revision.placed) {
+    text += names[host] + ": placed\n";
+  }
+  for (const int host : revision.moved) {
+    text += names[host] + ": is not where it was\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& out,
@@ -93,8 +129,14 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
     }
     method_options.site_hints = hosts.cluster_of;
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<topology::Method> method,
+  ASSIGN_OR_RETURN(std::unique_ptr<topology::Method> method,
                    topology::MakeMethod(options.method, count, method_options));
+  topology::ReviseMethod* revise = nullptr;
+  if (!options.known.empty()) {
+    ASSIGN_OR_RETURN(auto from_known, StartFrom(options.known, hosts.names, options.seed));
+    revise = from_known.get();
+    method = std::move(from_known);
+  }
 
   // Measure.
   ASSIGN_OR_RETURN(const topology::RunTotals totals, source->Run(*method));
@@ -130,6 +172,9 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
       totals.makespan_us / 1e6, source->KindOfTime(),
       static_cast<double>(totals.measurements) / per_host,
       static_cast<double>(totals.pings) / per_host);
+  if (revise != nullptr) {
+    out << Describe(revise->revision(), hosts.names);
+  }
   for (const auto& [host, why] : missing) {
     log << fmt::format("{}: {}\n", host, why);
   }

@@ -17,6 +17,7 @@ struct TopologyInferOptions {
   std::string report;
   std::string method = "fast";
   uint64_t seed = 1;
+  std::string known;  // a tree to start from; empty: none
   bool has_site_hints = false;
 };
 

@@ -49,7 +49,11 @@ void AddInfer(CLI::App* topology, int& exit_code) {
   app->add_option("--out", o->out, "Where the tree goes: lines \"u v latency_us\"")->required();
   app->add_option("--report", o->report, "And all that is known of it, as JSON");
   app->add_option("--method", o->method, "fast or paper")->capture_default_str();
-  app->add_flag("--site-hints", o->has_site_hints, "Believe the second column of --hosts");
+  CLI::Option* hints =
+      app->add_flag("--site-hints", o->has_site_hints, "Believe the second column of --hosts");
+  app->add_option("--known", o->known,
+                  "Bring this tree up to date: is it true, and where are new hosts?")
+      ->excludes(hints);
   app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
   app->callback([o, &exit_code] { exit_code = ExitCode(InferTopology(*o, std::cout, std::cerr)); });
 }

@@ -72,6 +72,36 @@ class TopologyVerb : public ::testing::Test {
   std::ostringstream log_;
 };
 
+TEST_F(TopologyVerb, BringsAKnownTreeUpToDateForFewMeasurements) {
+  WriteHosts(64);
+  ASSERT_TRUE(Infer(Oracle("single64 7")).ok());
+  fs::rename(File("tree"), File("old"));
+
+  const absl::Status status =
+      InferTopology({.source = {.hosts = File("hosts"), .oracle = Oracle("single64 7")},
+                     .out = File("tree"),
+                     .known = File("old")},
+                    out_, log_);
+
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_THAT(out_.str(), HasSubstr("0 placed, 0 moved"));
+}
+
+TEST_F(TopologyVerb, SaysWhichHostIsASwitchOfTheKnownTree) {
+  WriteHosts(3);
+  std::ofstream(File("old")) << "h0000 h0001 1\nh0001 h0002 1\n";
+
+  const absl::Status status =
+      InferTopology({.source = {.hosts = File("hosts"), .oracle = Oracle("tiny3 7")},
+                     .out = File("tree"),
+                     .known = File("old")},
+                    out_, log_);
+
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(status.ToString(), HasSubstr("h0001 is a switch there"));
+  EXPECT_FALSE(fs::exists(File("tree")));
+}
+
 TEST_F(TopologyVerb, InfersATreeThatCanBeShown) {
   WriteHosts(64);
 

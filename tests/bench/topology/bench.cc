@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// topology_bench goals|figure8|figure9|alpha|all [--seeds N] [--first SEED] [--method M] [--out
+// topology_bench goals|figure8|figure9|alpha|upkeep|all [--seeds N] [--first SEED] [--method M] [--out
 // DIR] [FAMILY...]: how well and how fast topologies are inferred, in simulation and virtual time.
 #include <cstdio>
 #include <cstdlib>
@@ -49,9 +49,12 @@ int main(int argc, char** argv) {
   if (runs("alpha")) {
     AlphaSweep(options);
   }
+  if (runs("upkeep")) {
+    UpkeepTable(options);
+  }
   if (!is_known) {
     std::fprintf(stderr,
-                 "usage: topology_bench goals|figure8|figure9|alpha|all [--seeds N] [--first SEED] "
+                 "usage: topology_bench goals|figure8|figure9|alpha|upkeep|all [--seeds N] [--first SEED] "
                  "[--method fast|paper] [--out DIR] [FAMILY...]\n");
     return 64;
   }

@@ -23,6 +23,8 @@ bool Goals(const Options& options);
 void ErrorDistributions(const Options& options);  // figure 8 of paper 003
 void TimesAndPairs(const Options& options);       // figures 9 and 10
 void AlphaSweep(const Options& options);          // figure 5 of paper 000
+// How well a known tree is kept: false alarms, hosts that join, hosts that are plugged in elsewhere.
+void UpkeepTable(const Options& options);
 
 // Lines through (x, y) points, a legend each.
 struct Series {
