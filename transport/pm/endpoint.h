@@ -144,7 +144,7 @@ class Endpoint {
   void NoteReplaced(Peer& peer);
   void SetWave(std::uint64_t wave);
   void StepGang();
-  void OnGang(Peer& peer, const GangNote& note);
+  void OnGang(Peer& peer, const GangNote& said);
   void RebuildGang(const Endpoint& torn);
 
   // greeting.cc

@@ -5,6 +5,11 @@
 #include "transport/pm/endpoint.h"
 
 namespace sekisho::pm {
+namespace {
+
+constexpr int kStepsMax = 8;  // in one call: more than from one running job to the next
+
+}  // namespace
 
 // The lowest node that has not left.
 NodeId Endpoint::Leader() const {
@@ -68,7 +73,7 @@ void Endpoint::StepGang() {
   GangNote& own = state_->gang;
   const GangNote before = state_->gang_told;
   const NodeId leader = Leader();
-  for (bool moves = true; moves;) {
+  for (int step = 0; step < kStepsMax; ++step) {
     if (PhaseOf(own.wave) == GangPhase::kStopping && own.reported <= own.wave && Flushed()) {
       own.reported = own.wave + 1;
     }
@@ -89,8 +94,8 @@ void Endpoint::StepGang() {
       }
     }
     const std::uint64_t next = NextWave(own.wave, all);
-    moves = next != own.wave;
-    if (moves && PhaseOf(next) == GangPhase::kSettled) {
+    if (next == own.wave) break;
+    if (PhaseOf(next) == GangPhase::kSettled) {
       own.idle = all.idle;
       own.gone = all.gone;
     }
@@ -109,7 +114,8 @@ void Endpoint::StepGang() {
   }
 }
 
-void Endpoint::OnGang(Peer& peer, const GangNote& note) {
+void Endpoint::OnGang(Peer& peer, const GangNote& said) {
+  const GangNote note = Bounded(said, state_->gang.wave);
   GangNote& known = peer.gang;
   known.asked = std::max(known.asked, note.asked);
   known.joined = std::max(known.joined, note.joined);
@@ -147,7 +153,8 @@ void Endpoint::JoinGang(Nanos now) {
 }
 
 void Endpoint::RebuildGang(const Endpoint& torn) {
-  state_->gang = torn.state_->gang;
+  state_->gang = Bounded(torn.state_->gang, 0);
+  if (state_->gang.wave > kWaveMax) Spoiled();
   state_->gang_active = torn.state_->gang_active;
   state_->program_waits = torn.state_->program_waits;
 }

@@ -169,7 +169,7 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
   peer.address = from.address;
   peer.session = from.session;
   peer.reason = from.reason;
-  peer.gang = from.gang;
+  peer.gang = Bounded(from.gang, state_->gang.wave);
   peer.has_session = from.has_session;
   bool waiting = false;
   std::uint64_t received = 0, sent = 0;

@@ -113,6 +113,9 @@ bool Endpoint::Acceptable(Peer& peer, const Packet& packet, bool& eliciting, boo
       case FrameKind::kClose:
         closing = true;
         break;
+      case FrameKind::kGang:
+        if (frame.gang.wave > kWaveMax) return false;
+        break;
       default:
         break;
     }

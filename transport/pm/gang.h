@@ -3,6 +3,7 @@
 // "Network preemption".  Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace sekisho::pm {
@@ -17,6 +18,8 @@ enum class GangPhase : std::uint8_t {
 constexpr GangPhase PhaseOf(std::uint64_t wave) { return static_cast<GangPhase>(wave & 3); }
 constexpr std::uint64_t NextRunning(std::uint64_t wave) { return (wave | 3) + 1; }
 
+inline constexpr std::uint64_t kWaveMax = std::uint64_t{1} << 60;  // no job comes so far
+
 // What a node says of the job.  Every number only grows, so that notes may be lost, repeated and
 // come in any order.
 struct GangNote {
@@ -30,6 +33,15 @@ struct GangNote {
 
   bool operator==(const GangNote&) const = default;
 };
+
+// The same note, if `wave` is the newest that the reader knows.  Who wants more than the next job
+// that runs is not one of us.
+constexpr GangNote Bounded(GangNote note, std::uint64_t wave) {
+  const std::uint64_t last = NextRunning(std::max(note.wave, wave));
+  note.asked = std::min(note.asked, last);
+  note.joined = std::min(note.joined, last);
+  return note;
+}
 
 // What the leader knows of all nodes that have not left.
 struct GangView {

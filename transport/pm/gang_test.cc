@@ -46,6 +46,13 @@ TEST(Gang, WhatAllMustJoinHappensOnlyThen) {
   EXPECT_EQ(NextWave(3, All(0, 4, 3)), 4u);
 }
 
+TEST(Gang, NobodyWantsMoreThanTheNextJobThatRuns) {
+  constexpr std::uint64_t kLargest = (std::uint64_t{1} << 62) - 1;
+  EXPECT_EQ(Bounded({5, kLargest, kLargest, 0, 0, 0}, 0).asked, 8u);
+  EXPECT_EQ(Bounded({5, 8, kLargest, 0, 0, 0}, 9).joined, 12u);
+  EXPECT_EQ(Bounded({5, 8, 6, 0, 0, 0}, 0).asked, 8u);
+}
+
 // Everyone sends to everyone all the time, as far as it may.
 class JobTest : public ::testing::Test {
  protected:
@@ -90,6 +97,23 @@ class JobTest : public ::testing::Test {
   void Ask(std::uint32_t node, bool stop) {
     cluster_[node].AskGang(stop, cluster_.now());
     cluster_.Pump(node);
+  }
+
+  // A genuine packet of `from` with any content.
+  void Forge(NodeId from, NodeId to, const GangNote& note, bool close) {
+    std::array<std::uint8_t, 200> packet{};
+    FrameWriter frames(MutableBytes(packet).subspan(kHeaderSize, 150));
+    ASSERT_TRUE(frames.Gang(note));
+    ASSERT_TRUE(!close || frames.One(FrameKind::kClose, 0));
+    const Config& config = cluster_[from].config();
+    const Peer& there = cluster_[from].peer(to);
+    WriteHeader({Kind::kData, 0, config.context, from, to, there.next_number + 1000,
+                 static_cast<std::uint16_t>(frames.size())},
+                std::span<std::uint8_t, kHeaderSize>(packet.data(), kHeaderSize));
+    const PayloadKey payload_key = MakePayloadKey(config.key);
+    const std::size_t end =
+        Seal(there.session_send, nullptr, &payload_key, packet, kHeaderSize + frames.size());
+    cluster_.Deliver(from, to, {packet.begin(), packet.begin() + static_cast<std::ptrdiff_t>(end)});
   }
 
   std::uint64_t Received() const {
@@ -171,6 +195,23 @@ TEST_F(JobTest, WithoutItsLowestNodeTheNextOneLeads) {
 
   EXPECT_TRUE(cluster_.Run(kSecond, stopped));
   EXPECT_EQ(cluster_[4].gang().gone, 1u);
+}
+
+// One frame of a member must not keep a node busy for ever.
+TEST_F(JobTest, AMemberThatAsksForTheLargestWaveHoldsNobodyUp) {
+  constexpr std::uint64_t kLargest = (std::uint64_t{1} << 62) - 1;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Received() > 500; }));
+
+  Forge(5, 0, {0, kLargest, kLargest, kLargest, 0, 0}, false);         // who leads
+  Forge(0, 1, {0, kLargest, kLargest, kLargest, 0, 0}, true);          // who leads from now on
+  Forge(5, 3, {kLargest, kLargest, kLargest, kLargest, 0, 0}, false);  // no such wave
+
+  EXPECT_LE(cluster_[0].gang().wave, 4u);
+  EXPECT_LE(cluster_[1].gang().wave, 4u);
+  EXPECT_EQ(cluster_[3].gang().wave, 0u);
+  EXPECT_EQ(cluster_[3].counters().bad_frames, 1u);
+  EXPECT_TRUE(
+      cluster_.Run(kSecond, [&, before = Received()] { return Received() > before + 500; }));
 }
 
 TEST_F(JobTest, ACheckpointWaitsForAllNodesAndSoDoesItsEnd) {

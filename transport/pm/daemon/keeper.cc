@@ -226,7 +226,11 @@ void Keeper::Sleep() {
     std::uint64_t rung;
     (void)!read(setup_.fds.keeper_bell, &rung, sizeof rung);
   }
-  if (fds[kControl].revents != 0) TakeControl();
+  if (fds[kControl].revents != 0) {
+    turns = turns + 1;  // a saved file may be spoiled, too
+    TakeControl();
+    turns = turns + 1;
+  }
   std::uint8_t ignored;
   const bool hung_up =
       fds[kConnection].revents != 0 && recv(setup_.connection, &ignored, 1, MSG_DONTWAIT) <= 0;
