@@ -142,6 +142,7 @@ class Endpoint {
   bool Idle() const;
   void TellGang(Peer& peer);
   void NoteReplaced(Peer& peer);
+  bool MayBeAway(const Peer& peer) const;
   void SetWave(std::uint64_t wave);
   void StepGang();
   void OnGang(Peer& peer, const GangNote& said);

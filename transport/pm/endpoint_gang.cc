@@ -58,6 +58,14 @@ void Endpoint::NoteReplaced(Peer& peer) {
   if (state_->gang_active) StepGang();
 }
 
+// Of a job that is settled, and that nobody wants to go on, a silent node may be in a file, to be
+// restored elsewhere.
+bool Endpoint::MayBeAway(const Peer& peer) const {
+  const GangNote& own = state_->gang;
+  return peer.has_session && PhaseOf(own.wave) == GangPhase::kSettled && own.asked <= own.wave &&
+         own.joined <= own.wave;
+}
+
 void Endpoint::SetWave(std::uint64_t wave) {
   GangNote& own = state_->gang;
   const bool goes = paused() && PhaseOf(wave) == GangPhase::kRunning;

@@ -99,6 +99,13 @@ class JobTest : public ::testing::Test {
     cluster_.Pump(node);
   }
 
+  void CutOff(std::uint32_t node, bool off) {
+    for (std::uint32_t other = 0; other < kNodes; ++other) {
+      cluster_.network().link(node, other).loss = off ? 1 : 0;
+      cluster_.network().link(other, node).loss = off ? 1 : 0;
+    }
+  }
+
   // A genuine packet of `from` with any content.
   void Forge(NodeId from, NodeId to, const GangNote& note, bool close) {
     std::array<std::uint8_t, 200> packet{};
@@ -195,6 +202,48 @@ TEST_F(JobTest, WithoutItsLowestNodeTheNextOneLeads) {
 
   EXPECT_TRUE(cluster_.Run(kSecond, stopped));
   EXPECT_EQ(cluster_[4].gang().gone, 1u);
+}
+
+TEST_F(JobTest, ANodeThatIsRestoredLongAfterAnotherIsNotGone) {
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Received() > 500; }));
+  Ask(2, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+  const std::vector<std::uint8_t> saved[2] = {cluster_.Save(1), cluster_.Save(3)};
+  CutOff(1, true), CutOff(3, true);
+  cluster_.Run(kSecond);
+
+  CutOff(1, false), CutOff(3, true);
+  cluster_.Restore(1, saved[0]);
+  cluster_.Run(60 * kSecond);
+  CutOff(3, false);
+  cluster_.Restore(3, saved[1]);
+  ASSERT_TRUE(cluster_.Run(10 * kSecond, [&] {
+    return cluster_[1].peer_state(3) == PeerState::kUp &&
+           cluster_[3].peer_state(1) == PeerState::kUp;
+  }));
+
+  const std::uint64_t before = cluster_[3].receive_stream(1, 0).contiguous;
+  Ask(0, false);
+  EXPECT_TRUE(cluster_.Run(10 * kSecond, [&] { return Are(GangPhase::kRunning); }));
+  EXPECT_TRUE(cluster_.Run(
+      kSecond, [&] { return cluster_[3].receive_stream(1, 0).contiguous > before + 30'000; }));
+}
+
+TEST_F(JobTest, AStoppedJobWhoseLeaderDiedGoesOn) {
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Received() > 500; }));
+  Ask(2, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+  CutOff(0, true);
+  cluster_.Run(kSecond);
+
+  Ask(4, false);
+
+  EXPECT_TRUE(cluster_.Run(60 * kSecond, [&] {
+    for (std::uint32_t node = 1; node < kNodes; ++node) {
+      if (cluster_[node].paused()) return false;
+    }
+    return true;
+  }));
 }
 
 // One frame of a member must not keep a node busy for ever.

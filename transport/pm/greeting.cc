@@ -38,8 +38,8 @@ void Endpoint::GreetTimeout(Peer& peer) {
   peer.greet_deadline = kNever;
   if (peer.greet == Peer::Greet::kNone) return;
   if (peer.greet_tries >= kGreetingTries) {
-    Gone(peer, Reason::kSilent);
-    return;
+    if (!MayBeAway(peer)) return Gone(peer, Reason::kSilent);
+    peer.greet_tries = kGreetingTries / 2;
   }
   peer.greet_due = true;
 }

@@ -204,7 +204,8 @@ void Endpoint::OnProbeTimeout(Peer& peer) {
   ++state_->counters.timeouts;
   peer.congestion.OnTimeout();
   if (peer.timeouts == 3) OnMtuBlackHole(peer);
-  if (++peer.silence >= kGoneAfter) {
+  if (++peer.silence >= kGoneAfter && MayBeAway(peer)) peer.silence = kSuspectAfter;
+  if (peer.silence >= kGoneAfter) {
     Gone(peer, Reason::kSilent);
   } else if (peer.silence >= kSuspectAfter) {
     peer.state = PeerState::kSuspect;

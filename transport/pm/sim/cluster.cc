@@ -9,6 +9,11 @@ namespace {
 
 constexpr std::uint32_t kPort = 1000;
 
+MutableBytes Aligned(std::vector<std::uint8_t>& memory) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+  return MutableBytes(memory).subspan((64 - address % 64) % 64, memory.size() - 64);
+}
+
 }  // namespace
 
 Cluster::Cluster(std::uint32_t nodes, const std::function<void(Config&)>& adjust,
@@ -35,10 +40,8 @@ Address Cluster::AddressOf(std::uint32_t node) {
 void Cluster::Start(std::uint32_t id) {
   Node& node = nodes_[id];
   node.memory.resize(Endpoint::MemoryNeeded(node.config) + 64);
-  const auto address = reinterpret_cast<std::uintptr_t>(node.memory.data());
   node.endpoint = std::make_unique<Endpoint>();
-  (void)node.endpoint->Init(
-      node.config, MutableBytes(node.memory).subspan((64 - address % 64) % 64), nullptr, now());
+  (void)node.endpoint->Init(node.config, Aligned(node.memory), nullptr, now());
   for (std::uint32_t peer = 0; peer < nodes_.size(); ++peer) {
     (void)node.endpoint->SetAddress(static_cast<NodeId>(peer), AddressOf(peer));
   }
@@ -48,6 +51,27 @@ void Cluster::Start(std::uint32_t id) {
 void Cluster::Restart(std::uint32_t id) {
   ++nodes_[id].config.incarnation;
   Start(id);
+}
+
+std::vector<std::uint8_t> Cluster::Save(std::uint32_t id) {
+  const MutableBytes memory = Aligned(nodes_[id].memory);
+  return {memory.begin(), memory.end()};
+}
+
+void Cluster::Restore(std::uint32_t id, const std::vector<std::uint8_t>& saved) {
+  Node& node = nodes_[id];
+  std::vector<std::uint8_t> memory(saved.size() + 64);
+  const MutableBytes old = Aligned(memory);
+  std::copy(saved.begin(), saved.end(), old.begin());
+  const std::size_t area = Endpoint::AreaNeeded(node.config);
+  Endpoint torn;
+  (void)torn.Attach(node.config, old.first(area), old.subspan(area));
+  Start(id);
+  std::copy(old.begin() + static_cast<std::ptrdiff_t>(area), old.end(),
+            Aligned(node.memory).begin() + static_cast<std::ptrdiff_t>(area));
+  node.endpoint->Rebuild(torn);
+  node.endpoint->Moved(now());
+  Pump(id);
 }
 
 void Cluster::SendText(std::uint32_t from, std::uint32_t to, ChannelId channel, std::size_t size) {

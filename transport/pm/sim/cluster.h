@@ -34,6 +34,9 @@ class Cluster {
   void Pump(std::uint32_t node);
   // The process dies and starts again, with a larger incarnation.
   void Restart(std::uint32_t node);
+  // As sekisho-pmd does it: the state of this moment, and later the node on another host.
+  std::vector<std::uint8_t> Save(std::uint32_t node);
+  void Restore(std::uint32_t node, const std::vector<std::uint8_t>& saved);
   void SendText(std::uint32_t from, std::uint32_t to, ChannelId channel, std::size_t size);
   void Deliver(std::uint32_t from, std::uint32_t to, std::vector<std::uint8_t> datagram);
 
