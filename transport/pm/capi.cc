@@ -319,7 +319,7 @@ int pmRead(pmContext*, int, pmHandle*, pmHandle*, size_t) { return ENOSYS; }
 int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument) {
   if (context->sending || context->receiving) return EINVAL;
   Context& core = context->core();
-  if (!core.IsStopped()) core.JoinGang();
+  if (!core.IsStopped()) core.JoinGang(true);
   core.Progress();
   if (PhaseOf(core.gang().wave) != GangPhase::kSettled) return EBUSY;
   return callback != nullptr ? callback(argument) : 0;
@@ -327,9 +327,8 @@ int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument) {
 
 int pmRestartUser(pmContext* context) {
   Context& core = context->core();
-  const GangPhase phase = PhaseOf(core.gang().wave);
-  if (phase == GangPhase::kRunning) return 0;
-  if (phase == GangPhase::kSettled) core.JoinGang();
+  if (!core.IsStopped()) return 0;
+  core.JoinGang(false);
   core.Progress();
   return core.IsStopped() ? EBUSY : 0;
 }

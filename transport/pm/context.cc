@@ -191,10 +191,10 @@ void Context::AskGang(bool stop) {
   } while (!Give());
 }
 
-void Context::JoinGang() {
+void Context::JoinGang(bool stop) {
   do {
     Endpoint& endpoint = Take();
-    endpoint.JoinGang(Wire::Now());
+    endpoint.JoinGang(stop, Wire::Now());
     Flush(endpoint);
   } while (!Give());
 }

@@ -47,7 +47,7 @@ class Context {
   bool IsStopped() { return view().paused(); }
   GangNote gang() { return view().gang(); }
   void AskGang(bool stop);
-  void JoinGang();
+  void JoinGang(bool stop);
   const Config& config() const { return memory_.config(); }
   SharedHead& head() { return memory_.head(); }
   const Address& own_address() const { return wire_.own_address(); }

@@ -42,8 +42,8 @@ class Endpoint {
   void DropOpen();
   // Network preemption (gang.h).  This node wants the whole job to stop, or to go on.
   void AskGang(bool stop, Nanos now);
-  // It wants the next step, stop or go, once all nodes want it.
-  void JoinGang(Nanos now);
+  // It wants the job that runs to stop, or the one that is settled to go on, once all nodes want it.
+  void JoinGang(bool stop, Nanos now);
   // Whether the program waits for messages: part of the global state of a stopped job.
   void NoteProgram(bool waits) { state_->program_waits = waits; }
   // This node has another address since it was last heard.

@@ -147,14 +147,17 @@ void Endpoint::OnGang(Peer& peer, const GangNote& said) {
 void Endpoint::AskGang(bool stop, Nanos now) {
   Clock(now);
   GangNote& own = state_->gang;
-  if (stop == paused()) return;
+  // To go on takes back a stop, too, of which the leader has not heard yet.
+  const std::uint64_t newest = std::max(own.wave, own.asked);
+  if (stop ? paused() : PhaseOf(newest) == GangPhase::kRunning) return;
   state_->gang_active = true;
-  own.asked = std::max(own.asked, stop ? own.wave + 1 : NextRunning(own.wave));
+  own.asked = std::max(own.asked, stop ? own.wave + 1 : NextRunning(newest));
   StepGang();
 }
 
-void Endpoint::JoinGang(Nanos now) {
+void Endpoint::JoinGang(bool stop, Nanos now) {
   Clock(now);
+  if (PhaseOf(state_->gang.wave) != (stop ? GangPhase::kRunning : GangPhase::kSettled)) return;
   state_->gang_active = true;
   state_->gang.joined = std::max(state_->gang.joined, state_->gang.wave + 1);
   StepGang();

@@ -246,6 +246,25 @@ TEST_F(JobTest, AStoppedJobWhoseLeaderDiedGoesOn) {
   }));
 }
 
+TEST_F(JobTest, AStopThatWasGivenUpBeforeItsLeaderHeardOfItStopsNobody) {
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Received() > 500; }));
+  silent_ = true;
+  CutOff(0, true);
+  Ask(3, true);
+  cluster_.Run(20 * kMillisecond);
+  ASSERT_TRUE(Are(GangPhase::kRunning));
+
+  Ask(3, false);
+  CutOff(0, false);
+
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return cluster_[3].gang().wave == 4; }));
+  EXPECT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kRunning); }));
+  silent_ = false;
+  for (std::uint32_t node = 0; node < kNodes; ++node) Turn(node), cluster_.Pump(node);
+  EXPECT_TRUE(
+      cluster_.Run(kSecond, [&, before = Received()] { return Received() > before + 500; }));
+}
+
 // One frame of a member must not keep a node busy for ever.
 TEST_F(JobTest, AMemberThatAsksForTheLargestWaveHoldsNobodyUp) {
   constexpr std::uint64_t kLargest = (std::uint64_t{1} << 62) - 1;
@@ -266,21 +285,34 @@ TEST_F(JobTest, AMemberThatAsksForTheLargestWaveHoldsNobodyUp) {
 TEST_F(JobTest, ACheckpointWaitsForAllNodesAndSoDoesItsEnd) {
   silent_ = true;
   for (std::uint32_t node = 0; node + 1 < kNodes; ++node) {
-    cluster_[node].JoinGang(cluster_.now());
+    cluster_[node].JoinGang(true, cluster_.now());
     cluster_.Pump(node);
   }
   cluster_.Run(20 * kMillisecond);
   EXPECT_TRUE(Are(GangPhase::kRunning));
-  cluster_[kNodes - 1].JoinGang(cluster_.now());
+  cluster_[kNodes - 1].JoinGang(true, cluster_.now());
   cluster_.Pump(kNodes - 1);
   ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
 
   for (std::uint32_t node = 0; node < kNodes; ++node) {
     EXPECT_TRUE(Are(GangPhase::kSettled));
-    cluster_[node].JoinGang(cluster_.now());
+    cluster_[node].JoinGang(false, cluster_.now());
     cluster_.Pump(node);
     cluster_.Run(20 * kMillisecond);
   }
+  EXPECT_TRUE(Are(GangPhase::kRunning));
+}
+
+// A program that polls for the end of a checkpoint may look just after the job went on.
+TEST_F(JobTest, WhoeverWantsTheJobToGoOnDoesNotJoinTheNextStop) {
+  silent_ = true;
+  cluster_[0].JoinGang(false, cluster_.now());
+  for (std::uint32_t node = 1; node < kNodes; ++node) {
+    cluster_[node].JoinGang(true, cluster_.now());
+    cluster_.Pump(node);
+  }
+  cluster_.Run(100 * kMillisecond);
+
   EXPECT_TRUE(Are(GangPhase::kRunning));
 }
 

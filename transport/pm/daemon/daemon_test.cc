@@ -277,6 +277,22 @@ TEST_F(DaemonTest, AStoppedJobIsSilentAndGoesOn) {
   for (const pid_t pid : programs) Kill(pid);
 }
 
+TEST_F(DaemonTest, AStopThatTookTooLongIsTakenBack) {
+  const pid_t first = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 1"); }));
+  EXPECT_EQ(Control(Ask::kStop, 1, nullptr, -1, 200), ETIMEDOUT)
+      << "its leader, node 0, is not here";
+
+  const pid_t leader = Spawn(0, [this](pmContext* c) { Chatter(board_[0], c, 1); });
+
+  EXPECT_TRUE(
+      Until(20 * kSecond, [&] { return board_[0].received > 2000 && board_[1].received > 2000; }))
+      << Top(0) << Top(1);
+  EXPECT_EQ(board_[0].wrong + board_[1].wrong, 0u);
+  Kill(first);
+  Kill(leader);
+}
+
 TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {
   const pid_t own = Spawn(0, [this](pmContext* c) { Chatter(board_[0], c, 1); });
   const pid_t first = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });

@@ -156,14 +156,15 @@ class DaemonTest : public ::testing::Test {
   }
 
   // 0 or errno; `text` gets what the daemon says.
-  int Control(Ask what, std::uint16_t node, std::string* text = nullptr, int file = -1) {
+  int Control(Ask what, std::uint16_t node, std::string* text = nullptr, int file = -1,
+              std::uint32_t timeout_ms = 5000) {
     const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
     const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
     AskMessage ask;
     ask.ask = what;
     ask.config.context = 5;
     ask.config.node = node;
-    ask.timeout_ms = 5000;
+    ask.timeout_ms = timeout_ms;
     AnswerMessage answer;
     Received received;
     const std::array<int, 2> fds = {key, file};

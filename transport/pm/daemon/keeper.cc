@@ -146,7 +146,8 @@ bool Keeper::Pump() {
   const Nanos now = Wire::Now();
   if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
   endpoint.NoteProgram(dead_ || head.program_waits.load() != 0);
-  if (asker_ >= 0) endpoint.AskGang(asks_stop_, now);
+  if (asker_ >= 0 || takes_back_) endpoint.AskGang(asker_ >= 0 && asks_stop_, now);
+  takes_back_ = false;
   wire_.Flush(endpoint, fence);
   CloseIfDone(endpoint, now);
   if (closed_) wire_.Flush(endpoint, fence);
@@ -175,7 +176,7 @@ void Keeper::Look() {
   const bool active = !dead_ && calls != calls_;
   calls_ = calls;
   attended_ = active;
-  if (active && asker_ < 0 && !IsStopped()) {
+  if (active && asker_ < 0 && !takes_back_ && !IsStopped()) {
     grace_ = false;
     watching_ = false;
     wake_ = now + kLookAgain;
@@ -191,7 +192,7 @@ void Keeper::Look() {
   }
   grace_ = false;
   watching_ = true;
-  const bool must = dead_ || asker_ >= 0 || readable_ || predecessor_;
+  const bool must = dead_ || asker_ >= 0 || takes_back_ || readable_ || predecessor_;
   if ((must || Due() <= now) && !Pump()) {
     watching_ = false;
     wake_ = now + kWordRetry;
@@ -200,6 +201,7 @@ void Keeper::Look() {
   if (asker_ >= 0) AnswerAsker();
   wake_ = Due();
   if (dead_ || asker_ >= 0) wake_ = std::min(wake_, now + 10 * kMillisecond);
+  if (takes_back_) wake_ = now;
 }
 
 void Keeper::Sleep() {

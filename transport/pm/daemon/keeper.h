@@ -69,6 +69,7 @@ class Keeper {
   Nanos retry_adoption_ = 0;
   int asker_ = -1;  // wants the job to stop or to go
   bool asks_stop_ = false;
+  bool takes_back_ = false;  // a stop that took too long, as soon as we have the word
   Nanos asks_until_ = 0;
   bool was_stopped_ = false;
 };

@@ -75,12 +75,7 @@ void Keeper::AnswerAsker() {
   if (done && asks_stop_) DescribeGang(text);
   Answer(asker_, done ? 0 : ETIMEDOUT, text.data());
   asker_ = -1;
-  if (done || !asks_stop_) return;
-  OwnerWord mine;  // in vain: the job goes on
-  if (!Acquire(mine)) return;
-  memory_.area(mine.area).AskGang(false, Wire::Now());
-  memory_.head().deadline.store(0);  // there is something to do
-  (void)hand_over().GiveBack(mine);
+  takes_back_ = !done && asks_stop_;  // in vain: the job goes on
 }
 
 // The global state that the stop found.
@@ -202,6 +197,7 @@ void Keeper::TakeControl() {
       }
       asker_ = client;
       asks_stop_ = ask.ask == Ask::kStop;
+      takes_back_ = false;
       asks_until_ = Wire::Now() + Nanos{ask.timeout_ms} * kMillisecond;
       break;
     case Ask::kDrop:
