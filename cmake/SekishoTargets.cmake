@@ -27,6 +27,7 @@ target_link_libraries(sekisho_flags INTERFACE sekisho_plain_flags)
 if(SEKISHO_SANITIZE)
   target_compile_options(sekisho_flags INTERFACE -fsanitize=${SEKISHO_SANITIZE}
                          -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_compile_definitions(sekisho_flags INTERFACE _GLIBCXX_ASSERTIONS)  # indices within capacity, too
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # wrong about std::regex and coroutines when checks stand between
     target_compile_options(sekisho_flags INTERFACE -Wno-maybe-uninitialized
                            $<$<COMPILE_LANGUAGE:CXX>:-Wno-mismatched-new-delete>)

@@ -140,7 +140,7 @@ Cells BoxLayout::Balance(const Pattern& part, const std::vector<int>& box, const
     }
   }
   Cells result = best.slots();
-  result.resize(cells.size());
+  result.resize(part.ranks());  // `cells` may be empty
   return result;
 }
 

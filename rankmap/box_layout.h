@@ -36,7 +36,8 @@ class BoxLayout {
   // From nothing.
   Cells Solve(Graph part, const std::vector<int>& box);
 
-  // By link loads, at temperatures that leave what hops have built: `objective` is one of them.
+  // By link loads, at temperatures that leave what hops have built: `objective` is one of them.  From nothing
+  // if the cooling is, and then `cells` may be empty.
   Cells Balance(const Pattern& part, const std::vector<int>& box, const Cells& cells, Objective objective,
                 const LoadCooling& cooling);
 

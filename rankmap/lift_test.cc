@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rankmap/lift.h"
 
+#include <algorithm>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rankmap/box_layout.h"
 #include "rankmap/generate.h"
 #include "rankmap/network_format.h"
 
@@ -20,6 +24,7 @@ class Lifting : public testing::Test {
     Random random(5);
     const auto placement = Lift(graph_, pattern_, network_, {.effort = 0.25, .base = base, .objective = objective},
                                 random, [] { return false; });
+    EXPECT_TRUE(placement);
     return placement ? Evaluate(pattern_, network_, *placement) : Values{};
   }
 };
@@ -40,6 +45,19 @@ TEST_F(Lifting, BalancesTheLoadsOfEveryStep) {
 
   EXPECT_GT(by_step.step_sum, 0);
   EXPECT_LT(by_step.step_sum, by_hops.step_sum);
+}
+
+TEST_F(Lifting, LaysOutEveryRankOfAPartFromNothing) {
+  const Pattern part = *Generate("bruck", {.ranks = 8, .bytes = 2048});
+  Random random(5);
+  const Stop never = [] { return false; };
+  BoxLayout layout(network_, 1, random, never);
+
+  Cells cells = layout.Balance(part, {2, 2, 2}, {}, Objective::kSteps,
+                               {.hot = 1, .cold = 0.1, .moves = 1024, .is_from_nothing = true});
+
+  std::sort(cells.begin(), cells.end());
+  EXPECT_THAT(cells, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 TEST_F(Lifting, RefusesWhatHasNoLevels) {
