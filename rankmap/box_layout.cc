@@ -64,6 +64,7 @@ Cells BoxLayout::Anneal(const Graph& part, const std::vector<int>& box, Placemen
   for (int64_t i = 0; i < chunks && !stop_(); ++i) {
     const double t = hot * Exp(Ln(cold / hot) * static_cast<double>(i) / static_cast<double>(chunks));
     annealer.Chunk(kChunk, t, t, random_);
+    moves_ += kChunk;
   }
   cost = annealer.best_cost();
   return annealer.best().slots();
@@ -82,6 +83,7 @@ Cells BoxLayout::SolveSmall(const Graph& part, const std::vector<int>& box, cons
     random_.Shuffle(cells);
     BoxAnnealer annealer(part, network, start != nullptr ? *start : cells);
     annealer.Run(moves, hot, cold, random_, stop_);
+    moves_ += moves;
     if (annealer.best_cost() < least) {
       least = annealer.best_cost();
       best = annealer.best();
@@ -133,6 +135,7 @@ Cells BoxLayout::Balance(const Pattern& part, const std::vector<int>& box, const
       const double part_done = static_cast<double>(i) / static_cast<double>(chunks);
       const double t = cooling.hot * Exp(Ln(cooling.cold / cooling.hot) * part_done) / network.links();
       annealer.Chunk(kChunk, t, t, cooling.power, random_);
+      moves_ += kChunk;
     }
     if (annealer.best_value() < least) {
       least = annealer.best_value();

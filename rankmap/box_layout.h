@@ -44,6 +44,8 @@ class BoxLayout {
   // By swaps, from as warm as the lightest weights up to somewhat warmer; the best of a few.
   Cells Improve(Graph part, const std::vector<int>& box, Cells cells);
 
+  int64_t moves() const { return moves_; }  // proposals of all that was done
+
  private:
   Cells Anneal(const Graph& part, const std::vector<int>& box, Placement start, double hot, double cold,
                int64_t moves, int64_t& cost);
@@ -54,6 +56,7 @@ class BoxLayout {
   const double effort_;
   Random& random_;
   const Stop& stop_;
+  int64_t moves_ = 0;
 };
 
 }  // namespace sekisho::rankmap

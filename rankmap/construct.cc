@@ -80,9 +80,12 @@ std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& 
 
 }  // namespace
 
-std::optional<Placement> FixedConstruction(int index, const Graph& graph, const Pattern& pattern,
-                                           const Network& network, Objective objective, Random& random,
-                                           const Stop& stop, bool& was_stopped) {
+std::optional<Placement> FixedConstruction(int index, const Problem& problem, Random& random, const Stop& stop,
+                                           bool& was_stopped, int64_t& moves) {
+  const Graph& graph = problem.graph;
+  const Pattern& pattern = problem.pattern;
+  const Network& network = problem.network;
+  const SolveOptions& options = problem.options;
   std::optional<Placement> placement;
   was_stopped = false;
   switch (index) {
@@ -94,11 +97,12 @@ std::optional<Placement> FixedConstruction(int index, const Graph& graph, const 
       placement = BestFold(graph, pattern.ranks(), network, stop);
       break;
     case kLiftConstruction:
-      placement = Lift(graph, pattern, network, {.effort = kFirstLiftEffort, .objective = objective}, random, stop);
+      placement = Lift(graph, pattern, network, {.effort = kFirstLiftEffort, .objective = options.objective}, random,
+                       stop, moves);
       break;
     default:
       if (network.slots() <= kQuicklyBisected) {
-        placement = Bisem(graph, pattern.ranks(), network, {}, random, stop);
+        placement = Bisem(graph, pattern.ranks(), network, {.max_itrs = options.max_itrs}, random, stop);
       }
       break;
   }

@@ -5,18 +5,18 @@
 
 #include <optional>
 
-#include "rankmap/bisem.h"
-#include "rankmap/evaluate.h"
+#include "rankmap/solver.h"
 
 namespace sekisho::rankmap {
 
 constexpr int kFixedConstructions = 5;
 constexpr int kFoldConstruction = 2;
+constexpr int kBisectConstruction = 3;
 constexpr int kLiftConstruction = 4;
 
-// Construction `index`, from 0 to kFixedConstructions - 1; nullopt if it does not suit the problem.
-std::optional<Placement> FixedConstruction(int index, const Graph& graph, const Pattern& pattern,
-                                           const Network& network, Objective objective, Random& random,
-                                           const Stop& stop, bool& was_stopped);
+// Construction `index`, from 0 to kFixedConstructions - 1; nullopt if it does not suit the problem.  `moves`
+// grows by the proposals that it took.
+std::optional<Placement> FixedConstruction(int index, const Problem& problem, Random& random, const Stop& stop,
+                                           bool& was_stopped, int64_t& moves);
 
 }  // namespace sekisho::rankmap

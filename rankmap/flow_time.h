@@ -12,7 +12,7 @@ namespace sekisho::rankmap {
 
 struct FlowOptions {
   // Flows that end within this share of the time so far end together: tens of thousands of ends are thousands
-  // of solutions then.  The result is at most so much too long.
+  // of solutions then.  The result is about so much too long at most.
   double together = 0.002;
   // After every solution: seconds since the start, and by link the bytes of those messages that this link holds
   // back most.  A real router's buffers are full where that is not 0.

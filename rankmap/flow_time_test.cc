@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rankmap/flow_time.h"
 
+#include <numeric>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -80,6 +80,8 @@ class Lifter {
     return stop_() ? std::nullopt : std::optional(Finish());
   }
 
+  int64_t moves() const { return layout_.moves() + arranging_; }
+
  private:
   // Loads by step want another start than least distances; total loads the same, but loosened.
   void SolveBase() {
@@ -240,6 +242,7 @@ class Lifter {
       for (int i = 0; i < chunks && !stop_(); ++i) {
         const double t = static_cast<double>(heaviest) * Exp(-6.0 * i / chunks);
         annealer.Chunk(1024, t, t, random_);
+        arranging_ += 1024;
       }
       for (uint32_t i = 0; i < inside.size(); ++i) {
         lays[i].block = annealer.best().slot_of(i);
@@ -329,6 +332,7 @@ class Lifter {
   const Stop& stop_;
   const std::vector<int>& dims_;
   BoxLayout layout_;
+  int64_t arranging_ = 0;  // proposals
   std::vector<int> box_;
   std::vector<Vertices> parts_;
   Cells cells_;                                           // of the first part
@@ -338,12 +342,15 @@ class Lifter {
 }  // namespace
 
 std::optional<Placement> Lift(const Graph& graph, const Pattern& pattern, const Network& network,
-                              const LiftOptions& options, Random& random, const Stop& stop) {
+                              const LiftOptions& options, Random& random, const Stop& stop, int64_t& moves) {
   if (network.kind() != Network::Kind::kGrid || network.capacity() != 1 ||
       network.grid().dims.size() > 3 || pattern.ranks() < 4) {
     return std::nullopt;
   }
-  return Lifter(graph, pattern, network, options, random, stop).Run();
+  Lifter lifter(graph, pattern, network, options, random, stop);
+  auto placement = lifter.Run();
+  moves += lifter.moves();
+  return placement;
 }
 
 }  // namespace sekisho::rankmap

@@ -20,8 +20,9 @@ struct LiftOptions {
   Objective objective = Objective::kHopBytes;  // link loads are balanced at each level if it wants that
 };
 
-// nullopt if the weights show no such levels, the boxes do not tile the network, or stopped.
+// nullopt if the weights show no such levels, the boxes do not tile the network, or stopped.  `moves` grows by
+// the proposals that it took.
 std::optional<Placement> Lift(const Graph& graph, const Pattern& pattern, const Network& network,
-                              const LiftOptions& options, Random& random, const Stop& stop);
+                              const LiftOptions& options, Random& random, const Stop& stop, int64_t& moves);
 
 }  // namespace sekisho::rankmap

@@ -19,11 +19,12 @@ class Lifting : public testing::Test {
   Pattern pattern_ = *Generate("bruck", {.ranks = 512, .bytes = 2048, .permute = 3});
   Network network_ = *ParseNetworkSpec("torus:8x8x8");
   Graph graph_ = MakeGraph(pattern_, Weight::kBytes, 512);
+  int64_t moves_ = 0;
 
   Values Lifted(Objective objective, int base) {
     Random random(5);
     const auto placement = Lift(graph_, pattern_, network_, {.effort = 0.25, .base = base, .objective = objective},
-                                random, [] { return false; });
+                                random, [] { return false; }, moves_);
     EXPECT_TRUE(placement);
     return placement ? Evaluate(pattern_, network_, *placement) : Values{};
   }
@@ -33,8 +34,11 @@ TEST_F(Lifting, KeepsHeavyPairsTogether) { EXPECT_LT(Lifted(Objective::kHopBytes
 
 TEST_F(Lifting, BalancesTotalLoads) {
   const Values by_hops = Lifted(Objective::kHopBytes, 64);
+  const int64_t moves_by_hops = moves_;
   const Values by_load = Lifted(Objective::kMaxLink, 64);
 
+  EXPECT_GT(moves_by_hops, 1'000'000) << "64 cells twice from nothing";
+  EXPECT_GT(moves_, moves_by_hops + 1'000'000) << "and loads balanced";
   EXPECT_GT(by_load.max_link, 0);
   EXPECT_LT(static_cast<double>(by_load.max_link), 0.95 * static_cast<double>(by_hops.max_link));
 }
@@ -64,7 +68,7 @@ TEST_F(Lifting, RefusesWhatHasNoLevels) {
   const Pattern random = *Generate("random", {.ranks = 512, .degree = 4, .seed = 5});
   Random chance(5);
 
-  EXPECT_FALSE(Lift(MakeGraph(random, Weight::kBytes, 512), random, network_, {}, chance, [] { return false; }));
+  EXPECT_FALSE(Lift(MakeGraph(random, Weight::kBytes, 512), random, network_, {}, chance, [] { return false; }, moves_));
 }
 
 }  // namespace

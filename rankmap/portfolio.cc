@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <numeric>
 #include <thread>
 
@@ -64,20 +65,23 @@ void Portfolio::Run(const Limits& limits, const Clock& clock, const Stop& stop, 
   }
   is_threaded_ = true;
   std::atomic<bool> is_stopped = false;
-  std::atomic<size_t> running = solvers_.size();
+  size_t running = solvers_.size();  // under the mutex
+  std::condition_variable is_last;
   const Stop is_over = [&] { return is_stopped.load(std::memory_order_relaxed); };
   std::vector<std::thread> threads;
   for (size_t island = 0; island < solvers_.size(); ++island) {
     threads.emplace_back([&, island] {
       RunThread(island, limits, clock, is_over);
-      running.fetch_sub(1);
+      const std::lock_guard lock(mutex_);
+      --running;
+      is_last.notify_one();
     });
   }
-  while (running.load() > 0) {
-    std::this_thread::sleep_for(kTickEvery);
+  for (bool are_all_done = false; !are_all_done;) {
     Standing standing;
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
+      are_all_done = is_last.wait_for(lock, kTickEvery, [&] { return running == 0; });
       progress_ = ProgressAt(limits, clock);
       standing = {shared_value_, problem_.bound, progress_,
                   std::accumulate(moves_.begin(), moves_.end(), int64_t{0}), phase_};

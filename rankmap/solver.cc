@@ -28,7 +28,7 @@ struct LinkStart {
 constexpr LinkStart kLinkStarts[Solver::kLinkProbes] = {{1.0, false}, {0.1, false}, {0.1, true}, {0.02, true}};
 constexpr double kLinkCoolTo = 0.01;  // of the warmest start, or a fifth of a colder one
 
-// What a construction counts as in a run limited by moves.
+// What a construction counts as in a run limited by moves, beside those that it proposes.
 int64_t MovesOf(const Problem& problem) {
   return static_cast<int64_t>(problem.network.slots()) * 16;
 }
@@ -174,10 +174,10 @@ bool Solver::Construct(double, const Stop& stop) {
   // Its own randomness, so that an interrupted construction repeats alike.
   Random random(problem_.options.seed * 0xd1342543de82ef95 + island_ * 1000003 + construction_);
   std::optional<Placement> placement;
+  int64_t moves = 0;  // counted once it is done
   if (construction_ < fixed) {
     bool was_stopped = false;
-    placement = FixedConstruction(construction_, problem_.graph, problem_.pattern, problem_.network,
-                                  problem_.options.objective, random, stop, was_stopped);
+    placement = FixedConstruction(construction_, problem_, random, stop, was_stopped, moves);
     if (was_stopped) {
       return false;
     }
@@ -185,7 +185,7 @@ bool Solver::Construct(double, const Stop& stop) {
   } else if (is_auto && has_levels_ && (construction_ - fixed) % kLiftEvery != kLiftEvery - 1) {
     const int lifted = construction_ - fixed - (construction_ - fixed) / kLiftEvery;
     placement = Lift(problem_.graph, problem_.pattern, problem_.network,
-                     NextLift(problem_.options.objective, lifted), random, stop);
+                     NextLift(problem_.options.objective, lifted), random, stop, moves);
     if (stop()) {
       return false;
     }
@@ -199,6 +199,7 @@ bool Solver::Construct(double, const Stop& stop) {
       return false;
     }
   }
+  moves_ += moves;
   if (placement) {
     Consider(*std::move(placement));
   }

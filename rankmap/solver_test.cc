@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rankmap/construct.h"
 #include "rankmap/generate.h"
 #include "rankmap/network_format.h"
 #include "rankmap/portfolio.h"
@@ -103,6 +104,21 @@ TEST(Checkpoint, DamageAndOtherProblemsAreRefused) {
   std::string flipped = checkpoint;
   flipped[flipped.size() / 2] ^= 1;
   EXPECT_FALSE(Portfolio(problem, 1, nullptr).Restore(flipped).ok());
+}
+
+TEST(Solver, TheFirstBisectionCutsAsOftenAsTold) {
+  Setting setting;
+  const Stop never = [] { return false; };
+  const auto value = [&](int max_itrs) {
+    setting.options.max_itrs = max_itrs;
+    const Problem problem(setting.pattern, setting.network, setting.options);
+    Random random(7);
+    bool was_stopped = false;
+    int64_t moves = 0;
+    return problem.Value(*FixedConstruction(kBisectConstruction, problem, random, never, was_stopped, moves));
+  };
+
+  EXPECT_GT(value(1), 1.2 * value(-1));
 }
 
 TEST(Solver, OneRankOrNoTrafficNeedsNoSearch) {

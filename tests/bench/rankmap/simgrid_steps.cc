@@ -3,6 +3,7 @@
 // after step with a barrier between, by SimGrid.  Model CM02: LV08, the usual one, multiplies latency by 13.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -24,7 +25,7 @@ std::string WritePlatform(std::string dims, int nodes) {
   for (char& c : dims) {
     c = c == 'x' ? ',' : c;
   }
-  std::string path = "/tmp/rankmap_simgrid.XXXXXX.xml";
+  std::string path = std::filesystem::temp_directory_path() / "rankmap_simgrid.XXXXXX.xml";
   const int file = mkstemps(path.data(), 4);
   std::ostringstream xml;
   xml << "<?xml version='1.0'?>\n"
