@@ -34,7 +34,8 @@ constexpr size_t kKeyDigits = 32;
 constexpr char kScript[] = R"(set -e
 place=$1 command=$2 archive=$HOME/$3
 exec >&2
-trap 'rm -rf "$archive" "$work"' EXIT
+trap 'rm -rf "$work"' EXIT
+trap 'exit 143' HUP INT TERM  # without it a signal ends dash, and no EXIT trap is run
 cd "$HOME/.sekisho/builds"
 test ! -d "$place" || exit 0
 work=$(mktemp -d "$PWD/$place.XXXXXX")
@@ -53,8 +54,8 @@ std::string Sum(const std::string& text) {
   return Hexadecimal(digest);
 }
 
-// Its exit code.
-int Run(const std::vector<std::string>& words) {
+// Its exit code; what it writes goes to `output`.
+int Run(const std::vector<std::string>& words, int output) {
   std::vector<char*> arguments;
   for (const std::string& word : words) {
     arguments.push_back(const_cast<char*>(word.c_str()));
@@ -62,42 +63,61 @@ int Run(const std::vector<std::string>& words) {
   arguments.push_back(nullptr);
   pid_t child = 0;  // not fork(): gRPC's threads are there already
   int status = 0;
-  return posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ) == 0 &&
-                 waitpid(child, &status, 0) == child && WIFEXITED(status)
-             ? WEXITSTATUS(status)
-             : -1;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  const bool is_done = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ) == 0 &&
+                       waitpid(child, &status, 0) == child && WIFEXITED(status);
+  posix_spawn_file_actions_destroy(&actions);
+  return is_done ? WEXITSTATUS(status) : -1;
+}
+
+// The home, and nobody has said so: keys and all would go.
+bool IsHomeByChance(const std::string& folder) {
+  const char* const home = std::getenv("HOME");
+  std::error_code error;
+  return folder == "." && home != nullptr && std::filesystem::equivalent(folder, home, error);
 }
 
 }  // namespace
 
-absl::StatusOr<Sources> Sources::Pack(const std::string& folder) {
+absl::StatusOr<Sources> Sources::Pack(const std::string& folder, const std::string& program) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     return absl::InvalidArgumentError(fmt::format("--sources {}: expected a folder", folder));
   }
+  if (IsHomeByChance(folder)) {
+    return Refuse(absl::StatusCode::kInvalidArgument, 0, "--build: this is your home: all of it would be sent",
+                  "run it in the sources' folder, or name that: --sources FOLDER");
+  }
   std::string archive = (std::filesystem::temp_directory_path(error) / "sekisho-sources-XXXXXX").string();
-  const int fd = mkostemp(archive.data(), O_CLOEXEC);
-  if (fd < 0) {
+  Sources sources;
+  sources.fd_ = mkostemp(archive.data(), O_CLOEXEC);
+  if (sources.fd_ < 0) {
     return absl::InvalidArgumentError(fmt::format("cannot write {}: is TMPDIR right?", archive));
   }
-  close(fd);
-  Sources sources;
-  sources.archive_ = archive;
-  // The same content is the same archive, whoever has it and whenever it was touched.
+  unlink(archive.c_str());  // however we end, nothing is left
+  // The same content is the same archive, whoever has it and whenever it was touched: so no file has a time, and what
+  // was built here would count as made of these sources.
+  const std::string own = "./" + std::filesystem::path(program).lexically_normal().string();
   const int code = Run({"tar", "--create", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner",
-                        "--exclude-vcs", "--exclude-vcs-ignores", "--file", archive, "--directory", folder, "."});
+                        "--exclude-vcs", "--exclude-vcs-ignores", "--exclude=*.o", "--exclude=*.a", "--exclude=*.so",
+                        "--anchored", "--no-wildcards", "--exclude=" + own, "--file=-", "--directory=" + folder, "."},
+                       sources.fd_);
   if (code != 0) {
     return absl::InvalidArgumentError(
         fmt::format("--sources {}: tar could not pack it, and ended with code {}", folder, code));
   }
-  ASSIGN_OR_RETURN(const auto file, SumFile(archive));
+  ASSIGN_OR_RETURN(const auto file, SumFile(sources.archive()));
   sources.sum_ = Hexadecimal(file.sha256());
   return sources;
 }
 
+std::string Sources::archive() const { return fmt::format("/proc/self/fd/{}", fd_); }
+
 Sources::~Sources() {
-  if (!archive_.empty()) {
-    unlink(archive_.c_str());
+  if (fd_ >= 0) {
+    close(fd_);
   }
 }
 
@@ -113,7 +133,8 @@ std::string BuildRsl(const Build& build, const std::string& nonce) {
                                   PlaceOf(build).substr(sizeof kBuilds), build.command, archive}) {
     rsl += " " + rsl::PrintLiteral(word);
   }
-  return rsl + fmt::format(")(file_stage_in=({} {}))", rsl::PrintLiteral(build.archive), rsl::PrintLiteral(archive));
+  const std::string place = rsl::PrintLiteral(archive);
+  return rsl + fmt::format(")(file_stage_in=({} {}))(file_clean_up={})", rsl::PrintLiteral(build.archive), place, place);
 }
 
 absl::StatusOr<std::string> ArchitectureOf(const proto::SiteInfo& site) {

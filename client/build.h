@@ -9,23 +9,24 @@
 
 namespace sekisho::client {
 
-// The sources, packed into a file that goes when this does.
+// The sources, packed into a file without a name, which goes when this does.
 class Sources {
  public:
-  // InvalidArgument: `folder` is none, or cannot be packed.
-  static absl::StatusOr<Sources> Pack(const std::string& folder);
+  // Without version control's files, what those ignore, and what a build has left: *.o, *.a, *.so and `program`.
+  // InvalidArgument: `folder` is none, cannot be packed, or is the home by the name of ".".
+  static absl::StatusOr<Sources> Pack(const std::string& folder, const std::string& program);
 
-  Sources(Sources&& other) noexcept : archive_(std::exchange(other.archive_, {})), sum_(std::move(other.sum_)) {}
+  Sources(Sources&& other) noexcept : fd_(std::exchange(other.fd_, -1)), sum_(std::move(other.sum_)) {}
   Sources& operator=(Sources&&) = delete;
   ~Sources();
 
-  const std::string& archive() const { return archive_; }
+  std::string archive() const;  // a path of this process
   const std::string& sum() const { return sum_; }  // SHA-256 of the content, in hexadecimal
 
  private:
   Sources() = default;
 
-  std::string archive_;
+  int fd_ = -1;
   std::string sum_;
 };
 

@@ -28,30 +28,63 @@ class BuildTest : public ::testing::Test {
 
 TEST_F(BuildTest, TheSameContentHasTheSameSumWheneverItWasTouched) {
   Write("app.c", "int main() { return 0; }\n");
-  const auto before = Sources::Pack(folder_);
+  const auto before = Sources::Pack(folder_, "app");
   std::filesystem::last_write_time(folder_ / "app.c", std::filesystem::file_time_type());
-  const auto touched = Sources::Pack(folder_);
+  const auto touched = Sources::Pack(folder_, "app");
   Write("app.c", "int main() { return 1; }\n");
-  const auto changed = Sources::Pack(folder_);
+  const auto changed = Sources::Pack(folder_, "app");
 
   ASSERT_TRUE(before.ok() && touched.ok() && changed.ok()) << before.status();
   EXPECT_EQ(before->sum(), touched->sum());
   EXPECT_NE(before->sum(), changed->sum());
 }
 
-TEST_F(BuildTest, ThePackedFileGoesWithItsOwner) {
-  std::string archive;
-  {
-    const auto sources = Sources::Pack(folder_);
-    ASSERT_TRUE(sources.ok());
-    archive = sources->archive();
-    EXPECT_TRUE(std::filesystem::exists(archive));
+TEST_F(BuildTest, WhatABuildHasLeftIsNoSource) {
+  Write("app.c", "int main() { return 0; }\n");
+  std::filesystem::create_directory(folder_ / "src");
+  Write("src/app", "a source that is called as the program\n");
+  const auto clean = Sources::Pack(folder_, "./app");
+  for (const char* name : {"app", "app.o", "src/libx.a", "src/libx.so"}) {
+    Write(name, "stale");
   }
-  EXPECT_FALSE(std::filesystem::exists(archive));
+  const auto built = Sources::Pack(folder_, "./app");
+  Write("src/app", "another\n");
+  const auto changed = Sources::Pack(folder_, "./app");
+
+  ASSERT_TRUE(clean.ok() && built.ok() && changed.ok()) << clean.status() << built.status();
+  EXPECT_EQ(clean->sum(), built->sum());
+  EXPECT_NE(clean->sum(), changed->sum());
+}
+
+TEST_F(BuildTest, ThePackedFileIsNowhereToBeLeft) {
+  Write("app.c", "int main() { return 0; }\n");
+  const auto temporary = folder_ / "tmp";
+  std::filesystem::create_directory(temporary);
+  setenv("TMPDIR", temporary.c_str(), 1);
+  const auto sources = Sources::Pack(folder_, "app");
+  unsetenv("TMPDIR");
+
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
+  EXPECT_TRUE(std::ifstream(sources->archive()).good());
 }
 
 TEST_F(BuildTest, WhatIsNoFolderIsRefused) {
-  EXPECT_THAT(std::string(Sources::Pack(folder_ / "none").status().message()), HasSubstr("expected a folder"));
+  EXPECT_THAT(std::string(Sources::Pack(folder_ / "none", "app").status().message()), HasSubstr("expected a folder"));
+}
+
+TEST_F(BuildTest, TheHomeIsSentOnlyIfItIsNamed) {
+  const std::string home = std::getenv("HOME");
+  const auto before = std::filesystem::current_path();
+  setenv("HOME", folder_.c_str(), 1);
+  std::filesystem::current_path(folder_);
+  const auto by_chance = Sources::Pack(".", "app");
+  const auto by_name = Sources::Pack(folder_, "app");
+  std::filesystem::current_path(before);
+  setenv("HOME", home.c_str(), 1);
+
+  EXPECT_THAT(std::string(by_chance.status().message()), HasSubstr("this is your home"));
+  EXPECT_TRUE(by_name.ok()) << by_name.status();
 }
 
 TEST(Build, ItsPlaceIsThatOfContentCommandAndArchitecture) {
@@ -81,6 +114,7 @@ TEST(Build, ItsJobHasTheCommandAsOneWordAndTheSourcesWithIt) {
   ASSERT_EQ(job->file_stage_in.size(), 1u);
   EXPECT_EQ(job->file_stage_in[0].from, "/tmp/a b");
   EXPECT_EQ(job->file_stage_in[0].to, job->arguments[5]);
+  EXPECT_EQ(job->file_clean_up, std::vector<std::string>{job->arguments[5]});
 }
 
 TEST(Build, ASiteHasOneArchitectureOrIsRefused) {

@@ -27,7 +27,7 @@ constexpr int kHeldFor = 3600;
 // --build, at each site once.  `program` is then each part's own.
 awaitable<int> BuildAtSites(const WorldSites& sites, MpirunOptions options, std::string program,
                             std::vector<RankRange>& ranges) {
-  const auto sources = Sources::Pack(options.sources);
+  const auto sources = Sources::Pack(options.sources, program);
   if (!sources.ok()) {
     co_return Report(sources.status());
   }
