@@ -33,9 +33,10 @@ bool WriteAll(int fd, std::string_view data) {
   return true;
 }
 
-// The state that Follow shares with its Ctrl-C watcher, which may outlive it.
+// The state that Follow shares with its Ctrl-C watcher.
 struct Watch {
-  explicit Watch(Loop& loop) : changed(loop) {}
+  explicit Watch(Loop& loop) : signals(loop, SIGINT, SIGTERM), changed(loop) {}
+  asio::signal_set signals;
   UpdateStream updates;
   Signal changed;
   std::string job_id;
@@ -65,10 +66,19 @@ awaitable<void> SendCancel(Session& session, std::shared_ptr<Watch> watch) {
   }
 }
 
+// Ctrl-C is its own again when Follow has done, whatever still holds the watch.
+struct StopWatching {
+  ~StopWatching() {
+    std::error_code ignored;
+    signals.clear(ignored);
+    signals.cancel(ignored);
+  }
+  asio::signal_set& signals;
+};
+
 awaitable<void> WatchInterrupt(Session& session, std::shared_ptr<Watch> watch, bool cancels) {
-  asio::signal_set signals(session.loop(), SIGINT, SIGTERM);
   for (;;) {
-    const auto [error, signal] = co_await signals.async_wait(kAsTuple);
+    const auto [error, signal] = co_await watch->signals.async_wait(kAsTuple);
     if (error) {
       co_return;
     }
@@ -159,6 +169,7 @@ awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream update
   if (!options.job_id.empty()) {
     followed.name = JobName(session.target(), session.target().site, options.job_id);
   }
+  const StopWatching stop_watching{watch->signals};
   co_spawn(session.loop(), WatchInterrupt(session, watch, options.cancels_on_interrupt), detached);
 
   Progress progress(options.again);
