@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <random>
 
 #include <asio/signal_set.hpp>
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include "client/feed_input.h"
 #include "client/harmless.h"
 #include "client/progress.h"
+#include "client/reach_again.h"
 
 namespace sekisho::client {
 namespace {
@@ -94,57 +94,6 @@ awaitable<void> WatchInterrupt(Session& session, std::shared_ptr<Watch> watch, b
   }
 }
 
-constexpr std::chrono::milliseconds kFirstPause{200};
-constexpr std::chrono::milliseconds kLongestPause{5'000};
-
-// A time without connection: from its loss until an update comes again.
-class Outage {
- public:
-  using Clock = std::chrono::steady_clock;
-  explicit Outage(std::chrono::seconds patience) : patience_(patience) {}
-
-  bool is_open() const { return is_open_; }
-  void Begin(Clock::time_point now) {
-    is_open_ = true;
-    until_ = now + patience_;
-    pause_ = kFirstPause;
-  }
-  void End() { is_open_ = false; }
-  // How long to wait before the next try; zero: the time is up.
-  std::chrono::milliseconds NextPause(Clock::time_point now) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - now);
-    const auto most = std::min(pause_, left);
-    pause_ = std::min(pause_ * 2, kLongestPause);
-    return most.count() <= 0 ? std::chrono::milliseconds(0)
-                             : std::chrono::milliseconds(most.count() / 2 +
-                                                         int64_t(random_() % uint64_t(most.count() / 2 + 1)) + 1);
-  }
-
- private:
-  const std::chrono::seconds patience_;
-  bool is_open_ = false;
-  Clock::time_point until_;
-  std::chrono::milliseconds pause_{0};
-  std::minstd_rand random_{std::random_device{}()};
-};
-
-// Until the connection stands again, or why it does not.
-awaitable<absl::Status> ReachAgain(Session& session, Watch& watch, Outage& outage) {
-  for (;;) {
-    const auto pause = outage.NextPause(Outage::Clock::now());
-    if (pause.count() > 0) {
-      co_await watch.changed.WaitFor(pause);
-    }
-    if (watch.was_left) {
-      co_return absl::CancelledError("left");
-    }
-    const absl::Status status = co_await session.OpenAgain();
-    if (status.code() != absl::StatusCode::kUnavailable || pause.count() == 0) {
-      co_return status;
-    }
-  }
-}
-
 }  // namespace
 
 awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id,
@@ -223,12 +172,10 @@ awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream update
     }
 
     // The link is lost, the job is not.
-    if (!outage.is_open()) {
-      outage.Begin(Outage::Clock::now());
-      fmt::print(stderr, "sekisho: lost the connection to the site; {} goes on, trying for {} s to come back to it\n",
-                 followed.name, options.patience.count());
+    if (outage.Begin(Outage::Clock::now())) {
+      SayLost(followed.name, options.patience);
     }
-    const absl::Status reached = co_await ReachAgain(session, *watch, outage);
+    const absl::Status reached = co_await ReachAgain(session, outage, status, watch->was_left, watch->changed);
     if (!reached.ok()) {
       status = reached.code() == absl::StatusCode::kCancelled ? status : reached;
       break;
@@ -252,10 +199,7 @@ awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream update
     co_return followed;
   }
   if (!status.ok() && outage.is_open()) {
-    co_return Refuse(absl::StatusCode::kNotFound, GramCode(status),
-                     fmt::format("could not come back to {}; its state is not known: {}", followed.name,
-                                 Message(status)),
-                     fmt::format("ask again: sekisho status {}", followed.name));
+    co_return NotReachedAgain(followed.name, status, fmt::format("ask again: sekisho status {}", followed.name));
   }
   const bool is_broken = status.code() == absl::StatusCode::kUnavailable && !watch->job_id.empty();
   if (is_broken) {

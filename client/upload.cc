@@ -17,6 +17,7 @@
 
 #include "client/follow.h"
 #include "client/harmless.h"
+#include "client/outage.h"
 #include "client/site_call.h"
 
 namespace sekisho::client {
@@ -24,11 +25,9 @@ namespace {
 
 using asio::experimental::awaitable_operators::operator||;
 using Call = rpc::ClientDuplex<proto::UploadRequest, proto::UploadReply>;
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr size_t kPiecesQueued = 3;
-constexpr std::chrono::milliseconds kPauseMost{3'000};
 
 // What the site has asked for, and how far that is.
 struct Wishes {
@@ -154,8 +153,8 @@ absl::Status Explained(const absl::Status& status, const ClientFiles& files) {
 using First = std::function<absl::StatusOr<proto::UploadRequest>()>;
 
 awaitable<absl::Status> Send(Session& session, First first, ClientFiles files, UploadOptions options) {
-  std::chrono::milliseconds pause{0};
-  for (auto moved = Clock::now();;) {
+  Outage outage(options.patience);
+  for (;;) {
     const auto call = rpc::Start<Call>(session.loop(), session.Options(), [&](auto& started) {
       session.stub().async()->Upload(&started.context(), &started);
     });
@@ -168,13 +167,13 @@ awaitable<absl::Status> Send(Session& session, First first, ClientFiles files, U
       co_return Explained(status, files);
     }
     if (wishes->has_moved) {
-      moved = Clock::now();
-      pause = std::chrono::milliseconds(0);
+      outage.End();
     }
-    if (Clock::now() - moved > options.patience) {
+    outage.Begin(Outage::Clock::now());
+    const auto pause = outage.NextPause(Outage::Clock::now());
+    if (pause.count() == 0) {
       co_return status;
     }
-    pause = std::min(pause * 2 + std::chrono::milliseconds(100), kPauseMost);
     co_await Sleep(session.loop(), pause);
     if (options.reopens) {
       (co_await session.OpenAgain()).IgnoreError();  // the next call says why not
@@ -212,17 +211,18 @@ awaitable<absl::Status> PutFile(Session& session, std::string job_id, proto::Req
   co_return co_await Send(session, first, std::move(files), options);
 }
 
-awaitable<void> UploadOrCancel(Session& session, std::string job_id, ClientFiles files, UploadOptions options) {
+awaitable<int> UploadOrCancel(Session& session, std::string job_id, ClientFiles files, UploadOptions options) {
   const absl::Status status = co_await Upload(session, job_id, std::move(files), options);
   if (status.ok() || status.code() == absl::StatusCode::kFailedPrecondition ||
       status.code() == absl::StatusCode::kAborted) {  // the job is over, or another command sends them
-    co_return;
+    co_return 0;
   }
-  Report(status);
+  const int code = Report(status);
   const auto cancelled = co_await Cancel(session, job_id);
   if (!cancelled.ok() && cancelled.status().code() != absl::StatusCode::kFailedPrecondition) {
     Report(cancelled.status());
   }
+  co_return code;
 }
 
 }  // namespace sekisho::client

@@ -22,7 +22,7 @@ awaitable<absl::Status> Upload(Session& session, std::string job_id, ClientFiles
 awaitable<absl::Status> PutFile(Session& session, std::string job_id, proto::RequestBody::ClientFile file,
                                 std::string path, UploadOptions options);
 
-// For a command that follows the job: what goes wrong is printed, and ends the job.
-awaitable<void> UploadOrCancel(Session& session, std::string job_id, ClientFiles files, UploadOptions options);
+// For a command that follows the job: what goes wrong is printed, and ends the job.  Its exit code; 0 if the job is over.
+awaitable<int> UploadOrCancel(Session& session, std::string job_id, ClientFiles files, UploadOptions options);
 
 }  // namespace sekisho::client

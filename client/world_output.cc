@@ -8,6 +8,7 @@
 
 #include "client/harmless.h"
 #include "client/progress.h"
+#include "client/reach_again.h"
 
 namespace sekisho::client {
 namespace {
@@ -62,7 +63,7 @@ awaitable<void> WorldOutput::Show(std::shared_ptr<WorldOutput> self, int part, s
   attach.set_output(true);
   attach.set_follow(true);
   Progress progress(attach);
-  Clock::time_point until = Clock::now() + kPatience;
+  Outage outage(kPatience);
   absl::Status status;
   for (bool is_lost = false; !is_lost;) {
     attach = progress.Again(job_id);
@@ -72,7 +73,7 @@ awaitable<void> WorldOutput::Show(std::shared_ptr<WorldOutput> self, int part, s
     proto::Update update;
     bool is_read = co_await call->Read(update);
     while (is_read) {
-      until = Clock::now() + kPatience;
+      outage.End();
       if (update.has_output()) {
         self->Write(part, update.output(), progress.Take(update.output()));
       }
@@ -82,8 +83,9 @@ awaitable<void> WorldOutput::Show(std::shared_ptr<WorldOutput> self, int part, s
     if (status.code() != absl::StatusCode::kUnavailable) {
       break;
     }
-    const bool is_there = co_await ReachAgain(session, until, self->was_left_);
-    is_lost = !is_there;
+    outage.Begin(Clock::now());
+    const absl::Status reached = co_await ReachAgain(session, outage, status, self->was_left_, self->changed_);
+    is_lost = !reached.ok();
   }
   if (!status.ok()) {
     fmt::print(stderr, "sekisho: output of {} is cut off: {}\n", self->parts_[part].site,
