@@ -2,17 +2,26 @@
 #include "client/job_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <variant>
 
+#include <asio/experimental/awaitable_operators.hpp>
+#include <asio/signal_set.hpp>
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include "client/exit_code.h"
+#include "client/file_names.h"
 #include "client/harmless.h"
+#include "client/outage.h"
+#include "client/site_call.h"
 #include "client/staged_files.h"
 #include "common/refusal.h"
 #include "rsl/check.h"
@@ -21,9 +30,7 @@
 namespace sekisho::client {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::milliseconds kPauseMost{3'000};
+using asio::experimental::awaitable_operators::operator||;
 
 absl::StatusOr<std::shared_ptr<rpc::ClientReader<proto::FilePiece>>> Ask(Session& session, const FileAccess& access) {
   proto::RequestBody body;
@@ -39,22 +46,41 @@ absl::Status CannotWrite(const std::string& path) {
                 "write to a place of yours with room: -o PATH");
 }
 
-// What comes, on its way into a file.
+bool IsThereAndNoFile(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+// A link stays one: the file that it leads to is replaced.
+std::string BehindLinks(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path behind = std::filesystem::canonical(path, error);
+  return error ? path : behind.string();
+}
+
+// What comes, on its way into a file: beside its place, and then there in one step.  What stands there and is no file, a
+// pipe or a device, gets it as it comes.
 class Sink {
  public:
-  explicit Sink(std::string path) : path_(std::move(path)), aside_(path_ + ".XXXXXX") {
-    fd_ = is_standard() ? STDOUT_FILENO : mkostemp(aside_.data(), O_CLOEXEC);
+  explicit Sink(const std::string& path)
+      : is_straight_(path == "-" || IsThereAndNoFile(path)),
+        path_(is_straight_ ? path : BehindLinks(path)),
+        aside_(path_ + ".XXXXXX") {
+    fd_ = path == "-"      ? STDOUT_FILENO
+          : is_straight_ ? open(path.c_str(), O_WRONLY | O_CLOEXEC)
+                         : mkostemp(aside_.data(), O_CLOEXEC);
   }
   ~Sink() {
-    if (!is_standard() && fd_ >= 0) {
+    if (fd_ >= 0 && path_ != "-") {
       close(fd_);
+    }
+    if (fd_ >= 0 && !is_straight_) {
       unlink(aside_.c_str());  // gone if it was kept
     }
   }
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
-  bool is_standard() const { return path_ == "-"; }
   uint64_t size() const { return size_; }
   absl::Status Check() const { return fd_ < 0 ? CannotWrite(path_) : absl::OkStatus(); }
 
@@ -77,21 +103,24 @@ class Sink {
     if (size == size_) {
       return absl::OkStatus();
     }
-    if (is_standard() || ftruncate(fd_, off_t(size)) != 0 || lseek(fd_, off_t(size), SEEK_SET) < 0) {
+    if (is_straight_ || ftruncate(fd_, off_t(size)) != 0 || lseek(fd_, off_t(size), SEEK_SET) < 0) {
       return Refuse(absl::StatusCode::kDataLoss, 0, "the file has changed while it was read", "read it again");
     }
     size_ = size;
     return absl::OkStatus();
   }
   absl::Status Keep(uint32_t mode) {
-    if (is_standard()) {
+    if (is_straight_) {
       return absl::OkStatus();
     }
-    return fchmod(fd_, mode & 0777) == 0 && rename(aside_.c_str(), path_.c_str()) == 0 ? absl::OkStatus()
-                                                                                      : CannotWrite(path_);
+    const mode_t mask = umask(077);
+    umask(mask);
+    return fchmod(fd_, mode & 0777 & ~mask) == 0 && rename(aside_.c_str(), path_.c_str()) == 0 ? absl::OkStatus()
+                                                                                              : CannotWrite(path_);
   }
 
  private:
+  const bool is_straight_;
   const std::string path_;
   std::string aside_;  // beside it, of no other's
   int fd_ = -1;
@@ -149,7 +178,7 @@ awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& 
   }
   CO_RETURN_IF_ERROR(co_await call->Finish());
   if (sum.Finish() != expected) {
-    CO_RETURN_IF_ERROR(sink.Cut(from));
+    sink.Cut(from).IgnoreError();
     co_return Refuse(absl::StatusCode::kDataLoss, 155, "what came is not what the site says it sent",
                      "fetch it again; if that does not help, somebody on the way changes what is sent");
   }
@@ -177,32 +206,48 @@ awaitable<absl::StatusOr<std::vector<proto::FileEntry>>> ListFiles(Session& sess
   co_return entries;
 }
 
-awaitable<absl::StatusOr<proto::FileEntry>> Download(Session& session, FileAccess access, std::string local,
-                                                     std::chrono::seconds patience) {
-  Sink sink(local);
-  CO_RETURN_IF_ERROR(sink.Check());
+namespace {
+
+awaitable<absl::Status> DownloadAll(Session& session, const FileAccess& access, Sink& sink,
+                                    std::chrono::seconds patience) {
   proto::FileEntry entry;
-  std::chrono::milliseconds pause{0};
-  auto moved = Clock::now();
+  Outage outage(patience);
   for (;;) {
     const uint64_t before = sink.size();
     const absl::Status status = co_await DownloadOnce(session, access, sink, entry);
     if (status.ok()) {
-      break;
+      co_return sink.Keep(entry.mode());
     }
-    if (sink.size() != before) {
-      moved = Clock::now();
-      pause = std::chrono::milliseconds(0);
-    }
-    if (status.code() != absl::StatusCode::kUnavailable || Clock::now() - moved > patience) {
+    if (status.code() != absl::StatusCode::kUnavailable) {
       co_return status;
     }
-    pause = std::min(pause * 2 + std::chrono::milliseconds(100), kPauseMost);
+    if (sink.size() != before) {
+      outage.End();
+    }
+    outage.Begin(Outage::Clock::now());
+    const auto pause = outage.NextPause(Outage::Clock::now());
+    if (pause.count() == 0) {
+      co_return status;
+    }
     co_await Sleep(session.loop(), pause);
     (co_await session.OpenAgain()).IgnoreError();  // the next call says why not
   }
-  CO_RETURN_IF_ERROR(sink.Keep(entry.mode()));
-  co_return entry;
+}
+
+awaitable<absl::Status> Interrupted(Loop& loop) {
+  asio::signal_set signals(loop, SIGINT, SIGTERM);
+  co_await signals.async_wait(kAsTuple);
+  co_return absl::CancelledError("interrupted");
+}
+
+}  // namespace
+
+awaitable<absl::Status> Download(Session& session, FileAccess access, std::string local, std::chrono::seconds patience) {
+  Sink sink(local);
+  CO_RETURN_IF_ERROR(sink.Check());
+  // So that what has come is taken away.
+  const auto ended = co_await (DownloadAll(session, access, sink, patience) || Interrupted(session.loop()));
+  co_return std::visit([](const absl::Status& either) { return either; }, ended);
 }
 
 namespace {
@@ -216,6 +261,10 @@ FileAccess Kept(const proto::JobStatus& job, int number) {
 
 }  // namespace
 
+int ReportFetch(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kCancelled ? kExitCancelled : Report(status);
+}
+
 awaitable<absl::Status> FetchStagedOut(Session& session, const proto::JobStatus& job, std::string rsl,
                                        std::chrono::seconds patience) {
   const rsl::CheckReport checked = rsl::Check(rsl);
@@ -226,19 +275,29 @@ awaitable<absl::Status> FetchStagedOut(Session& session, const proto::JobStatus&
     const std::vector<rsl::Transfer>& asked = checked.jobs[0].file_stage_out;
     if (file.is_kept() && file.number() >= 0 && size_t(file.number()) < asked.size()) {
       const std::string local = LocalPath(asked[size_t(file.number())].to);
-      CO_RETURN_IF_ERROR((co_await Download(session, Kept(job, file.number()), local, patience)).status());
+      CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, file.number()), local, patience));
     }
   }
   co_return absl::OkStatus();
 }
 
-awaitable<absl::Status> FetchStagedOutInto(Session& session, const proto::JobStatus& job, std::string directory,
+awaitable<absl::Status> FetchStagedOutInto(Session& session, const proto::JobStatus& job, std::string place,
                                            std::chrono::seconds patience) {
+  std::error_code error;
+  std::vector<std::string> names;
+  std::vector<int> numbers;
   for (const proto::StagedFile& file : job.staged_out()) {
     if (file.is_kept()) {
       const std::string name = rsl::PlainName(LocalPath(file.destination()), fmt::format("file.{}", file.number()));
-      CO_RETURN_IF_ERROR((co_await Download(session, Kept(job, file.number()), directory + "/" + name, patience)).status());
-      fmt::print("{}\n", directory + "/" + name);
+      names.push_back(FreeName(name, file.number(), names));
+      numbers.push_back(file.number());
+    }
+  }
+  CO_ASSIGN_OR_RETURN(const auto places, PlacesHere(names, place, std::filesystem::is_directory(place, error)));
+  for (size_t i = 0; i < places.size(); ++i) {
+    CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, numbers[i]), places[i], patience));
+    if (place != "-") {
+      fmt::print("{}\n", places[i]);
     }
   }
   co_return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "client/file_names.h"
 #include "client/harmless.h"
 #include "client/job_files.h"
 #include "client/job_text.h"
@@ -74,8 +75,6 @@ awaitable<int> List(Session& session, std::string job_id, const FilesOptions& op
   co_return 0;
 }
 
-std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 bool IsDirectory(const std::string& path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
@@ -96,41 +95,42 @@ awaitable<int> GetStagedOut(Session& session, std::string job_id, const FilesOpt
   const std::string place = options.output.empty() ? "." : options.output;
   const absl::Status got =
       co_await FetchStagedOutInto(session, reply->job(0), place, std::chrono::seconds(options.within));
-  co_return got.ok() ? 0 : Report(got);
+  co_return got.ok() ? 0 : ReportFetch(got);
 }
 
 awaitable<int> Get(Session& session, std::string job_id, const FilesOptions& options) {
   if (options.paths.empty()) {
     co_return co_await GetStagedOut(session, job_id, options);
   }
-  for (const std::string& path : options.paths) {
-    const std::string place = options.output.empty() ? "." : options.output;
-    const bool is_inside = place != "-" && IsDirectory(place);
-    if (!is_inside && options.paths.size() > 1 && place != "-") {
-      co_return Report(absl::InvalidArgumentError(fmt::format("-o {}: expected a directory, for several files", place)));
-    }
-    const std::string local = is_inside ? place + "/" + BaseName(path) : place;
+  const std::string place = options.output.empty() ? "." : options.output;
+  const auto places = PlacesHere(options.paths, place, IsDirectory(place));
+  if (!places.ok()) {
+    co_return Report(places.status());
+  }
+  for (size_t i = 0; i < places->size(); ++i) {
     FileAccess access;
     access.set_job_id(job_id);
-    access.mutable_read()->set_path(path);
-    const auto got = co_await Download(session, std::move(access), local, std::chrono::seconds(options.within));
+    access.mutable_read()->set_path(options.paths[i]);
+    const absl::Status got =
+        co_await Download(session, std::move(access), (*places)[i], std::chrono::seconds(options.within));
     if (!got.ok()) {
-      co_return Report(got.status());
+      co_return ReportFetch(got);
     }
   }
   co_return 0;
 }
 
 awaitable<int> Put(Session& session, std::string job_id, const FilesOptions& options) {
-  for (const std::string& local : options.paths) {
-    auto file = SumFile(local);
+  const auto places = PlacesThere(options.paths, options.to);
+  if (!places.ok()) {
+    co_return Report(places.status());
+  }
+  for (size_t i = 0; i < places->size(); ++i) {
+    auto file = SumFile(options.paths[i]);
     if (!file.ok()) {
       co_return Report(file.status());
     }
-    const bool is_directory = options.to.empty() || options.to.ends_with("/") || options.paths.size() > 1;
-    const bool has_end = options.to.empty() || options.to.ends_with("/");
-    const std::string path = is_directory ? options.to + (has_end ? "" : "/") + BaseName(local) : options.to;
-    const absl::Status put = co_await PutFile(session, job_id, *std::move(file), path,
+    const absl::Status put = co_await PutFile(session, job_id, *std::move(file), (*places)[i],
                                               {.patience = std::chrono::seconds(options.within), .reopens = true});
     if (!put.ok()) {
       co_return Report(put);

@@ -263,7 +263,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     const absl::Status fetched = co_await FetchStagedOut(session, followed->job, rsl, patience);
     if (!fetched.ok()) {
       fmt::print(stderr, "sekisho: its files are kept at the site: sekisho get {}\n", followed->name);
-      co_return Report(fetched);
+      co_return ReportFetch(fetched);
     }
   }
   if (followed->job.has_array() && !options.quiet) {
