@@ -2,21 +2,17 @@
 #include "client/many.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <map>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "client/elements.h"
 #include "client/exit_code.h"
 #include "client/harmless.h"
+#include "client/reach_again.h"
 #include "client/site_call.h"
-#include "client/staged_files.h"
 #include "common/job_state.h"
-#include "rsl/check.h"
 
 namespace sekisho::client {
 namespace {
@@ -25,9 +21,8 @@ constexpr size_t kJobsOfARequest = 1'000;
 constexpr size_t kBytesOfARequest = 2 << 20;  // of the 4 MiB that a message may have
 constexpr size_t kStatusesOfARequest = 2'000;
 constexpr size_t kWithRsl = 100;  // an RSL is read from disk there: not of more
-constexpr std::chrono::seconds kPatience{300};
-constexpr std::chrono::milliseconds kFirstPause{200};
-constexpr std::chrono::milliseconds kLongestPause{5'000};
+constexpr std::chrono::seconds kSubmitPatience{300};
+constexpr std::chrono::seconds kCommandPatience{20};
 
 absl::Status StatusOf(const proto::ManyReply::Each& each) {
   return each.is_refused()
@@ -38,25 +33,26 @@ absl::Status StatusOf(const proto::ManyReply::Each& each) {
 using ManyMethod = void (Session::Async::*)(grpc::ClientContext*, const proto::SignedRequest*, proto::ManyReply*,
                                             std::function<void(grpc::Status)>);
 
+// Nobody has said yes or no.
+bool IsUnjudged(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded;
+}
+
 // The same signed request again and again, until somebody has judged it: it makes each job once.
-awaitable<absl::StatusOr<proto::ManyReply>> Ask(Session& session, ManyMethod method, proto::SignedRequest request) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  bool has_link = true;
-  for (std::chrono::milliseconds pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
-    absl::StatusOr<proto::ManyReply> reply = absl::UnavailableError("no connection");
-    if (has_link) {
-      reply = co_await session.Call<proto::SignedRequest, proto::ManyReply>(method, request);
-    }
-    const bool is_judged = reply.ok() || reply.status().code() != absl::StatusCode::kUnavailable;
-    if (is_judged || std::chrono::steady_clock::now() > until) {
+awaitable<absl::StatusOr<proto::ManyReply>> Ask(Session& session, ManyMethod method, proto::SignedRequest request,
+                                                std::chrono::seconds patience) {
+  Outage outage(patience);
+  for (;;) {
+    auto reply = co_await session.Call<proto::SignedRequest, proto::ManyReply>(method, request);
+    if (reply.ok() || !IsUnjudged(reply.status())) {
       co_return reply;
     }
-    co_await Sleep(session.loop(), pause);
-    const absl::Status opened = co_await session.OpenAgain();
-    has_link = opened.ok();
-    if (!has_link && opened.code() != absl::StatusCode::kUnavailable) {
-      co_return opened;
+    if (outage.Begin(Outage::Clock::now())) {
+      fmt::print(stderr, "sekisho: no answer yet, trying for {} s: {}\n", patience.count(),
+                 Harmless(Message(reply.status())));
     }
+    const absl::Status reached = co_await ReachAgain(session, outage, reply.status());
+    CO_RETURN_IF_ERROR(reached);
   }
 }
 
@@ -76,52 +72,15 @@ std::vector<size_t> Cut(const std::vector<OneOfFile>& jobs) {
   return ends;
 }
 
+absl::Status StillUnknown(const absl::Status& why, const std::string& request_id) {
+  return Refuse(why.code(), GramCode(why), Message(why),
+                fmt::format("to go on, without a job made twice: the same command with --request-id {}", request_id));
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<OneOfFile>> ParseMany(const std::string& text, const std::string& name) {
-  std::vector<OneOfFile> jobs;
-  std::istringstream lines(text);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    const size_t first = line.find_first_not_of(" \t\r");
-    if (first == std::string::npos || line[first] == '#') {
-      continue;
-    }
-    const rsl::CheckReport checked = rsl::Check(line);
-    if (checked.error) {
-      return absl::InvalidArgumentError(fmt::format("{}:{}: {}", name, number, checked.error->ToString()));
-    }
-    if (checked.jobs.size() != 1 || checked.jobs[0].part) {
-      return absl::InvalidArgumentError(fmt::format("{}:{}: expected one job, saw a multi-request (+)", name, number));
-    }
-    if (const auto files = StagedSources(checked.jobs[0]); !files.empty()) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}:{}: expected a job without files of this machine, saw {}: submit it without --many", name, number,
-                      files[0].url));
-    }
-    jobs.push_back({line, number});
-  }
-  if (jobs.empty()) {
-    return absl::InvalidArgumentError(fmt::format("{}: expected a request (RSL) on each line, saw none", name));
-  }
-  return jobs;
-}
-
-absl::StatusOr<std::vector<OneOfFile>> ReadMany(const std::string& path) {
-  std::ostringstream text;
-  if (path == "-") {
-    text << std::cin.rdbuf();
-    return ParseMany(text.str(), "standard input");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file || !(text << file.rdbuf())) {
-    return absl::InvalidArgumentError(fmt::format("{}: cannot read it", path));
-  }
-  return ParseMany(text.str(), path);
-}
-
 awaitable<int> SubmitMany(Session& session, const std::vector<OneOfFile>& jobs, const ManyOptions& options,
-                          std::vector<std::string>& ids) {
+                          std::vector<Submitted>& submitted) {
   const std::string request_id = options.request_id.empty() ? NewRequestId() : options.request_id;
   int exit_code = 0;
   size_t begin = 0;
@@ -135,9 +94,9 @@ awaitable<int> SubmitMany(Session& session, const std::vector<OneOfFile>& jobs, 
     if (!request.ok()) {
       co_return Report(request.status());
     }
-    const auto reply = co_await Ask(session, &Session::Async::SubmitMany, *std::move(request));
+    const auto reply = co_await Ask(session, &Session::Async::SubmitMany, *std::move(request), kSubmitPatience);
     if (!reply.ok()) {
-      co_return Report(reply.status());
+      co_return Report(IsUnjudged(reply.status()) ? StillUnknown(reply.status(), request_id) : reply.status());
     }
     if (reply->each_size() != int(end - begin)) {
       co_return Report(absl::InternalError("the site answered another question"));
@@ -155,7 +114,7 @@ awaitable<int> SubmitMany(Session& session, const std::vector<OneOfFile>& jobs, 
         fmt::print("{}\n", Harmless(name));
       }
       if (!each.is_refused()) {
-        ids.push_back(each.job_id());
+        submitted.push_back({each.job_id(), begin + size_t(i)});
       }
     }
     begin = end;
@@ -164,16 +123,16 @@ awaitable<int> SubmitMany(Session& session, const std::vector<OneOfFile>& jobs, 
   co_return exit_code;
 }
 
-awaitable<int> WaitForAll(Session& session, std::vector<std::string> ids,
-                          std::function<void(const proto::JobStatus&)> changed) {
+awaitable<Codes> WaitForAll(Session& session, std::vector<std::string> ids, std::chrono::seconds patience,
+                            std::function<void(const proto::JobStatus&)> changed) {
   std::map<std::string, proto::JobStatus> known;
-  absl::Status status;
   const auto is_over = [&known](const std::string& id) {
     const auto at = known.find(id);
     return at != known.end() && (IsFinal(at->second.state()) || at->second.state() == proto::UNKNOWN);
   };
-  auto until = std::chrono::steady_clock::now() + kPatience;
-  for (std::chrono::milliseconds pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+  Outage outage(patience);
+  absl::Status lost;
+  while (lost.ok()) {
     proto::StatusRequest request;
     for (const std::string& id : ids) {
       if (!is_over(id)) {
@@ -183,13 +142,15 @@ awaitable<int> WaitForAll(Session& session, std::vector<std::string> ids,
     if (request.job_id_size() == 0) {
       break;
     }
+    const std::string what = request.job_id_size() == 1
+                                 ? JobName(session.target(), session.target().site, request.job_id(0))
+                                 : fmt::format("each of {} jobs", request.job_id_size());
     auto updates = rpc::Start<rpc::ClientReader<proto::StatusReply>>(
         session.loop(), session.Options(),
         [&](auto& call) { session.stub().async()->Watch(&call.context(), &request, &call); });
     proto::StatusReply reply;
     while (co_await updates->Read(reply)) {
-      pause = kFirstPause;
-      until = std::chrono::steady_clock::now() + kPatience;
+      outage.End();
       for (const proto::JobStatus& job : reply.job()) {
         known[job.job_id()] = job;
         if (changed) {
@@ -197,27 +158,28 @@ awaitable<int> WaitForAll(Session& session, std::vector<std::string> ids,
         }
       }
     }
-    status = co_await updates->Finish();
-    if (!status.ok() && (status.code() != absl::StatusCode::kUnavailable || std::chrono::steady_clock::now() > until)) {
-      co_return Report(status);
+    const absl::Status status = co_await updates->Finish();
+    if (!status.ok() && status.code() != absl::StatusCode::kUnavailable) {
+      co_return Codes(ids.size(), Report(status));
     }
     if (!status.ok()) {  // the link is lost, the jobs are not
-      co_await Sleep(session.loop(), pause);
-      const absl::Status opened = co_await session.OpenAgain();
-      if (!opened.ok() && opened.code() != absl::StatusCode::kUnavailable) {
-        co_return Report(opened);
+      if (outage.Begin(Outage::Clock::now())) {
+        SayLost(what, patience);
       }
+      lost = co_await ReachAgain(session, outage, status);
     }
   }
-  int exit_code = 0;
+  if (!lost.ok()) {
+    Report(NotReachedAgain("the jobs", lost, "wait again"));
+  }
+  Codes codes;
   for (const std::string& id : ids) {
-    const int code = ExitCodeOf(known[id]);
-    if (code != 0) {
+    codes.push_back(is_over(id) ? ExitCodeOf(known[id]) : kExitUnknown);
+    if (is_over(id) && codes.back() != 0) {
       std::cerr << EndText(known[id]);
     }
-    exit_code = exit_code != 0 ? exit_code : code;
   }
-  co_return exit_code;
+  co_return codes;
 }
 
 awaitable<absl::StatusOr<std::vector<proto::JobStatus>>> StatusOfAll(Session& session, std::vector<std::string> ids) {
@@ -230,9 +192,15 @@ awaitable<absl::StatusOr<std::vector<proto::JobStatus>>> StatusOfAll(Session& se
     }
     CO_ASSIGN_OR_RETURN(auto reply, (co_await session.Call<proto::StatusRequest, proto::StatusReply>(
                                         &Session::Async::Status, request)));
+    if (reply.job_size() != request.job_id_size()) {
+      co_return absl::InternalError("the site answered another question");
+    }
     for (proto::JobStatus& job : *reply.mutable_job()) {
-      if (job.site().empty()) {  // the site knows no such job
+      if (job.site().empty()) {
         job.set_site(session.target().site);
+      }
+      if (job.state() == proto::UNKNOWN && job.reason().empty()) {
+        job.set_reason("the site knows no such job of yours");
       }
       jobs.push_back(std::move(job));
     }
@@ -240,58 +208,32 @@ awaitable<absl::StatusOr<std::vector<proto::JobStatus>>> StatusOfAll(Session& se
   co_return jobs;
 }
 
-awaitable<int> SignalAll(Session& session, std::vector<std::string> ids, int number, const std::string& argument) {
+awaitable<Codes> SignalAll(Session& session, std::vector<std::string> ids, int number, std::string argument) {
   proto::RequestBody body;
   body.mutable_command_many()->set_number(number);
   body.mutable_command_many()->set_argument(argument);
   body.mutable_command_many()->mutable_job_id()->Assign(ids.begin(), ids.end());
   auto request = session.Sign(std::move(body));
   if (!request.ok()) {
-    co_return Report(request.status());
+    co_return Codes(ids.size(), Report(request.status()));
   }
-  const auto reply = co_await Ask(session, &Session::Async::CommandMany, *std::move(request));
+  const auto reply = co_await Ask(session, &Session::Async::CommandMany, *std::move(request), kCommandPatience);
   if (!reply.ok()) {
-    co_return Report(reply.status());
+    co_return Codes(ids.size(), Report(reply.status()));
   }
-  int exit_code = 0;
+  if (reply->each_size() != int(ids.size())) {
+    co_return Codes(ids.size(), Report(absl::InternalError("the site answered another question")));
+  }
+  Codes codes;
   for (const proto::ManyReply::Each& each : reply->each()) {
-    const int code = each.is_refused() ? Report(StatusOf(each)) : 0;
-    exit_code = exit_code != 0 ? exit_code : code;
+    codes.push_back(each.is_refused() ? Report(StatusOf(each)) : 0);
   }
-  co_return exit_code;
+  co_return codes;
 }
 
-int ForEachSite(const std::vector<std::string>& jobs,
-                const std::function<awaitable<int>(Session&, std::vector<std::string>)>& ask) {
-  const auto sites = Sites::Load();
-  if (!sites.ok()) {
-    return Report(sites.status());
-  }
-  const auto names = ExpandElements(jobs);
-  if (!names.ok()) {
-    return Report(names.status());
-  }
-  std::vector<std::pair<Target, std::vector<std::string>>> by_site;
-  for (const std::string& name : *names) {
-    const auto job = sites->ResolveJob(name);
-    if (!job.ok()) {
-      return Report(job.status());
-    }
-    const auto at = std::find_if(by_site.begin(), by_site.end(), [&](const auto& entry) {
-      return entry.first.contact.Address() == job->target.contact.Address() && entry.first.site == job->target.site;
-    });
-    if (at == by_site.end()) {
-      by_site.emplace_back(job->target, std::vector<std::string>{job->id});
-    } else {
-      at->second.push_back(job->id);
-    }
-  }
-  int exit_code = 0;
-  for (const auto& [target, ids] : by_site) {
-    const int code = WithTarget(target, [&ask, &ids = ids](Session& session) { return ask(session, ids); });
-    exit_code = exit_code != 0 ? exit_code : code;
-  }
-  return exit_code;
+int FirstBad(const Codes& codes) {
+  const auto bad = std::find_if(codes.begin(), codes.end(), [](int code) { return code != 0; });
+  return bad == codes.end() ? 0 : *bad;
 }
 
 }  // namespace sekisho::client

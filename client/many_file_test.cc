@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/many.h"
+#include "client/many_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,6 +25,15 @@ TEST(Many, NamesTheLineOfABadRequest) {
   ASSERT_FALSE(jobs.ok());
   EXPECT_THAT(std::string(jobs.status().message()), StartsWith("jobs.rsl:2: 1:"));
   EXPECT_THAT(std::string(jobs.status().message()), HasSubstr("count"));
+}
+
+TEST(Many, RefusesWhatHasToBeSubmittedAlone) {
+  const auto committed = ParseMany("&(executable=/a)\n&(executable=/b)(two_phase=60)\n", "f");
+  const auto bringing = ParseMany("&(executable=/a)(file_stage_in=(/etc/hosts x))\n", "f");
+
+  EXPECT_THAT(std::string(committed.status().message()), StartsWith("f:2: expected a job without two_phase"));
+  EXPECT_THAT(std::string(bringing.status().message()), HasSubstr("saw /etc/hosts"));
+  EXPECT_TRUE(ParseMany("&(executable=/a)(two_phase=0)(file_stage_out=(x y))\n", "f").ok());
 }
 
 TEST(Many, RefusesAnEmptyFileAndMultiRequests) {

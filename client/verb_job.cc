@@ -5,12 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "client/each_site.h"
 #include "client/elements.h"
 #include "client/exit_code.h"
 #include "client/follow.h"
 #include "client/job_options.h"
 #include "client/job_text.h"
-#include "client/many.h"
 #include "client/show_links.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
@@ -26,27 +26,6 @@ struct JobVerbOptions {
   int task = -1;
   int reattach_within = 300;
 };
-
-awaitable<absl::StatusOr<proto::JobStatus>> StatusOf(Session& session, const std::string& id) {
-  proto::StatusRequest request;
-  request.add_job_id(id);
-  CO_ASSIGN_OR_RETURN(const auto reply, (co_await session.Call<proto::StatusRequest, proto::StatusReply>(
-                                            &Session::Async::Status, request)));
-  proto::JobStatus job;
-  if (reply.job_size() > 0) {
-    job = reply.job(0);
-  }
-  if (job.state() == proto::UNKNOWN) {
-    job.set_job_id(id);
-    if (job.site().empty()) {
-      job.set_site(session.target().site);
-    }
-    if (job.reason().empty()) {
-      job.set_reason("the site knows no such job of yours");
-    }
-  }
-  co_return job;
-}
 
 // A line for each element.
 awaitable<int> PrintElements(Session& session, const proto::JobStatus& array, bool is_json) {
@@ -66,33 +45,35 @@ awaitable<int> PrintElements(Session& session, const proto::JobStatus& array, bo
 }
 
 awaitable<int> PrintStatus(Session& session, const std::string& id, bool is_json, bool with_elements) {
-  const auto job = co_await StatusOf(session, id);
-  if (!job.ok()) {
-    co_return Report(job.status());
-  }
-  if (is_json) {
-    fmt::print("{}\n", ToJson(*job).dump());
-  } else {
-    fmt::print("{}", Describe(*job, NowMs()));
-  }
-  if (with_elements && job->has_array()) {
-    co_return co_await PrintElements(session, *job, is_json);
-  }
-  co_return job->state() == proto::UNKNOWN ? kExitUnknown : 0;
-}
-
-// Of many: a line each.
-awaitable<int> PrintStatuses(Session& session, std::vector<std::string> ids, bool is_json) {
+  const std::vector<std::string> ids{id};
   const auto jobs = co_await StatusOfAll(session, ids);
   if (!jobs.ok()) {
     co_return Report(jobs.status());
   }
-  int exit_code = 0;
+  const proto::JobStatus& job = jobs->front();
+  if (is_json) {
+    fmt::print("{}\n", ToJson(job).dump());
+  } else {
+    fmt::print("{}", Describe(job, NowMs()));
+  }
+  if (with_elements && job.has_array()) {
+    co_return co_await PrintElements(session, job, is_json);
+  }
+  co_return job.state() == proto::UNKNOWN ? kExitUnknown : 0;
+}
+
+// Of many: a line each.
+awaitable<Codes> PrintStatuses(Session& session, std::vector<std::string> ids, bool is_json) {
+  const auto jobs = co_await StatusOfAll(session, ids);
+  if (!jobs.ok()) {
+    co_return Codes(ids.size(), Report(jobs.status()));
+  }
+  Codes codes;
   for (const proto::JobStatus& job : *jobs) {
     fmt::print("{}", is_json ? ToJson(job).dump() + "\n" : Describe(job, NowMs()));
-    exit_code = job.state() == proto::UNKNOWN ? kExitUnknown : exit_code;
+    codes.push_back(job.state() == proto::UNKNOWN ? kExitUnknown : 0);
   }
-  co_return exit_code;
+  co_return codes;
 }
 
 awaitable<int> Attach(Session& session, proto::AttachRequest request, const JobVerbOptions& options, bool exit_is_jobs);
@@ -222,8 +203,8 @@ void AddWaitVerb(CLI::App& app, Invocation& invocation) {
   AddReattach(*verb, *options);
   verb->callback([options, &invocation] {
     if (AreMany(options->jobs)) {
-      invocation.exit_code = ForEachSite(options->jobs, [](Session& session, std::vector<std::string> ids) {
-        return WaitForAll(session, std::move(ids));
+      invocation.exit_code = ForEachSite(options->jobs, [&](Session& session, std::vector<std::string> ids) {
+        return WaitForAll(session, std::move(ids), std::chrono::seconds(options->reattach_within));
       });
       return;
     }

@@ -18,11 +18,11 @@
 #include "client/harmless.h"
 #include "client/job_files.h"
 #include "client/job_options.h"
-#include "client/many.h"
 #include "client/one_part.h"
 #include "client/site_call.h"
 #include "client/staged_files.h"
 #include "client/upload.h"
+#include "client/verb_many.h"
 #include "client/verbs.h"
 #include "client/wait_notice.h"
 #include "common/job_state.h"
@@ -312,29 +312,21 @@ awaitable<int> Kill(Session& session, const std::string& id) {
   co_return reply.ok() ? 0 : Report(reply.status());
 }
 
-awaitable<int> RunAll(Session& session, const std::vector<OneOfFile>& jobs, const RunOptions& options) {
-  std::vector<std::string> ids;
-  const ManyOptions many{options.many, options.request_id, false, options.quiet};
-  const int submitted = co_await SubmitMany(session, jobs, many, ids);
-  const int ended = co_await WaitForAll(session, ids);
-  co_return submitted != 0 ? submitted : ended;
+int RunMany(const RunOptions& options, const CLI::App& verb, const Invocation& invocation) {
+  const absl::Status alone = StandsAlone(verb, invocation, {"--resource", "--request-id", "--quiet", "--reattach-within", "--no-input",
+                                                            "--output-enable", "--server"});
+  if (!alone.ok()) {
+    return Report(alone);
+  }
+  return RunManyVerb({.path = options.many,
+                      .resource = options.resource,
+                      .request_id = options.request_id,
+                      .is_quiet = options.quiet,
+                      .waits = true,
+                      .patience = std::chrono::seconds(options.reattach_within)});
 }
 
-int RunManyVerb(const RunOptions& options, const Invocation& invocation) {
-  if (!options.file.empty() || !options.rsl.empty() || invocation.has_command || options.dry_run) {
-    return Report(absl::InvalidArgumentError("--many stands alone: the file says all of each job"));
-  }
-  if (options.resource.empty()) {
-    return Report(NoPlace());
-  }
-  const auto jobs = ReadMany(options.many);
-  if (!jobs.ok()) {
-    return Report(jobs.status());
-  }
-  return WithSite(options.resource, [&](Session& session) { return RunAll(session, *jobs, options); });
-}
-
-int RunVerb(RunOptions options, const Invocation& invocation) {
+int RunVerb(RunOptions options, const CLI::App& verb, const Invocation& invocation) {
   if (const auto status = CheckOptions(options); !status.ok()) {
     return Report(status);
   }
@@ -355,7 +347,7 @@ int RunVerb(RunOptions options, const Invocation& invocation) {
   }
 
   if (!options.many.empty()) {
-    return RunManyVerb(options, invocation);
+    return RunMany(options, verb, invocation);
   }
 
   // Checked here, before anything is sent.
@@ -429,7 +421,7 @@ void AddVerb(CLI::App& app, Invocation& invocation, const std::string& name, con
   verb->add_flag("--dump-rsl", options->dump_rsl, "Print the RSL instead of submitting it");
   verb->add_flag("-v,--verbose", options->verbose, "Say what happens, on stderr");
   AddJobOptions(*verb, options->job);
-  verb->callback([options, &invocation] { invocation.exit_code = RunVerb(*options, invocation); });
+  verb->callback([options, verb, &invocation] { invocation.exit_code = RunVerb(*options, *verb, invocation); });
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "client/each_site.h"
 #include "client/elements.h"
 #include "client/follow.h"
 #include "client/job_options.h"
-#include "client/many.h"
 #include "client/saved_request.h"
 #include "client/site_call.h"
 #include "client/verbs.h"

@@ -12,12 +12,12 @@
 #include "client/any_site.h"
 #include "client/commit.h"
 #include "client/job_options.h"
-#include "client/many.h"
 #include "client/one_part.h"
 #include "client/saved_request.h"
 #include "client/site_call.h"
 #include "client/staged_files.h"
 #include "client/upload.h"
+#include "client/verb_many.h"
 #include "client/verbs.h"
 #include "rsl/check.h"
 
@@ -156,26 +156,14 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
   co_return 0;
 }
 
-int SubmitManyVerb(const SubmitOptions& options, const Invocation& invocation) {
-  if (!options.file.empty() || !options.positional.empty() || invocation.has_command || options.dry_run ||
-      !options.save_request.empty()) {
-    return Report(absl::InvalidArgumentError("--many stands alone: the file says all of each job"));
-  }
-  if (options.resource.empty()) {
-    return Report(NoPlace());
-  }
-  const auto jobs = ReadMany(options.many);
-  if (!jobs.ok()) {
-    return Report(jobs.status());
-  }
-  std::vector<std::string> ids;
-  const ManyOptions many{options.many, options.request_id, options.is_json, false};
-  return WithSite(options.resource, [&](Session& session) { return SubmitMany(session, *jobs, many, ids); });
-}
-
-int SubmitVerb(SubmitOptions options, const Invocation& invocation) {
+int SubmitVerb(SubmitOptions options, const CLI::App& verb, const Invocation& invocation) {
   if (!options.many.empty()) {
-    return SubmitManyVerb(options, invocation);
+    const absl::Status alone = StandsAlone(verb, invocation, {"--resource", "--request-id", "--json"});
+    return !alone.ok() ? Report(alone)
+                       : RunManyVerb({.path = options.many,
+                                      .resource = options.resource,
+                                      .request_id = options.request_id,
+                                      .is_json = options.is_json});
   }
   auto rsl = RslOf(options, invocation);
   if (!rsl.ok()) {
@@ -204,7 +192,7 @@ void AddSubmitVerb(CLI::App& app, Invocation& invocation) {
   auto* verb = app.add_subcommand("submit", "Submit a job, print its name and leave");
   auto options = std::make_shared<SubmitOptions>();
   AddSubmitOptions(*verb, *options);
-  verb->callback([options, &invocation] { invocation.exit_code = SubmitVerb(*options, invocation); });
+  verb->callback([options, verb, &invocation] { invocation.exit_code = SubmitVerb(*options, *verb, invocation); });
 }
 
 }  // namespace sekisho::client
