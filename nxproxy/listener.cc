@@ -32,13 +32,18 @@ Listener::Listener(Poller& poller, Descriptor socket, Events events)
   poller_.Add(socket_.get(), EPOLLIN, this);
 }
 
-Listener::~Listener() {
-  poller_.Remove(socket_.get());
-  poller_.Forget(this);
+Listener::~Listener() { Close(); }
+
+void Listener::Close() {
+  if (socket_.is_open()) {
+    poller_.Remove(socket_.get());
+    poller_.Forget(this);
+    socket_.reset();
+  }
 }
 
 void Listener::OnEvents(uint32_t /*events*/) {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+  for (int i = 0; i < kAcceptsPerTurn && socket_.is_open(); ++i) {
     sockaddr_storage raw{};
     socklen_t length = sizeof raw;
     Descriptor fd(accept4(socket_.get(), reinterpret_cast<sockaddr*>(&raw), &length,

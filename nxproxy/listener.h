@@ -22,6 +22,7 @@ class Listener final : public Handler {
   Listener& operator=(const Listener&) = delete;
 
   void OnEvents(uint32_t events) override;
+  void Close();  // the port is free; the object may still be on the way out of its own event
   uint16_t port() const { return LocalAddress(socket_.get()).port; }
 
  private:

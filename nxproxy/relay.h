@@ -131,7 +131,7 @@ class Relay {
   void Launch(std::unique_ptr<Stream> stream, size_t early);
   void HandOver(StreamLoop::Streams streams);
   void Ended();
-  void Bury(const Stream& stream);
+  void Bury(const Stream& stream);  // the last to look at it
 
   Poller& poller_;
   const Config& config_;
@@ -160,7 +160,7 @@ class Relay {
   std::deque<std::pair<int64_t, Descriptor>> lingering_;  // refused, to be closed at that time
   std::vector<std::shared_ptr<void>> dead_;               // destroyed when the turn is over
   uint64_t next_stream_ = 1;
-  uint64_t streams_now_ = 0;
+  std::vector<Stream*> streams_;  // all that stand, on whichever thread
   uint64_t streams_total_ = 0;
   std::shared_ptr<Traffic> all_traffic_ = std::make_shared<Traffic>();
   uint64_t handshakes_ = 0;

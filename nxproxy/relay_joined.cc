@@ -34,6 +34,7 @@ void Relay::Join(Descriptor outside, Descriptor inside, std::string first,
                  std::shared_ptr<Traffic> traffic) {
   const size_t early = first.size();
   auto stream = std::make_unique<Stream>(std::move(outside), std::move(inside), std::move(first));
+  stream->id = next_stream_++;
   stream->endpoint_traffic = std::move(traffic);
   Launch(std::move(stream), early);
 }
@@ -41,8 +42,9 @@ void Relay::Join(Descriptor outside, Descriptor inside, std::string first,
 // A peer that has said a little before it was joined asks something: such a stream stays with this thread while it is
 // young and small, and no other need wake up for it.  Bulk begins where it stays: to move it later costs throughput.
 void Relay::Launch(std::unique_ptr<Stream> stream, size_t early) {
-  ++streams_now_;
   ++streams_total_;
+  stream->place = static_cast<uint32_t>(streams_.size());
+  streams_.push_back(stream.get());
   if (early > 0 && early < kEarlyBytes && nursery_->size() < kNursery) {
     nursery_->Take(std::move(stream));
     return;
@@ -89,7 +91,10 @@ void Relay::Ended() {
 }
 
 void Relay::Bury(const Stream& stream) {
-  --streams_now_;
+  Stream* const last = streams_.back();
+  streams_[stream.place] = last;
+  last->place = stream.place;
+  streams_.pop_back();
   if (stream.owner_traffic != nullptr) {
     registry_.StreamEnded(stream.owner_traffic->owner);
   }

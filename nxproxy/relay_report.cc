@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the relay says of itself: lists for STATS and /list, figures for /metrics.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "nxproxy/relay_parts.h"
 
 namespace sekisho::nxproxy {
+namespace {
+
+constexpr size_t kStreamsTold = 1000;  // one by one; the sums count all
+
+std::vector<const Stream*> Busiest(const std::vector<Stream*>& all) {
+  std::vector<std::pair<uint64_t, const Stream*>> by_bytes;  // once each: they go on counting
+  by_bytes.reserve(all.size());
+  for (const Stream* stream : all) {
+    by_bytes.emplace_back(stream->bytes(0) + stream->bytes(1), stream);
+  }
+  const size_t told = std::min(by_bytes.size(), kStreamsTold);
+  std::partial_sort(by_bytes.begin(), by_bytes.begin() + static_cast<ptrdiff_t>(told), by_bytes.end(),
+                    std::greater<>());
+  std::vector<const Stream*> out;
+  for (size_t i = 0; i < told; ++i) {
+    out.push_back(by_bytes[i].second);
+  }
+  return out;
+}
+
+}  // namespace
 
 std::string Relay::List() const {
   uint64_t place = 0;
@@ -65,7 +90,7 @@ std::string Relay::Metrics() const {
   for (const auto& [session, doors] : doors_) {
     spares += doors.spares.size();
   }
-  gauge("streams", "gauge", streams_now_);
+  gauge("streams", "gauge", streams_.size());
   gauge("streams_total", "counter", streams_total_);
   gauge("sessions", "gauge", registry_.session_count());
   gauge("endpoints", "gauge", registry_.endpoints().size());
@@ -94,6 +119,14 @@ std::string Relay::Metrics() const {
         "sekisho_nxproxy_endpoint_bytes_total{{port=\"{0}\"}} {2}\n",
         endpoint.reserved.port, endpoint.streams,
         endpoint.traffic->bytes_in + endpoint.traffic->bytes_out);
+  }
+  for (const Stream* stream : Busiest(streams_)) {
+    const auto endpoint = registry_.endpoints().find(stream->endpoint);
+    out += fmt::format(
+        "sekisho_nxproxy_stream_bytes_total{{stream=\"{}\",port=\"{}\",owner=\"{}\"}} {}\n", stream->id,
+        endpoint != registry_.endpoints().end() ? endpoint->second.reserved.port : 0,
+        stream->owner_traffic != nullptr ? quoted(stream->owner_traffic->owner) : "",
+        stream->bytes(0) + stream->bytes(1));
   }
   for (const auto& [name, count] : refusals_.counts()) {
     out += fmt::format("sekisho_nxproxy_refused_total{{reason=\"{}\"}} {}\n", name, count);

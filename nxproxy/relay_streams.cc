@@ -32,10 +32,10 @@ bool SendWhole(int fd, const std::string& bytes) {
   return send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
-// What the peer has sent already.  An end or an error stays for the stream to find.
+// What the peer has sent already.  An end, an error or an urgent byte stays for the stream to find.
 void ReadEarly(int fd, std::string& bytes) {
   char buffer[kEarlyBytes];
-  if (bytes.size() < kEarlyBytes) {
+  if (bytes.size() < kEarlyBytes && !IsAtMark(fd)) {
     const ssize_t got = recv(fd, buffer, kEarlyBytes - bytes.size(), MSG_DONTWAIT);
     bytes.append(buffer, static_cast<size_t>(std::max<ssize_t>(got, 0)));
   }

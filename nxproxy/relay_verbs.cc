@@ -236,6 +236,7 @@ void Relay::RemoveEndpoint(uint64_t id) {
   spdlog::info("endpoint closed endpoint={} streams={}", AddressText(endpoint->reserved),
                endpoint->streams_total);
   if (const auto open = doors_open_.find(id); open != doors_open_.end()) {
+    open->second->Close();
     dead_.push_back(std::shared_ptr<Listener>(std::move(open->second)));
     doors_open_.erase(open);
   }

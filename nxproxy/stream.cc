@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,6 +37,11 @@ void TuneSocket(int fd, int user_timeout_s) {
   SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_s * 1000);
 }
 
+bool IsAtMark(int fd) {
+  int is_at = 0;
+  return ioctl(fd, SIOCATMARK, &is_at) == 0 && is_at != 0;
+}
+
 Stream::Stream(Descriptor outside, Descriptor inside, std::string first) {
   sides_[0].fd = std::move(outside);
   sides_[1].fd = std::move(inside);
@@ -46,6 +52,7 @@ void Stream::OnEvents(int side, uint32_t events) {
   if ((events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
     sides_[side].is_readable = true;
     sides_[side].reads_on = sides_[side].reads_on || (events & ~EPOLLIN & ~EPOLLOUT) != 0;
+    sides_[side].has_mark = sides_[side].has_mark || (events & EPOLLPRI) != 0;
   }
   if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
     sides_[side].is_writable = true;
@@ -84,6 +91,7 @@ void Stream::Close(PipePool& pipes) {
 }
 
 void Stream::Count(int from, size_t bytes) {
+  moved_[from].store(this->bytes(from) + bytes, std::memory_order_relaxed);
   for (Traffic* traffic : {owner_traffic.get(), endpoint_traffic.get()}) {
     if (traffic != nullptr) {
       (from == 0 ? traffic->bytes_in : traffic->bytes_out)
@@ -110,7 +118,8 @@ Stream::Step Stream::Flush(int from) {
       return Step::kWait;
     }
     const ssize_t sent = send(to.fd.get(), direction.left.data() + direction.left_from,
-                              direction.left.size() - direction.left_from, MSG_NOSIGNAL);
+                              direction.left.size() - direction.left_from,
+                              direction.is_left_urgent ? MSG_NOSIGNAL | MSG_OOB : MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EAGAIN) {
         to.is_writable = false;
@@ -124,6 +133,7 @@ Stream::Step Stream::Flush(int from) {
   if (direction.left_from > 0) {
     std::string().swap(direction.left);
     direction.left_from = 0;
+    direction.is_left_urgent = false;
   }
   return Step::kAgain;
 }
@@ -132,10 +142,12 @@ Stream::Step Stream::Copy(int from, Context& context, size_t& moved) {
   Direction& direction = directions_[from];
   Side& source = sides_[from];
   Side& to = sides_[1 - from];
-  const ssize_t got = recv(source.fd.get(), context.buffer, kBufferBytes, 0);
+  const bool is_urgent = source.has_mark && IsAtMark(source.fd.get());
+  const ssize_t got = recv(source.fd.get(), context.buffer, is_urgent ? 1 : kBufferBytes, 0);
   if (got <= 0) {
     if (got < 0 && errno == EAGAIN) {
       source.is_readable = false;
+      source.has_mark = false;
       direction.full_reads = 0;
       return Step::kWait;
     }
@@ -155,7 +167,9 @@ Stream::Step Stream::Copy(int from, Context& context, size_t& moved) {
     direction.is_bulk = true;
     direction.short_splices = 0;
   }
-  const ssize_t sent = to.is_writable ? send(to.fd.get(), context.buffer, length, MSG_NOSIGNAL) : 0;
+  source.has_mark = source.has_mark && !is_urgent;
+  const int flags = is_urgent ? MSG_NOSIGNAL | MSG_OOB : MSG_NOSIGNAL;
+  const ssize_t sent = to.is_writable ? send(to.fd.get(), context.buffer, length, flags) : 0;
   if (sent < 0 && errno != EAGAIN) {
     Fail();
     return Step::kDone;
@@ -164,6 +178,7 @@ Stream::Step Stream::Copy(int from, Context& context, size_t& moved) {
   if (taken < length) {
     to.is_writable = false;
     direction.left.assign(context.buffer + taken, length - taken);
+    direction.is_left_urgent = is_urgent;
   }
   return Step::kAgain;
 }
@@ -253,20 +268,24 @@ void Stream::Pass(int from, Context& context, size_t& moved, bool& is_more) {
     if (!sides_[from].is_readable || !sides_[1 - from].is_writable) {
       break;
     }
-    if (direction.is_bulk && context.may_splice && direction.pipe == nullptr) {
+    const bool may_splice = direction.is_bulk && context.may_splice && !sides_[from].has_mark;
+    if (may_splice && direction.pipe == nullptr) {
       direction.pipe = context.pipes.Take();
     }
-    step = direction.is_bulk && direction.pipe != nullptr ? Splice(from, context, moved)
-                                                          : Copy(from, context, moved);
+    step = may_splice && direction.pipe != nullptr ? Splice(from, context, moved)
+                                                   : Copy(from, context, moved);
   }
   Release(direction, context.pipes);
 }
 
 Stream::Progress Stream::Move(Context& context) {
   if (end_ == End::kNone && owner_traffic != nullptr &&
-      owner_traffic->is_limited.load(std::memory_order_relaxed) &&
-      owner_traffic->allowance.load(std::memory_order_relaxed) <= 0) {
-    return Progress::kThrottled;
+      owner_traffic->is_limited.load(std::memory_order_relaxed)) {
+    const int64_t allowance = owner_traffic->allowance.load(std::memory_order_relaxed);
+    if (allowance <= 0) {
+      return Progress::kThrottled;
+    }
+    context.turn_bytes = std::min(context.turn_bytes, static_cast<size_t>(allowance));
   }
   bool is_more = false;
   for (int from = 0; from < 2 && end_ == End::kNone; ++from) {

@@ -53,6 +53,7 @@ class Stream {
 
   // `bytes` from side `from` were passed on, by itself or by its owner.
   void Count(int from, size_t bytes);
+  uint64_t bytes(int from) const { return moved_[from].load(std::memory_order_relaxed); }  // any thread
 
   // Both connections are to be reset.
   void Abort(End why);
@@ -74,6 +75,7 @@ class Stream {
   int64_t opened_s = 0;
   int64_t active_s = 0;
   uint32_t index = 0;  // in its thread's list
+  uint32_t place = 0;  // in the relay's list
   bool is_queued = false;
   bool is_aged = false;
 
@@ -84,6 +86,7 @@ class Stream {
     bool is_writable = true;
     bool is_lost = false;   // reset, or in error
     bool reads_on = false;  // FIN or urgent data have come: a short read is not the last
+    bool has_mark = false;  // urgent data have come, and were not passed on yet
   };
   // From side i to side 1-i.
   struct Direction {
@@ -91,6 +94,7 @@ class Stream {
     size_t in_pipe = 0;
     std::string left;  // what the other side would not take; empty while idle
     size_t left_from = 0;
+    bool is_left_urgent = false;
     uint8_t full_reads = 0;
     uint8_t short_splices = 0;
     bool is_bulk = false;
@@ -109,10 +113,14 @@ class Stream {
 
   std::array<Side, 2> sides_;
   std::array<Direction, 2> directions_;
+  std::array<std::atomic<uint64_t>, 2> moved_{};  // written by one thread
   End end_ = End::kNone;
 };
 
 // NODELAY, keepalive, user timeout, urgent data in line.
 void TuneSocket(int fd, int user_timeout_s);
+
+// Whether the next byte of the stream is the urgent one.  Reads stop before it; splice(2) then says EAGAIN for ever.
+bool IsAtMark(int fd);
 
 }  // namespace sekisho::nxproxy

@@ -6,6 +6,11 @@
 
 namespace sekisho::nxproxy::client {
 
+Channel::Channel(int fd) : fd_(fd) {
+  const int on = 1;
+  setsockopt(fd_, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
+}
+
 Channel::~Channel() { close(fd_); }
 
 ssize_t Channel::Read(char* bytes, size_t most) { return recv(fd_, bytes, most, 0); }

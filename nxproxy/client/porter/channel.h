@@ -11,8 +11,8 @@ namespace sekisho::nxproxy::client {
 
 class Channel {
  public:
-  // Owns `fd`, which does not block.
-  explicit Channel(int fd) : fd_(fd) {}
+  // Owns `fd`, which does not block.  Urgent bytes come in line.
+  explicit Channel(int fd);
   virtual ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
