@@ -91,14 +91,14 @@ class World:
         os.mkdir(f"{base}/certificates")
         shutil.copy(f"{base}/ca.pem", f"{base}/certificates/{shown.stdout.strip()}.0")
 
-    def start_relay(self, limits=None, listen="0.0.0.0", **policy):
+    def start_relay(self, limits=None, listen="0.0.0.0", admin="none", **policy):
         base = self.folder
         os.makedirs(f"{base}/state", exist_ok=True)
         policy.setdefault("public_bind", [{"subject": ["*alice*"], "ports": "20000-29999"}])
         config = {
             "site": "siteA", "listen": f"{listen}:{PORT}", "address": RELAY, "host_certificate": f"{base}/relay.pem",
             "host_key": f"{base}/relay.key", "ca_directory": f"{base}/certificates", "state_directory": f"{base}/state",
-            "admin": "none", "policy": policy, "limits": limits or {},
+            "admin": admin, "policy": policy, "limits": limits or {},
         }  # fmt: skip
         self.relay = self._start_daemon("relay", PORT, "nxproxy", config)
 

@@ -14,7 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "nxproxy/client/porter/call.h"
 #include "nxproxy/client/porter/exec.h"
+#include "nxproxy/client/porter/failures.h"
 #include "nxproxy/client/porter/own_end.h"
 #include "nxproxy/client/porter/pump.h"
 #include "nxproxy/client/porter/relays.h"
@@ -23,8 +25,6 @@
 namespace sekisho::nxproxy::client {
 namespace {
 
-constexpr int64_t kOpeningMs = 15'000;  // the relay's own limits are shorter
-
 void Say(const std::string& line) { std::fprintf(stderr, "sekisho: %s\n", line.c_str()); }
 
 int ExitCodeOf(wire::Code code) {
@@ -32,67 +32,13 @@ int ExitCodeOf(wire::Code code) {
   return error == EACCES || error == EPERM || error == EDQUOT ? kExitRefused : kExitFailed;
 }
 
-// A connection to `target` on its way: waits for the relay's opening.
-class Call {
- public:
-  using OnOpen = std::function<void(int fd, wire::Code code)>;  // fd is -1 if it failed
-
-  Call(Loop& loop, int fd, OnOpen on_open) : loop_(loop), fd_(fd), on_open_(std::move(on_open)) {
-    if (fd_ >= 0) {
-      loop_.Watch(fd_, EPOLLIN, [this](uint32_t) { OnEvents(); });
-    }
-    limit_ = loop_.After(fd_ < 0 ? 0 : kOpeningMs, [this] { End(-1, wire::Code::kTargetTimeout); });
-  }
-  ~Call() { Drop(); }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
- private:
-  void Drop() {
-    loop_.Cancel(limit_);
-    if (fd_ >= 0) {
-      loop_.Forget(fd_);
-      close(fd_);
-    }
-  }
-  void End(int fd, wire::Code code) {
-    const auto on_open = on_open_;
-    if (fd >= 0) {
-      loop_.Forget(fd_);
-      fd_ = -1;
-    }
-    on_open(fd, code);  // may destroy us
-  }
-  void OnEvents() {
-    char buffer[wire::kOpeningBytes];
-    const ssize_t got = recv(fd_, buffer, wire::kOpeningBytes - opening_.size(), 0);
-    if (got < 0 && errno == EAGAIN) {
-      return;
-    }
-    if (got > 0) {
-      opening_.append(buffer, static_cast<size_t>(got));
-      if (opening_.size() < wire::kOpeningBytes) {
-        return;
-      }
-    }
-    const auto opening = wire::DecodeOpening(opening_);
-    const wire::Code code = opening ? opening->code : wire::Code::kTargetUnreachable;
-    End(code == wire::Code::kOk ? fd_ : -1, code);
-  }
-
-  Loop& loop_;
-  int fd_;
-  const OnOpen on_open_;
-  std::string opening_;
-  Loop::TimerId limit_ = 0;
-};
-
 // What every verb here needs: a loop and a session; `work` runs once it stands.
 struct Visit {
   Loop loop;
   std::unique_ptr<Relays> relays;
   std::unique_ptr<OwnEnd> end;  // of encrypted streams
   std::list<std::unique_ptr<Greeting>> greetings;
+  Failures failures{loop};
   int exit_code = 0;
   bool is_up = false;
 
@@ -123,9 +69,9 @@ struct Visit {
       exit_code = ExitCodeOf(refusal.code);
       loop.Stop();
     };
-    handlers.on_message = [](const wire::Message& message) {
+    handlers.on_message = [this](const wire::Message& message) {
       if (message.verb == wire::Verb::kFailed) {
-        Say(ToText(RefusalOf(message)));
+        failures.Take(message);
       }
     };
     relays = std::make_unique<Relays>(loop, server, options.verb, handlers);
@@ -133,28 +79,34 @@ struct Visit {
     loop.Run();
     return exit_code;
   }
+  bool WantsEncryption(const Options& options) const {
+    return options.plan.is_encrypted || relays->session().welcome().encrypt != 0;
+  }
   // Where the target is for the relay; `then` gets no address if it is nowhere or not to be reached,
   // after the user was told.
   struct Found {
     std::string address;
     wire::Code code = wire::Code::kOk;
   };
-  void Resolve(const Options& options, const std::string& target,
+  void Resolve(const Options& options, const std::string& target, bool may_be_elsewhere,
                std::function<void(const Found&)> then) {
     wire::Message resolve;
     resolve.verb = wire::Verb::kResolve;
     resolve.address = target;
-    relays->session().Ask(resolve, [this, options, target, then](const wire::Message& answer) {
+    relays->session().Ask(resolve, [=, this](const wire::Message& answer) {
       if (answer.verb != wire::Verb::kResolved || answer.address.empty()) {
         const Refusal refusal = RefusalOf(answer);
+        if (may_be_elsewhere && refusal.code == wire::Code::kNoSuchEndpoint &&
+            wire::ParseAddress(target) && !WantsEncryption(options)) {
+          then({target});  // no endpoint: the relay's policy says whether it leads there
+          return;
+        }
         Say(target + ": " + ToText(refusal));
         then({"", refusal.code});
         return;
       }
-      const bool wants_encryption =
-          options.plan.is_encrypted || relays->session().welcome().encrypt != 0;
       std::string error;
-      if (wants_encryption && answer.encrypt == 0) {
+      if (WantsEncryption(options) && answer.encrypt == 0) {
         error = kNotEncrypted;
       } else if (answer.encrypt != 0) {
         end = OwnEnd::Load(error);
@@ -189,6 +141,15 @@ struct Visit {
           on_end(std::move(stream));
         });
   }
+  // The connection with that counter failed: the user is told why, within a second.
+  void Explain(uint64_t counter, const std::string& target, wire::Code code,
+               std::function<void(int exit_code)> then) {
+    failures.Explain(counter, code, [target, then = std::move(then)](const Refusal& why) {
+      Say(target + ": " + ToText(why));
+      then(ExitCodeOf(why.code));
+    });
+  }
+  uint64_t last_counter() const { return relays->session().last_counter(); }
   int Dial(const std::string& target) {
     const std::string preface = relays->session().MintConnect(target, {}, true);
     return preface.empty() ? -1 : DialWith(relays->dial_address(), false, preface);
@@ -237,12 +198,14 @@ int Forward(const Options& options, const wire::HostPort& server, const std::str
   };
   const auto join = [&](int fd, const std::string& address) {
     const auto call = calls.emplace(calls.end());
+    const int dialled = visit.Dial(address);
     *call = std::make_unique<Call>(
-        visit.loop, visit.Dial(address), [&, fd, call](int far, wire::Code code) {
+        visit.loop, dialled,
+        [&, fd, call, counter = visit.last_counter()](int far, wire::Code code) {
           visit.loop.After(0, [&calls, call] { calls.erase(call); });
           if (far < 0) {
-            Say(target + ": " + wire::Info(code).words);
             Reset(fd);
+            visit.Explain(counter, target, code, [](int) {});
             return;
           }
           visit.Greet(far, target, [&pump, fd](std::unique_ptr<Channel> end) {
@@ -251,7 +214,7 @@ int Forward(const Options& options, const wire::HostPort& server, const std::str
         });
   };
   return visit.Run(options, server, [&](Session&) {
-    visit.Resolve(options, target, [&](const Visit::Found& found) {
+    visit.Resolve(options, target, false, [&](const Visit::Found& found) {
       if (found.address.empty()) {
         visit.End(ExitCodeOf(found.code));
         return;
@@ -280,20 +243,20 @@ int Connect(const Options& options, const wire::HostPort& server, const std::str
     }
   };
   const int code = visit.Run(options, server, [&](Session&) {
-    visit.Resolve(options, target, [&](const Visit::Found& found) {
+    visit.Resolve(options, target, true, [&](const Visit::Found& found) {
       if (found.address.empty()) {
         visit.End(ExitCodeOf(found.code));
         return;
       }
-      call = std::make_unique<Call>(visit.loop, visit.Dial(found.address),
-                                    [&](int fd, wire::Code code) {
-                                      if (fd < 0) {
-                                        Say(target + ": " + wire::Info(code).words);
-                                        visit.End(ExitCodeOf(code));
-                                      } else {
-                                        visit.Greet(fd, target, greeted);
-                                      }
-                                    });
+      const int dialled = visit.Dial(found.address);
+      call = std::make_unique<Call>(
+          visit.loop, dialled, [&, counter = visit.last_counter()](int fd, wire::Code code) {
+            if (fd < 0) {
+              visit.Explain(counter, target, code, [&](int exit_code) { visit.End(exit_code); });
+            } else {
+              visit.Greet(fd, target, greeted);
+            }
+          });
     });
   });
   call.reset();
