@@ -175,8 +175,8 @@ void Context::RingKeeper() {
 bool Context::LeaveToKeeper() {
   if (!has_daemon() || !IsStopped() || KeeperIsDead()) return false;
   NoteCall();
-  if (const std::uint64_t wave = gang().wave; wave != left_wave_) {
-    left_wave_ = wave;
+  if (const std::uint64_t current = wave(); current != left_wave_) {
+    left_wave_ = current;
     RingKeeper();
   }
   Pause(kStoppedPause);  // whoever polls has nothing to do now
@@ -189,6 +189,14 @@ void Context::AskGang(bool stop) {
     endpoint.AskGang(stop, Wire::Now());
     Flush(endpoint);
   } while (!Give());
+}
+
+GangNote Context::gang() {
+  GangNote note;
+  do {
+    note = Take().gang();
+  } while (!Give());
+  return note;
 }
 
 void Context::JoinGang(bool stop) {
@@ -276,8 +284,8 @@ void Context::Progress() {
       return;
     }
     Endpoint& endpoint = Take();
-    wire_.Feed(endpoint);
     endpoint.NoteProgram(head().program_waits.load(std::memory_order_relaxed) != 0);
+    wire_.Feed(endpoint);
     if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
     Flush(endpoint);
     if (!Give() || !full) return;
@@ -319,9 +327,9 @@ bool Context::WaitForMessage(Nanos until) {
       pollfd socket = {wire_.fd(), POLLIN, 0};
       if (poll(&socket, 1, 0) > 0) sched_yield();
     }
-    const bool stopped = IsStopped();
-    if (!stopped && (spin == kNever || now - begin < spin)) continue;
+    if (!IsStopped() && (spin == kNever || now - begin < spin)) continue;
     set_sleeping(true);
+    const bool stopped = IsStopped();  // only now: whoever lets the job go on rings who sleeps
     if (!HasMessage()) {
       // Of a stopped job only the keeper wakes us; it rings when the job goes on.
       const bool alone = !stopped || !has_daemon();

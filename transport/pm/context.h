@@ -45,7 +45,8 @@ class Context {
   bool HasMessage() { return !IsStopped() && view().HasMessage(); }
   // Network preemption: nothing is sent and nothing delivered.
   bool IsStopped() { return view().paused(); }
-  GangNote gang() { return view().gang(); }
+  std::uint64_t wave() { return view().gang().wave; }
+  GangNote gang();  // all of one moment
   void AskGang(bool stop);
   void JoinGang(bool stop);
   const Config& config() const { return memory_.config(); }
