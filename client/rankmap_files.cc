@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "client/rankmap_otf2.h"
+#include "rankmap/errors.h"
 #include "rankmap/evaluate.h"
 #include "rankmap/importers.h"
 #include "rankmap/network_format.h"
 #include "rankmap/pattern_format.h"
+#include "rankmap/text.h"
 
 namespace sekisho::client {
 namespace {
@@ -44,6 +46,19 @@ absl::StatusOr<std::vector<rankmap::NamedText>> MonitoringFiles(
     }
   }
   return files;
+}
+
+// Of the `index`-th line that says something, from 0; of the last, if there are fewer.
+int LineOf(const std::string& path, size_t index) {
+  const auto text = ReadFile(path);
+  if (!text.ok()) {
+    return 0;
+  }
+  rankmap::LineReader reader(*text, path);
+  std::vector<std::string_view> words;
+  while (reader.Next(words) && index-- > 0) {
+  }
+  return reader.line();
 }
 
 }  // namespace
@@ -130,17 +145,39 @@ absl::StatusOr<rankmap::Pattern> ReadPattern(const std::string& path) {
   return rankmap::ParsePattern(text, path);
 }
 
+absl::Status CheckFit(const ProblemFiles& files, const rankmap::Pattern& pattern, const rankmap::Network& network,
+                      rankmap::Objective objective) {
+  const absl::Status status = rankmap::CheckProblem(pattern, network, objective);
+  if (status.ok() || (rankmap::NeedsLinks(objective) && network.links() == 0)) {
+    return status;
+  }
+  return rankmap::errors::BadFile(files.pattern, LineOf(files.pattern, 0),
+                                  fmt::format("for the network {}: {}", files.network, std::string(status.message())));
+}
+
 absl::StatusOr<rankmap::Placement> ReadPlacement(const std::string& path,
                                                  const rankmap::Pattern& pattern,
                                                  const rankmap::Network& network) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   ASSIGN_OR_RETURN(const std::vector<int> nodes, rankmap::ParsePlacement(text, path));
-  auto placement = rankmap::FromNodes(network, pattern.ranks(), nodes);
-  if (!placement.ok()) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: {}", path, std::string(placement.status().message())));
+  const size_t ranks = size_t(pattern.ranks());
+  const auto error = [&](size_t index, const std::string& what) {
+    return rankmap::errors::BadFile(path, LineOf(path, index), what);
+  };
+  if (nodes.size() != ranks) {
+    return error(std::min(nodes.size() - 1, ranks),
+                 fmt::format("{} lines for {} ranks: expected one node for each", nodes.size(), ranks));
   }
-  return placement;
+  std::vector<int> taken(size_t(network.nodes()));
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    if (nodes[rank] >= network.nodes()) {
+      return error(rank, fmt::format("rank {} on node {}: the network has {}", rank, nodes[rank], network.nodes()));
+    }
+    if (++taken[size_t(nodes[rank])] > network.capacity()) {
+      return error(rank, fmt::format("rank {} on node {}, which is taken: capacity {}", rank, nodes[rank], network.capacity()));
+    }
+  }
+  return rankmap::FromNodes(network, pattern.ranks(), nodes);
 }
 
 }  // namespace sekisho::client

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/status.h"
+#include "rankmap/evaluate.h"
 #include "rankmap/network.h"
 #include "rankmap/pattern.h"
 #include "rankmap/placement.h"
@@ -24,6 +25,15 @@ absl::StatusOr<rankmap::Network> ReadNetwork(const std::string& source);
 // prefix of pml_monitoring files, by their names.
 absl::StatusOr<rankmap::Pattern> ReadPattern(const std::string& path);
 
+// Whether the pattern fits the network; what does not is named by its place in the pattern's file.
+struct ProblemFiles {
+  const std::string& pattern;
+  const std::string& network;
+};
+absl::Status CheckFit(const ProblemFiles& files, const rankmap::Pattern& pattern, const rankmap::Network& network,
+                      rankmap::Objective objective);
+
+// Mistakes by FILE:LINE.
 absl::StatusOr<rankmap::Placement> ReadPlacement(const std::string& path,
                                                  const rankmap::Pattern& pattern,
                                                  const rankmap::Network& network);

@@ -147,7 +147,7 @@ absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out) {
   RETURN_IF_ERROR(TimeLimit(options, started).status());
   ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
   ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
-  RETURN_IF_ERROR(rankmap::CheckProblem(pattern, network, solve.objective));
+  RETURN_IF_ERROR(CheckFit({options.pattern, options.network}, pattern, network, solve.objective));
   rankmap::Placement start(network.slots());
   if (!options.start.empty()) {
     ASSIGN_OR_RETURN(start, ReadPlacement(options.start, pattern, network));

@@ -11,6 +11,7 @@
 #include "client/rankmap_exchange.h"
 #include "client/rankmap_files.h"
 #include "client/rankmap_run.h"
+#include "rankmap/errors.h"
 #include "rankmap/pattern_format.h"
 #include "rankmap/portfolio.h"
 #include "rankmap/report.h"
@@ -125,7 +126,7 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
   }
   ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
   ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
-  RETURN_IF_ERROR(rankmap::CheckProblem(pattern, network, solve.objective));
+  RETURN_IF_ERROR(CheckFit({options.pattern, options.network}, pattern, network, solve.objective));
   std::optional<rankmap::Placement> start;
   if (!options.start.empty()) {
     ASSIGN_OR_RETURN(start, ReadPlacement(options.start, pattern, network));
@@ -137,7 +138,9 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
                                options.exchange.empty() ? 0 : options.island * options.threads);
   if (!options.resume.empty()) {
     ASSIGN_OR_RETURN(const std::string bytes, ReadFile(options.resume));
-    RETURN_IF_ERROR(portfolio.Restore(bytes));
+    if (const absl::Status restored = portfolio.Restore(bytes); !restored.ok()) {
+      return rankmap::errors::BadFile(options.resume, 0, std::string(restored.message()));
+    }
   }
   rankmap::Limits limits;
   limits.moves = options.iterations;

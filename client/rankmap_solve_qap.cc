@@ -16,6 +16,7 @@
 #include "client/rankmap_run.h"
 #include "client/rankmap_solve.h"
 #include "rankmap/bound.h"
+#include "rankmap/errors.h"
 #include "rankmap/qap_solver.h"
 
 namespace sekisho::client {
@@ -156,7 +157,9 @@ absl::Status SolveQap(const RankmapSolveOptions& options, std::ostream& out) {
   QapRun run(options, instance, method, started, until);
   if (!options.resume.empty()) {
     ASSIGN_OR_RETURN(const std::string bytes, ReadFile(options.resume));
-    RETURN_IF_ERROR(run.Restore(bytes));
+    if (const absl::Status restored = run.Restore(bytes); !restored.ok()) {
+      return rankmap::errors::BadFile(options.resume, 0, std::string(restored.message()));
+    }
   }
   RETURN_IF_ERROR(run.Run());
 

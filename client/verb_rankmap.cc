@@ -40,7 +40,7 @@ struct EvalOptions {
 absl::Status Eval(const EvalOptions& options) {
   ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
   ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
-  RETURN_IF_ERROR(rankmap::CheckProblem(pattern, network, rankmap::Objective::kHopBytes));
+  RETURN_IF_ERROR(CheckFit({options.pattern, options.network}, pattern, network, rankmap::Objective::kHopBytes));
   ASSIGN_OR_RETURN(const rankmap::Placement placement,
                    ReadPlacement(options.placement, pattern, network));
   const rankmap::Values values = rankmap::Evaluate(pattern, network, placement);
@@ -77,7 +77,7 @@ absl::Status Bound(const EvalOptions& options, const std::string& qap) {
   }
   ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
   ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
-  RETURN_IF_ERROR(rankmap::CheckProblem(pattern, network, rankmap::Objective::kHopBytes));
+  RETURN_IF_ERROR(CheckFit({options.pattern, options.network}, pattern, network, rankmap::Objective::kHopBytes));
   const rankmap::Bounds bounds = rankmap::LowerBounds(pattern, network);
   const double average =
       pattern.total_bytes() == 0

@@ -171,6 +171,68 @@ TEST_F(RankmapVerb, MistakesAreNamedAndLeaveNoFile) {
   EXPECT_EQ(Files(), files);
 }
 
+// What each wrong file is answered with: its name and line.
+TEST_F(RankmapVerb, WrongFilesAreNamedWithTheLineAndLeaveTheOldResult) {
+  const std::string good = Write("good", "ranks 2\n0 1 5\n");
+  const std::string old = Write("out", "0\n1\n");
+  struct Wrong {
+    std::string network, pattern, place;
+  };
+  const std::string torus = "torus:2x2";
+  const std::vector<Wrong> wrong = {
+      {Write("short", "matrix 2\n0 1\n1\n"), good, "short:3: "},
+      {Write("oblong", "matrix 2\n0 1 2\n1 0 2\n"), good, "oblong:2: "},
+      {Write("negative", "matrix 2\n0 -1\n1 0\n"), good, "negative:2: "},
+      {Write("nan", "matrix 2\n0 nan\n1 0\n"), good, "nan:2: "},
+      {Write("apart", "matrix 2\n0 inf\n1 0\n"), good, "apart:2: the network is disconnected"},
+      {Write("clusters", "cluster a 2 1\ncluster b 2 1\n"), good, "clusters:2: the network is disconnected"},
+      {Write("cutnetwork", "matrix 2\n0 1\n1 0"), good, "cutnetwork:3: "},
+      {Write("huge", "torus 70000x70000\n"), good, "huge:1: "},
+      {torus, Write("cut", "ranks 2\n0 1 5\n1 0 1"), "cut:3: "},
+      {torus, Write("many", "# nine\nranks 9\n0 8 5\n"), "many:2: for the network torus:2x2: the pattern has 9 ranks"},
+      {torus, Write("minus", "ranks 2\n0 1 -5\n"), "minus:2: "},
+      {torus, Write("nanbytes", "ranks 2\n0 1 nan\n"), "nanbytes:2: "},
+      {torus, Write("sums", "ranks 2\n0 1 9007199254740992\n1 0 9007199254740992\n"), "sums:3: "},
+      {torus, Write("far.graph", "2 1 001\n2 5\n1 4\n"), "far.graph:1: "},
+      {torus, Write("cut.grf", "0\n2 2\n0 010\n1 5 1\n1"), "cut.grf:5: "},
+  };
+  const size_t files = Files();
+
+  for (const Wrong& one : wrong) {
+    const Outcome outcome = Run({"solve", "--network", one.network, "--pattern", one.pattern, "-o", old, "--time", "1s"});
+    EXPECT_EQ(outcome.code, 64) << one.place;
+    EXPECT_THAT(outcome.err, StartsWith(Path(one.place)));
+    const Outcome bound = Run({"bound", "--network", one.network, "--pattern", one.pattern});
+    EXPECT_EQ(bound.code, 64) << one.place;
+  }
+  EXPECT_EQ(Read(old), "0\n1\n");
+  EXPECT_EQ(Files(), files);
+}
+
+TEST_F(RankmapVerb, WrongPlacementsAndInstancesAreNamedWithTheLine) {
+  const std::string good = Write("good", "ranks 2\n0 1 5\n");
+  const std::pair<const char*, const char*> placements[] = {{"# two\n0\n5\n", "p:3: rank 1 on node 5"}, {"0\n\n0\n", "p:3: rank 1"},
+                                                            {"0\n", "p:1: 1 lines for 2"}, {"0\n1\n2\n", "p:3: 3 lines for 2"},
+                                                            {"0\n1", "p:2: "}, {"0\n-1\n", "p:2: "}};
+  for (const auto& [text, place] : placements) {
+    const std::string path = Write("p", text);
+    const Outcome outcome = Run({"eval", "--network", "torus:2x2", "--pattern", good, "--placement", path});
+    EXPECT_EQ(outcome.code, 64) << place;
+    EXPECT_THAT(outcome.err, StartsWith(Path(place)));
+    EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", good, "-o", Path("out"), "--start", path}).code, 64);
+  }
+  for (const char* text : {"2\n0 1 2 0\n0 3 4\n", "2\n0 1 -2 0\n0 3 4 0\n", "2\n0 nan 2 0\n0 3 4 0\n", "2\n0 1 2 0\n0 3 4 0 5 6\n"}) {
+    const Outcome outcome = Run({"solve", "--qap", Write("q.dat", text), "-o", Path("out"), "--time", "1s"});
+    EXPECT_EQ(outcome.code, 64) << text;
+    EXPECT_THAT(outcome.err, testing::ContainsRegex("q[.]dat:[0-9]+: "));
+  }
+  const std::string state = Write("state", "half a checkp");
+  const Outcome resumed = Run({"solve", "--network", "torus:2x2", "--pattern", good, "-o", Path("out"), "--resume", state});
+  EXPECT_EQ(resumed.code, 64);
+  EXPECT_THAT(resumed.err, StartsWith(state + ":0: "));
+  EXPECT_FALSE(std::filesystem::exists(Path("out")));
+}
+
 TEST_F(RankmapVerb, ConvertsForLaunchers) {
   const std::string placement = Write("pl", "1\n0\n1\n");
   const std::string hosts = Write("hosts", "alpha\nbeta\n");

@@ -205,6 +205,9 @@ absl::StatusOr<Pattern> ParseMonitoring(std::span<const NamedText> files) {
       highest = std::max({highest, m.source, m.target});
       messages.push_back(m);
     }
+    if (reader.is_cut()) {
+      return reader.CutOff();
+    }
   }
   if (files.empty()) {
     return errors::BadPattern("no files of pml_monitoring (PREFIX.<rank>.prof)");

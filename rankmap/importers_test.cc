@@ -55,6 +55,8 @@ TEST(Importers, MonitoringCountsApplicationAndLibraryMessagesOnce) {
   EXPECT_EQ(pattern->ranks(), 3);
   EXPECT_THAT(pattern->messages(), testing::ElementsAre(Message{0, 1, 120, 0, 6}));
   EXPECT_FALSE(ParseMonitoring({}).ok());
+  const std::vector<NamedText> cut = {{"p.0.prof", "E\t0\t1\t5 bytes\t4 msgs se"}};
+  EXPECT_THAT(std::string(ParseMonitoring(cut).status().message()), testing::HasSubstr("p.0.prof:1: the last line does not end"));
   const std::vector<NamedText> bad = {{"p.0.prof", "E\t0\t1\tx bytes\t4 msgs sent\n"}};
   EXPECT_THAT(std::string(ParseMonitoring(bad).status().message()),
               testing::StartsWith("p.0.prof:1: "));
