@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rankmap_bench torus|qaplib|time: the tables; rankmap_bench rankmap VERB ...: the verb without the rest
+// rankmap_bench torus|qaplib|time|solve|checkpoint: tables and figures; rankmap_bench rankmap VERB ...: the verb without the rest
 // of the client.
 #include <cstring>
 #include <string>
@@ -41,6 +41,19 @@ int main(int argc, char** argv) {
   std::vector<std::string> files;
   time->add_option("FILES", files, "NETWORK PATTERN PLACEMENT")->expected(3)->required();
   time->callback([&] { exit_code = sekisho::bench::PrintTimes(files[0], files[1], files[2]); });
+  CLI::App* solve = app.add_subcommand("solve", "A placement by so many seconds of processor");
+  sekisho::bench::SearchOptions search;
+  solve->add_option("NETWORK", search.network)->required();
+  solve->add_option("PATTERN", search.pattern)->required();
+  solve->add_option("OUTPUT", search.output)->required();
+  solve->add_option("OBJECTIVE", search.objective)->required();
+  solve->add_option("SECONDS", search.seconds)->required();
+  solve->add_option("TARGET", search.target, "Ends the search");
+  solve->callback([&] { exit_code = sekisho::bench::SolveByCpu(search); });
+  CLI::App* checkpoint = app.add_subcommand("checkpoint", "Milliseconds of checkpoints: middle, most");
+  checkpoint->add_option("NETWORK", search.network)->required();
+  checkpoint->add_option("PATTERN", search.pattern)->required();
+  checkpoint->callback([&] { exit_code = sekisho::bench::TimeCheckpoints(search.network, search.pattern); });
   qaplib->add_flag("--quick", is_quick, "Every 8th instance");
   std::vector<std::string> words;
   for (int i = argc - 1; i > 0; --i) {  // CLI11 takes them backwards

@@ -17,4 +17,15 @@ void TorusTable(double seconds, int64_t permute, uint64_t seed);
 // Two figures on one line, by max-min shares of the links.  An exit code.
 int PrintTimes(const std::string& network, const std::string& pattern, const std::string& placement);
 
+// A placement by one thread that searches for `seconds` of processor; an exit code.
+struct SearchOptions {
+  std::string network, pattern, output, objective;
+  double seconds = 1;
+  double target = 0;  // 0: none
+};
+int SolveByCpu(const SearchOptions& search);
+
+// Milliseconds of nine checkpoints, middle and most, on one line.  An exit code.
+int TimeCheckpoints(const std::string& network, const std::string& pattern);
+
 }  // namespace sekisho::bench
