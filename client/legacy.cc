@@ -63,7 +63,8 @@ const Table& MpirunWords() {
 constexpr std::string_view kMpirunValues[] = {"--np",        "-n",     "--machinefile",  "-x",
                                               "--export",    "--mpi",  "--directory",    "--max-wall-time",
                                               "--ready-within", "--where", "--per-site-exe",
-                                               "--start-type", "--stage-in", "--build", "--sources", "--profile", "--rankmap", "--globusrsl"};
+                                              "--start-type", "--stage-in", "--build", "--sources", "--profile", "--profile-seconds",
+                                              "--profile-iterations", "--rankmap", "--globusrsl"};
 
 // The rest of the line is the program once it begins.
 void SplitMpirun(const std::vector<std::string>& arguments, CommandLine& line) {

@@ -3,6 +3,7 @@
 // docs/protocol/15-mpirun.md, "The machine file".  Pure.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -41,6 +42,9 @@ struct RankRange {
   std::vector<int> ranks = {};  // of each of its processes, where --rankmap orders them
 
   int RankOf(int task) const { return ranks.empty() ? first + task : ranks[size_t(task)]; }
+  bool Has(int rank) const {
+    return ranks.empty() ? first <= rank && rank < first + count : std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  }
 
   friend bool operator==(const RankRange&, const RankRange&) = default;
 };

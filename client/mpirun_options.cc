@@ -114,6 +114,12 @@ absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
   if (!options.profile.empty()) {
     job.environment.push_back("SEKISHO_TRAFFIC=" + options.profile);
   }
+  if (options.profile_seconds) {
+    job.environment.push_back(fmt::format("SEKISHO_TRAFFIC_SECONDS={}", *options.profile_seconds));
+  }
+  if (options.profile_iterations) {
+    job.environment.push_back(fmt::format("SEKISHO_TRAFFIC_ITERATIONS={}", *options.profile_iterations));
+  }
   if (!options.mpi.empty() && options.mpi != "auto") {
     job.clauses.push_back(fmt::format("(mpi_type={})", options.mpi));
   }
@@ -124,12 +130,17 @@ absl::Status OrderRanks(const MpirunOptions& options, std::vector<RankRange>& pa
   if (options.rankmap.empty()) {
     return absl::OkStatus();
   }
-  if (options.ranks == "auto") {
-    return absl::InvalidArgumentError("--rankmap is for a number of ranks: give -np N, not -np auto");
+  if (options.ranks == "auto" && options.rankmap != kRankmapAuto) {
+    return absl::InvalidArgumentError("--rankmap FILE is for a number of ranks: give -np N, not -np auto");
   }
   if (MayLoseParts(options, parts)) {
     return absl::InvalidArgumentError(
         "--rankmap gives every rank its place, and with --hold or a start type parts may be dropped: leave out one of them");
+  }
+  if (options.rankmap == kRankmapAuto) {
+    return options.dump_rsl || !options.written.empty()
+               ? absl::InvalidArgumentError("--rankmap auto runs the program first: leave out -dumprsl and -globusrsl, or give --rankmap FILE")
+               : absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const std::string text, ReadFile(options.rankmap, ""));
   const int ranks = parts.back().first + parts.back().count;

@@ -13,6 +13,8 @@
 
 namespace sekisho::client {
 
+inline constexpr const char* kRankmapAuto = "auto";
+
 struct MpirunOptions {
   std::string ranks;
   std::string machine_file;
@@ -20,7 +22,9 @@ struct MpirunOptions {
   std::string mpi;
   std::string directory;
   std::string profile;
-  std::string rankmap;
+  std::optional<double> profile_seconds;
+  std::optional<int> profile_iterations;
+  std::string rankmap;  // a file, or auto
   std::string written;  // -globusrsl
   std::optional<int> max_wall_time;
   std::vector<std::string> per_site_exe;
@@ -45,7 +49,7 @@ absl::StatusOr<std::vector<RankRange>> PartsOf(const MpirunOptions& options, int
 // Of each rank.
 absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options, const std::vector<std::string>& command);
 
-// --rankmap.
+// --rankmap.  auto is left for later: only whether it may be is looked at.
 absl::Status OrderRanks(const MpirunOptions& options, std::vector<RankRange>& parts);
 
 }  // namespace sekisho::client

@@ -11,6 +11,8 @@
 #include "client/harmless.h"
 #include "client/mpirun_options.h"
 #include "client/part_choices.h"
+#include "client/profiled_order.h"
+#include "client/rank_order.h"
 #include "client/site_call.h"
 #include "client/verbs.h"
 #include "client/world_plan.h"
@@ -54,6 +56,23 @@ awaitable<int> BuildAtSites(const WorldSites& sites, MpirunOptions options, std:
   co_return 0;
 }
 
+absl::StatusOr<std::vector<WorldPart>> WorldParts(const WorldSites& sites, const std::vector<RankRange>& ranges, const JobOptions& job,
+                                                  const std::vector<std::string>& written) {
+  std::vector<WorldPart> parts;
+  for (const RankRange& range : ranges) {
+    const WorldSite& site = sites.at(range.contact);
+    std::string rsl;
+    if (written.empty()) {
+      ASSIGN_OR_RETURN(rsl, PartRsl(job, range));
+    } else {
+      rsl = written[parts.size()];
+    }
+    ASSIGN_OR_RETURN(ClientFiles files, SumStagedFiles(rsl));
+    parts.push_back({range, site.session, site.info.site(), rsl, std::move(files), StartTypeOf(range.start_type)});
+  }
+  return parts;
+}
+
 // `written`: the parts' RSL, if the user has written it; else it is made of `job`.
 awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOptions job,
                       MpirunOptions options, PartChoices choices, std::vector<std::string> written) {
@@ -89,20 +108,6 @@ awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOption
       co_return code;
     }
   }
-  std::vector<WorldPart> parts;
-  for (const RankRange& range : ranges) {
-    const WorldSite& site = sites.at(range.contact);
-    const auto rsl = written.empty() ? PartRsl(job, range) : written[parts.size()];
-    if (!rsl.ok()) {
-      co_return Report(rsl.status());
-    }
-    auto files = SumStagedFiles(*rsl);
-    if (!files.ok()) {
-      co_return Report(files.status());
-    }
-    parts.push_back(
-        {range, site.session, site.info.site(), *rsl, *std::move(files), StartTypeOf(range.start_type)});
-  }
   WorldOptions world;
   world.relay = relay->relay.address();
   world.relay_site = relay->site;
@@ -113,7 +118,24 @@ awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOption
   world.is_verbose = options.verbose;
   world.ready_within =
       std::chrono::seconds(options.ready_within.value_or(options.hold ? kHeldFor : kReadyWithin));
-  co_return co_await RunWorld(std::move(parts), std::move(world));
+  if (options.rankmap == kRankmapAuto) {
+    auto profiled = WorldParts(sites, ranges, ProfiledJob(job, options), {});
+    if (!profiled.ok()) {
+      co_return Report(profiled.status());
+    }
+    const ProfiledOrder order = co_await OrderByProfile(*std::move(profiled), world);
+    if (order.exit_code != 0) {
+      co_return order.exit_code;
+    }
+    if (!order.rank_of_slot.empty()) {
+      ApplyRankOrder(order.rank_of_slot, ranges);
+    }
+  }
+  auto parts = WorldParts(sites, ranges, job, written);
+  if (!parts.ok()) {
+    co_return Report(parts.status());
+  }
+  co_return co_await RunWorld(*std::move(parts), std::move(world));
 }
 
 // A file says it all: -globusrsl.
@@ -234,8 +256,13 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("--directory", options->directory, "Working directory at the sites");
   verb->add_option("--profile", options->profile,
                    "Count who sends how much to whom, into this file where rank 0 runs: a pattern for rankmap");
+  verb->add_option("--profile-seconds", options->profile_seconds, "Counting ends after so long, and the short run of --rankmap auto (10)")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--profile-iterations", options->profile_iterations,
+                   "Counting ends once the program has called MPI_Pcontrol(2) so often")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--rankmap", options->rankmap,
-                   "A placement: line i is rank i's slot, its place in the machine file's order");
+                   "A placement: line i is rank i's slot, its place in the machine file's order; auto: the best order, by a short run");
   verb->add_option("--globusrsl", options->written, "A multi-request in place of options and a program (-globusrsl)");
   verb->add_option("--max-wall-time", options->max_wall_time, "Minutes")
       ->check(CLI::PositiveNumber);

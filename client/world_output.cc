@@ -43,8 +43,10 @@ void WorldOutput::Write(int part, const proto::OutputChunk& chunk, std::string_v
   const bool is_error = chunk.stream() == proto::OutputChunk::STDERR;
   std::FILE* const stream = is_error ? stderr : stdout;
   written_ = Clock::now();
-  if (tags_) {
-    const int rank = parts_[part].ranks.RankOf(chunk.task());
+  const int rank = parts_[part].ranks.RankOf(chunk.task());
+  if (reader_) {
+    reader_(rank, is_error, data);
+  } else if (tags_) {
     WriteTo(stream, tagged_.Add(rank, parts_[part].site, is_error, data));
   } else {
     WriteTo(stream, data);

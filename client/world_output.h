@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -25,6 +26,10 @@ class WorldOutput {
   WorldOutput(Loop& loop, const std::vector<WorldPart>& parts, const bool& was_left, bool tags)
       : parts_(parts), was_left_(was_left), tags_(tags), changed_(loop) {}
 
+  using Reader = std::function<void(int rank, bool is_error, std::string_view data)>;
+  // In place of the terminal.
+  void set_reader(Reader reader) { reader_ = std::move(reader); }
+
   // Until the part has ended and all its output was written.  `self` keeps it alive meanwhile.
   static awaitable<void> Show(std::shared_ptr<WorldOutput> self, int part, std::string job_id);
 
@@ -42,6 +47,7 @@ class WorldOutput {
   const bool& was_left_;
   const bool tags_;
   TaggedOutput tagged_;
+  Reader reader_;
   Signal changed_;
   std::set<int> shown_;  // parts
   std::chrono::steady_clock::time_point written_ = {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -29,11 +30,7 @@ constexpr std::chrono::seconds kLastWords{5};  // of a part whose world has fail
 
 // Which has our input.
 int PartOfRankZero(const std::vector<WorldPart>& parts) {
-  const auto has_it = [](const WorldPart& part) {
-    const std::vector<int>& ranks = part.ranks.ranks;
-    return ranks.empty() ? part.ranks.first == 0 : std::count(ranks.begin(), ranks.end(), 0) > 0;
-  };
-  return int(std::find_if(parts.begin(), parts.end(), has_it) - parts.begin());
+  return int(std::find_if(parts.begin(), parts.end(), [](const WorldPart& part) { return part.ranks.Has(0); }) - parts.begin());
 }
 
 // What the coroutines of one world share; some may outlive its run.
@@ -56,7 +53,9 @@ struct Run {
   std::vector<std::string> job_ids;
   std::set<int> dropped;  // parts that the world goes on without
   const int input_part = PartOfRankZero(parts);
+  std::optional<asio::signal_set> signals;  // while it is attended
   bool wants_cancel = false;
+  bool is_enough = false;  // was read
   bool was_left = false;
   WorldOutput output;
   int uploads = 0;  // that go on
@@ -84,9 +83,9 @@ void CancelAll(const std::shared_ptr<Run>& run) {
 }
 
 awaitable<void> WatchInterrupt(std::shared_ptr<Run> run) {
-  asio::signal_set signals(run->loop, SIGINT, SIGTERM);
+  run->signals.emplace(run->loop, SIGINT, SIGTERM);
   for (;;) {
-    const auto [error, signal] = co_await signals.async_wait(kAsTuple);
+    const auto [error, signal] = co_await run->signals->async_wait(kAsTuple);
     if (error) {
       co_return;
     }
@@ -142,7 +141,21 @@ void OnSubmitted(const std::shared_ptr<Run>& run, const proto::LeadUpdate::Submi
   }
 }
 
+// What is read goes to the caller, until that has enough.
+void ReadOutput(const std::shared_ptr<Run>& run) {
+  run->output.set_reader([weak = std::weak_ptr<Run>(run)](int rank, bool is_error, std::string_view data) {
+    const auto run = weak.lock();
+    if (run != nullptr && run->options.reads(rank, is_error, data) && !run->is_enough) {
+      run->is_enough = true;
+      CancelAll(run);
+    }
+  });
+}
+
 int EndCode(const Run& run, const proto::WorldEnded& ended) {
+  if (run.is_enough && !run.wants_cancel) {
+    return 0;
+  }
   if (ended.reason().empty()) {
     return ended.exit().code();
   }
@@ -291,6 +304,9 @@ awaitable<absl::StatusOr<proto::WorldEnded>> HearToTheEnd(std::shared_ptr<Run> r
 awaitable<int> Attend(std::shared_ptr<Run> run) {
   co_spawn(run->loop, WatchInterrupt(run), detached);
   const auto ended = co_await HearToTheEnd(run);
+  if (run->signals) {
+    run->signals->cancel();
+  }
   if (run->was_left) {
     fmt::print(stderr, "sekisho: left; {} is being cancelled\n", run->world);
     co_return kExitCancelled;
@@ -314,6 +330,9 @@ awaitable<int> RunWorld(std::vector<WorldPart> parts, WorldOptions options) {
   auto run = std::make_shared<Run>(leader, "world-" + NewRequestId(), std::move(parts),
                                    std::move(options));
   std::signal(SIGPIPE, SIG_IGN);
+  if (run->options.reads) {
+    ReadOutput(run);
+  }
   DialLeader(*run);
   const absl::Status begun = co_await Begin(run);
   if (!begun.ok()) {

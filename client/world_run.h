@@ -4,7 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/world_part.h"
@@ -20,9 +22,11 @@ struct WorldOptions {
   bool is_held = false;   // it runs when its user says so later; leave as well
   bool is_verbose = false;
   std::chrono::seconds ready_within{300};
+  // Takes the ranks' output in place of the terminal; true: that is enough, the world is ended.
+  std::function<bool(int rank, bool is_error, std::string_view data)> reads = nullptr;
 };
 
-// The exit code of the command.
+// The exit code of the command; 0 also of one that was ended because enough was read.
 awaitable<int> RunWorld(std::vector<WorldPart> parts, WorldOptions options);
 
 // Of one that is led already, at the site of `leader`.  Parts without a session are not shown.

@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rankmap/trace/distances.h"
 #include "rankmap/trace/places.h"
+#include "rankmap/trace/report.h"
 
 typedef struct {
   uint64_t bytes, messages;
@@ -30,8 +32,11 @@ typedef struct prepared {
 
 static count *counts;  /* sent, by rank of MPI_COMM_WORLD; null: not counting at all */
 static count *fetched; /* from whom this rank took it */
-static int world_size;
+static int world_size, world_rank;
 static int is_threaded;
+static int is_reported; /* on standard error, each rank its own, in place of a file */
+static int has_reported;
+static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int is_counting;
 static atomic_int is_over; /* a limit was reached: nothing makes it count again */
 static atomic_int iterations_left;
@@ -91,9 +96,26 @@ static void add_to(count *table, int peer, uint64_t bytes) {
 
 static void add(int peer, uint64_t bytes) { add_to(counts, peer, bytes); }
 
+/* Once, and it is over when this returns.  What another thread adds meanwhile may be missing. */
+static void report(void) {
+  pthread_mutex_lock(&report_lock);
+  for (int i = 0; is_reported && !has_reported && i < 2 * world_size; ++i) {
+    if (counts[i].messages > 0) {
+      report_line(i < world_size ? "sent" : "fetched", (uint64_t)world_rank, (uint64_t)(i % world_size), counts[i].bytes,
+                  counts[i].messages);
+    }
+  }
+  if (is_reported && !has_reported) {
+    report_end(world_rank, world_size);
+  }
+  has_reported = 1;
+  pthread_mutex_unlock(&report_lock);
+}
+
 static void stop_counting(void) {
   atomic_store(&is_over, 1);
   atomic_store(&is_counting, 0);
+  report();
 }
 
 static int counts_now(void) { return atomic_load_explicit(&is_counting, memory_order_relaxed); }
@@ -113,7 +135,12 @@ void counters_begin(int thread_level) {
     return;
   }
   PMPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   places_begin();
+  is_reported = strcmp(getenv("SEKISHO_TRAFFIC"), "-") == 0;
+  if (is_reported) {
+    distances_report();
+  }
   is_threaded = thread_level == MPI_THREAD_MULTIPLE;
   counts = calloc(2 * (size_t)world_size, sizeof *counts);
   fetched = counts != NULL ? counts + world_size : NULL;
@@ -282,8 +309,12 @@ void counters_end(void) {
     return;
   }
   atomic_store(&is_counting, 0);
-  int rank = 0;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (is_reported) {
+    report();
+    places_end();
+    return;
+  }
+  const int rank = world_rank;
   const int size = own_rows(rank, NULL);
   row *const own = must_have(malloc(sizeof *own * (size_t)(size + 1)));
   own_rows(rank, own);

@@ -298,7 +298,6 @@ int pmWait(pmContext* context, long timeout_us) {
 }
 
 int pmBeforeSelect(pmContext* context) {
-  context->core().set_waits(true);
   context->core().set_sleeping(true);
   context->core().Progress();
   SetTimer(*context, context->core().NextDeadline());
@@ -306,7 +305,6 @@ int pmBeforeSelect(pmContext* context) {
 }
 
 int pmAfterSelect(pmContext* context) {
-  context->core().set_waits(false);
   context->core().set_sleeping(false);
   context->core().Quiet();
   SetTimer(*context, kNever);
@@ -323,7 +321,7 @@ int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument) {
   Context& core = context->core();
   if (!core.IsStopped()) core.JoinGang(true);
   core.Progress();
-  if (PhaseOf(core.wave()) != GangPhase::kSettled) return EBUSY;
+  if (PhaseOf(core.gang().wave) != GangPhase::kSettled) return EBUSY;
   return callback != nullptr ? callback(argument) : 0;
 }
 

@@ -44,6 +44,7 @@ class ClassicEndpoint {
   void OnTimer(Nanos now);
   Nanos NextDeadline() const;
 
+  PayloadKey payload_key_{};
   bool Drained(NodeId node) const { return peers_[node].base == peers_[node].next; }
   const ClassicCounters& counters() const { return counters_; }
 
@@ -80,7 +81,6 @@ class ClassicEndpoint {
                     MutableBytes room);
 
   ClassicConfig config_;
-  PayloadKey payload_key_{};
   ClassicCounters counters_;
   std::span<ClassicPeer> peers_;
   std::span<Slot> send_slots_, receive_slots_;

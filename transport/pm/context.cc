@@ -175,8 +175,8 @@ void Context::RingKeeper() {
 bool Context::LeaveToKeeper() {
   if (!has_daemon() || !IsStopped() || KeeperIsDead()) return false;
   NoteCall();
-  if (const std::uint64_t current = wave(); current != left_wave_) {
-    left_wave_ = current;
+  if (const std::uint64_t wave = gang().wave; wave != left_wave_) {
+    left_wave_ = wave;
     RingKeeper();
   }
   Pause(kStoppedPause);  // whoever polls has nothing to do now
@@ -189,14 +189,6 @@ void Context::AskGang(bool stop) {
     endpoint.AskGang(stop, Wire::Now());
     Flush(endpoint);
   } while (!Give());
-}
-
-GangNote Context::gang() {
-  GangNote note;
-  do {
-    note = Take().gang();
-  } while (!Give());
-  return note;
 }
 
 void Context::JoinGang(bool stop) {
@@ -284,8 +276,8 @@ void Context::Progress() {
       return;
     }
     Endpoint& endpoint = Take();
-    endpoint.NoteProgram(head().program_waits.load(std::memory_order_relaxed) != 0);
     wire_.Feed(endpoint);
+    endpoint.NoteProgram(head().program_waits.load(std::memory_order_relaxed) != 0);
     if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
     Flush(endpoint);
     if (!Give() || !full) return;
@@ -327,9 +319,9 @@ bool Context::WaitForMessage(Nanos until) {
       pollfd socket = {wire_.fd(), POLLIN, 0};
       if (poll(&socket, 1, 0) > 0) sched_yield();
     }
-    if (!IsStopped() && (spin == kNever || now - begin < spin)) continue;
+    const bool stopped = IsStopped();
+    if (!stopped && (spin == kNever || now - begin < spin)) continue;
     set_sleeping(true);
-    const bool stopped = IsStopped();  // only now: whoever lets the job go on rings who sleeps
     if (!HasMessage()) {
       // Of a stopped job only the keeper wakes us; it rings when the job goes on.
       const bool alone = !stopped || !has_daemon();

@@ -45,8 +45,7 @@ class Context {
   bool HasMessage() { return !IsStopped() && view().HasMessage(); }
   // Network preemption: nothing is sent and nothing delivered.
   bool IsStopped() { return view().paused(); }
-  std::uint64_t wave() { return view().gang().wave; }
-  GangNote gang();  // all of one moment
+  GangNote gang() { return view().gang(); }
   void AskGang(bool stop);
   void JoinGang(bool stop);
   const Config& config() const { return memory_.config(); }

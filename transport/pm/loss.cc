@@ -197,7 +197,6 @@ void Endpoint::OnProbeTimeout(Peer& peer) {
   for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
     // Later also what carried no data: it must not keep its record, or nobody may send any more.
     if (sent_[i].segment_count == 0 && peer.timeouts == 1) continue;
-    if (peer.timeouts > 1) ++state_->counters.lost_by_timeout;
     DeclareLost(peer, i, false);
     break;
   }

@@ -68,8 +68,7 @@ PM_API int pmAfterSelect(pmContext* context);
 PM_API int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument);
 /* Likewise: the job goes on when every node called it.  EBUSY: not yet. */
 PM_API int pmRestartUser(pmContext* context);
-/* Ours, of a stopped job: how many programs wait for messages (in pmWait, or between pmBeforeSelect
- * and pmAfterSelect, perhaps for something else, too), and how many nodes have left.  All
+/* Ours, of a stopped job: how many programs wait for messages, and how many nodes have left.  All
  * that are left wait: the job is over, or in a deadlock.  EBUSY: it is not stopped. */
 PM_API int pmGetStopState(pmContext* context, int* waiting, int* gone);
 

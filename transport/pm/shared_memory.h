@@ -22,7 +22,7 @@ struct SharedHead {
 
   alignas(64) std::atomic<std::uint32_t> calls{0};  // grows with what the program does
   std::atomic<std::uint32_t> program_sleeps{0};     // in select: ring it when a message is there
-  std::atomic<std::uint32_t> program_waits{0};      // for a message: in pmWait or in select
+  std::atomic<std::uint32_t> program_waits{0};      // for a message, in whatever way
   std::atomic<std::int64_t> deadline{kNever};       // of the protocol, when the word was given back
   std::atomic<std::int64_t> program_pid{0};
 

@@ -8,9 +8,8 @@
 namespace sekisho::pm_bench {
 
 struct KernelResult {
-  bool correct = false;  // as far as the kernel itself can tell
-  double value =
-      0;  // main.cc knows what it should be; the same for every number of ranks and every link
+  bool correct = false;
+  double value = 0;  // the same for every number of ranks and every link
 };
 
 // 2 to the power keys_log keys, each of max_log bits.

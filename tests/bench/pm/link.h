@@ -13,7 +13,7 @@ namespace sekisho::pm_bench {
 
 using Bytes = std::span<const unsigned char>;
 
-enum class Waiting { kSpin, kSleep, kAdaptive };  // the same rules over both links
+enum class Waiting { kSpin, kSleep, kAdaptive };  // TCP knows no adaptive: it sleeps
 
 class Link {
  public:

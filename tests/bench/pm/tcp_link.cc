@@ -9,8 +9,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <vector>
 
 #include "tests/bench/pm/link.h"
@@ -99,17 +97,11 @@ class TcpLink final : public Link {
     // With many connections asking the kernel which are ready is cheaper than trying each.
     const bool ask = size > 3 && poll(fds_.data(), fds_.size(), 0) >= 0;
     for (int from = 0; from < size; ++from) {
-      pollfd& peer = fds_[static_cast<std::size_t>(from)];
+      const pollfd& peer = fds_[static_cast<std::size_t>(from)];
       if (peer.fd < 0 || (ask && peer.revents == 0)) continue;
       for (;;) {
         const ssize_t got = recv(peer.fd, buffer_, sizeof buffer_, MSG_DONTWAIT);
-        if (got < 0 && errno == EAGAIN) break;
-        if (got < 0) Die("tcp from rank " + std::to_string(from) + ": " + strerror(errno));
-        if (got == 0) {  // it has finished: the layer above misses it if it must
-          close(peer.fd);
-          peer.fd = -1;
-          break;
-        }
+        if (got <= 0) break;
         sink(from, {buffer_, static_cast<std::size_t>(got)});
         any = true;
         if (static_cast<std::size_t>(got) < sizeof buffer_) break;
@@ -120,7 +112,6 @@ class TcpLink final : public Link {
 
   void Wait(bool blocked) override {
     if (waiting_ == Waiting::kSpin) return;
-    if (waiting_ == Waiting::kAdaptive && !blocked) return WaitAdaptively();
     pollfd& full = fds_[static_cast<std::size_t>(blocked && blocked_ >= 0 ? blocked_ : rank)];
     if (blocked) full.events = POLLIN | POLLOUT;
     (void)poll(fds_.data(), fds_.size(), blocked && blocked_ < 0 ? 0 : 1000);
@@ -133,22 +124,6 @@ class TcpLink final : public Link {
   void Restart() override {}
 
  private:
-  bool IsReadable(int timeout_ms) { return poll(fds_.data(), fds_.size(), timeout_ms) != 0; }
-
-  // As PM waits (transport/pm/context.cc): spins twice as long as it lately took, then sleeps.
-  void WaitAdaptively() {
-    using Clock = std::chrono::steady_clock;
-    constexpr std::chrono::nanoseconds kLongest(50'000), kAtLeast(1000);
-    const auto begin = Clock::now(), end = begin + std::min(2 * pays_ + kAtLeast, kLongest);
-    while (!IsReadable(0)) {
-      if (Clock::now() < end) continue;
-      (void)IsReadable(1000);
-      break;
-    }
-    const std::chrono::nanoseconds waited = Clock::now() - begin;
-    pays_ = waited <= kLongest ? std::max(waited, pays_ / 2) : pays_ / 2;
-  }
-
   void Connect(const sockaddr_in& address, int to) {
     for (int tries = 0; tries < 2000; ++tries, usleep(5000)) {
       const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -166,7 +141,6 @@ class TcpLink final : public Link {
   Waiting waiting_;
   std::vector<pollfd> fds_;
   int blocked_ = -1;
-  std::chrono::nanoseconds pays_{0};
   alignas(64) unsigned char buffer_[256 * 1024];
 };
 

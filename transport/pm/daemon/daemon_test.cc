@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 
 namespace sekisho::pm {
 namespace {
@@ -292,30 +291,6 @@ TEST_F(DaemonTest, AStopThatTookTooLongIsTakenBack) {
   EXPECT_EQ(board_[0].wrong + board_[1].wrong, 0u);
   Kill(first);
   Kill(leader);
-}
-
-TEST_F(DaemonTest, ProgramsInSelectAreSeenToWaitForEachOther) {
-  const auto selects = [this](pmContext* context) {
-    int descriptor;
-    pmGetDescriptor(context, &descriptor);
-    ++board_->ready;
-    for (;;) {
-      pmBeforeSelect(context);
-      pollfd waiting = {descriptor, POLLIN, 0};
-      (void)poll(&waiting, 1, -1);
-      pmAfterSelect(context);
-    }
-  };
-  const pid_t programs[2] = {Spawn(0, selects), Spawn(1, selects)};
-  ASSERT_TRUE(Until(20 * kSecond, [&] { return board_->ready.load() == 2; }));
-
-  EXPECT_TRUE(Until(20 * kSecond, [&] {
-    std::string text;
-    EXPECT_EQ(Control(Ask::kStop, 0, &text), 0);
-    EXPECT_EQ(Control(Ask::kGo, 0), 0);
-    return text.find("2 wait: every program waits") != std::string::npos;
-  }));
-  for (const pid_t pid : programs) Kill(pid);
 }
 
 TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {

@@ -137,7 +137,6 @@ bool Keeper::Pump() {
   SharedHead& head = memory_.head();
   Endpoint& endpoint = memory_.area(mine.area);
   const Fence fence = {&head.word, mine.bits()};
-  endpoint.NoteProgram(dead_ || head.program_waits.load() != 0);
   for (int i = 0; i < 8 && wire_.Pull() > 0; ++i) {
     const bool full = wire_.full();
     wire_.Feed(endpoint);
@@ -146,12 +145,12 @@ bool Keeper::Pump() {
   if (dead_) endpoint.DropParts();
   const Nanos now = Wire::Now();
   if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
+  endpoint.NoteProgram(dead_ || head.program_waits.load() != 0);
   if (asker_ >= 0 || takes_back_) endpoint.AskGang(asker_ >= 0 && asks_stop_, now);
   takes_back_ = false;
   wire_.Flush(endpoint, fence);
   CloseIfDone(endpoint, now);
   if (closed_) wire_.Flush(endpoint, fence);
-  gang_ = endpoint.gang();
   const bool stopped = endpoint.paused();
   const bool wakes = stopped ? false : was_stopped_ || endpoint.HasMessage();
   was_stopped_ = stopped;

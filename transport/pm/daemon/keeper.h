@@ -72,7 +72,6 @@ class Keeper {
   bool takes_back_ = false;  // a stop that took too long, as soon as we have the word
   Nanos asks_until_ = 0;
   bool was_stopped_ = false;
-  GangNote gang_;  // at the end of the last turn
 };
 
 }  // namespace sekisho::pm

@@ -69,8 +69,7 @@ bool Keeper::IsSettled() {
 }
 
 void Keeper::AnswerAsker() {
-  const GangPhase phase = PhaseOf(gang_.wave);
-  const bool done = phase == (asks_stop_ ? GangPhase::kSettled : GangPhase::kRunning);
+  const bool done = asks_stop_ ? IsSettled() : !IsStopped();
   if (!done && Wire::Now() <= asks_until_) return;
   std::array<char, 256> text{};
   if (done && asks_stop_) DescribeGang(text);
@@ -81,12 +80,13 @@ void Keeper::AnswerAsker() {
 
 // The global state that the stop found.
 void Keeper::DescribeGang(std::span<char> text) {
+  const GangNote gang = memory_.area(hand_over().seen().area).gang();
   const Config& config = memory_.config();
-  const std::uint64_t here = config.nodes - gang_.gone;
-  const char* verdict = gang_.idle < here ? "" : ": every program waits and nothing is under way";
+  const std::uint64_t here = config.nodes - gang.gone;
+  const char* verdict = gang.idle < here ? "" : ": every program waits and nothing is under way";
   snprintf(text.data(), text.size(), "context %u node %u stopped: %llu of %u nodes, %llu wait%s\n",
            config.context, config.node, static_cast<unsigned long long>(here), config.nodes,
-           static_cast<unsigned long long>(gang_.idle), verdict);
+           static_cast<unsigned long long>(gang.idle), verdict);
 }
 
 // Key and value, as many as fit.
@@ -201,12 +201,8 @@ void Keeper::TakeControl() {
       asks_until_ = Wire::Now() + Nanos{ask.timeout_ms} * kMillisecond;
       break;
     case Ask::kDrop:
-      if (!IsSettled() || (!dead_ && !setup_.parked)) {
-        Answer(client, EBUSY, "");
-        break;
-      }
-      closed_ = true;
-      Answer(client, 0, "");
+      closed_ = IsSettled() && (dead_ || setup_.parked);
+      Answer(client, closed_ ? 0 : EBUSY, "");
       break;
     case Ask::kSave:
       Answer(client, file >= 0 ? Save(file) : EINVAL, "");
