@@ -28,7 +28,7 @@ std::string ToLine(const proto::Decision& decision) {
 }  // namespace
 
 void DecideCounts(const Inventory& inventory, const Policy& policy, std::istream& in,
-                  std::ostream& out) {
+                  std::ostream& out, const Nearness& nearness) {
   proto::DecideRequest request;
   for (const Resource& resource : inventory.resources) {
     for (const std::string& node : resource.nodes) {
@@ -49,7 +49,7 @@ void DecideCounts(const Inventory& inventory, const Policy& policy, std::istream
     proto::Demand& demand = *request.add_pending();
     demand.set_job_id(fmt::format("{}", ++number));
     demand.set_processes(count);
-    const proto::DecideReply reply = Decide(inventory, policy, request);
+    const proto::DecideReply reply = Decide(inventory, policy, request, nearness);
 
     // What waits keeps its place, what starts keeps its processors: the same answer the next time
     // round.

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "allocator/inventory.h"
+#include "allocator/near.h"
 #include "allocator/policy.h"
 
 namespace sekisho::allocator {
@@ -14,6 +15,6 @@ namespace sekisho::allocator {
 // Reads a processor count a line; every job asked for stays, none ends.  Prints a line for each:
 // `RESOURCE NODE...`, `RESOURCE (waits)` or `never: why`.
 void DecideCounts(const Inventory& inventory, const Policy& policy, std::istream& in,
-                  std::ostream& out);
+                  std::ostream& out, const Nearness& nearness = {});
 
 }  // namespace sekisho::allocator

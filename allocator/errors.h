@@ -32,7 +32,7 @@ inline absl::Status UnknownInventoryKey(const std::string& key) {
 
 inline absl::Status UnknownPolicy(std::string_view name) {
   return absl::InvalidArgumentError(
-      fmt::format("unknown policy \"{}\"; expected \"paper\" or \"load\"", name));
+      fmt::format("unknown policy \"{}\"; expected \"paper\", \"load\" or \"near\"", name));
 }
 
 }  // namespace sekisho::allocator::errors

@@ -38,7 +38,8 @@ absl::Status Serve(const Config& config, const std::string& inventory_path, Inve
   const std::string listen = OrDefault(config.listen(), "unix:/run/sekisho/allocator/socket");
   RETURN_IF_ERROR(PrepareSocket(listen));
   Loop& loop = ProcessLoop();
-  Service service(loop, std::move(inventory), policy);
+  Service service(loop, std::move(inventory), policy,
+                  OrDefault(config.topology(), "/var/lib/sekisho/qserver/topology.edges"));
   umask(0177);  // the socket: 0600
   grpc::ServerBuilder builder;
   int is_bound = 0;
@@ -76,11 +77,13 @@ int Main(int argc, char** argv) {
       "`never: why`; jobs accumulate, none ends.\nManual: docs/operations/allocator.md");
   DaemonCommand command;
   AddDaemonOptions(app, "allocator", command);
-  std::string inventory_path, policy_name;
+  std::string inventory_path, policy_name, topology_path;
   bool decide = false;
   app.add_option("--inventory", inventory_path,
                  "The site's resources: the cluster table or JSON (default: the configuration's)");
-  app.add_option("--policy", policy_name, "\"paper\" or \"load\" (default: the configuration's)");
+  app.add_option("--policy", policy_name, "\"paper\", \"load\" or \"near\" (default: the configuration's)");
+  app.add_option("--topology", topology_path,
+                 "The site's network, for --decide by \"near\" (default: the configuration's)");
   app.add_flag("--decide", decide,
                "Decide for the processor counts on stdin; needs no configuration");
   CLI11_PARSE(app, argc, argv);
@@ -94,6 +97,7 @@ int Main(int argc, char** argv) {
   if (inventory_path.empty())
     inventory_path = OrDefault(config.inventory(), "/etc/sekisho/inventory");
   if (policy_name.empty()) policy_name = OrDefault(config.policy(), "paper");
+  if (topology_path.empty()) topology_path = config.topology();
   const absl::StatusOr<Policy> policy = FindPolicy(policy_name);
   if (!policy.ok()) {
     return ReportStart(policy.status());
@@ -106,7 +110,9 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (decide) {
-    DecideCounts(*inventory, *policy, std::cin, std::cout);
+    const std::optional<topology::NamedTree> network = TreeFile(topology_path).Changed();
+    const Nearness nearness = network ? FindNearness(*inventory, *network) : Nearness{};
+    DecideCounts(*inventory, *policy, std::cin, std::cout, nearness);
     return 0;
   }
   return ReportStart(Serve(config, inventory_path, *std::move(inventory), *policy));

@@ -83,8 +83,9 @@ bool DelaysHead(const State& state, const Held& held) {
 
 class Planner {
  public:
-  Planner(const Inventory& inventory, const Policy& policy, const proto::DecideRequest& request)
-      : inventory_(inventory), policy_(policy), request_(request) {
+  Planner(const Inventory& inventory, const Policy& policy, const proto::DecideRequest& request,
+          const Nearness& nearness)
+      : inventory_(inventory), policy_(policy), request_(request), nearness_(nearness) {
     ReadResources();
     ReadLeases();
   }
@@ -101,11 +102,12 @@ class Planner {
 
     const Fit& fit = Choose(demand, fits);
     State& state = states_[fit.resource];
-    const std::optional<Shares> shares = state.usage.Place(fit.shape, state.order);
-    Held held{shares.value_or(Shares{}), demand.exclusive()};
+    Held held{{}, demand.exclusive()};
     if (demand.wall_time_s() > 0) {
       held.ends_ms = request_.now_ms() + demand.wall_time_s() * 1000;
     }
+    const std::optional<Shares> shares = Place(state, fit.shape, held);
+    held.shares = shares.value_or(Shares{});
     if (shares && (!state.head || !DelaysHead(state, held))) {
       Start(state, std::move(held), decision);
     } else {
@@ -232,6 +234,19 @@ class Planner {
     return *best;
   }
 
+  // Where `held` would run.
+  std::optional<Shares> Place(const State& state, const Shape& shape, const Held& held) const {
+    const auto near = nearness_.find(state.resource->name);
+    if (!policy_.keeps_jobs_near || near == nearness_.end()) {
+      return state.usage.Place(shape, state.order);
+    }
+    return PlaceNear(state.usage, shape, state.order, near->second, [&](const Shares& shares) {
+      Held there = held;
+      there.shares = shares;
+      return !state.head || !DelaysHead(state, there);
+    });
+  }
+
   static void Start(State& state, Held held, proto::Decision& decision) {
     proto::Lease& lease = *decision.mutable_start();
     lease.set_job_id(decision.job_id());
@@ -281,6 +296,7 @@ class Planner {
   const Inventory& inventory_;
   const Policy& policy_;
   const proto::DecideRequest& request_;
+  const Nearness& nearness_;
   std::vector<State> states_;
   std::unordered_map<std::string_view, std::pair<size_t, size_t>> index_;  // node -> resource, node
 };
@@ -288,8 +304,8 @@ class Planner {
 }  // namespace
 
 proto::DecideReply Decide(const Inventory& inventory, const Policy& policy,
-                          const proto::DecideRequest& request) {
-  Planner planner(inventory, policy, request);
+                          const proto::DecideRequest& request, const Nearness& nearness) {
+  Planner planner(inventory, policy, request, nearness);
   proto::DecideReply reply;
   for (const proto::Demand& demand : request.pending()) {
     *reply.add_decision() = planner.Decide(demand);

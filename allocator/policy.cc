@@ -19,9 +19,17 @@ bool LoadIsBetter(const Candidate& a, const Candidate& b) {
   return key(a) < key(b);
 }
 
+bool NearIsBetter(const Candidate& a, const Candidate& b) {
+  const auto key = [](const Candidate& c) {
+    return std::tuple(!c.fits_now, c.running_jobs, -c.clock_mhz);
+  };
+  return key(a) < key(b);
+}
+
 constexpr Policy kPolicies[] = {
     {"paper", PaperIsBetter, false},
     {"load", LoadIsBetter, true},
+    {"near", NearIsBetter, false, true},
 };
 
 }  // namespace

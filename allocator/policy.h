@@ -24,10 +24,12 @@ struct Policy {
   // is.
   bool (*is_better)(const Candidate& a, const Candidate& b);
   bool least_loaded_nodes_first;  // inside the resource; else in the inventory's order
+  bool keeps_jobs_near = false;   // ... in the smallest subtree of the network
 };
 
 // "paper": fewest running jobs, then the fastest clock, busy or not (paper 004, 3.1).
 // "load": one where the job fits now, then the least load a processor, then as "paper".
+// "near": one where the job fits now, then as "paper"; there the smallest subtree of the network.
 absl::StatusOr<Policy> FindPolicy(std::string_view name);
 
 }  // namespace sekisho::allocator

@@ -13,7 +13,13 @@ grpc::ServerUnaryReactor* Service::Decide(grpc::CallbackServerContext* context,
 
 awaitable<absl::Status> Service::HandleDecide(const proto::DecideRequest& request,
                                               proto::DecideReply& reply) {
-  reply = allocator::Decide(inventory_, policy_, request);
+  if (policy_.keeps_jobs_near) {
+    if (std::optional<topology::NamedTree> network = tree_file_.Changed()) {
+      network_ = *std::move(network);
+      nearness_ = FindNearness(inventory_, network_);
+    }
+  }
+  reply = allocator::Decide(inventory_, policy_, request, nearness_);
   co_return absl::OkStatus();
 }
 

@@ -6,7 +6,9 @@
 #include <string>
 
 #include "allocator/inventory.h"
+#include "allocator/near.h"
 #include "allocator/policy.h"
+#include "allocator/tree_file.h"
 #include "common/loop.h"
 #include "common/rpc_server.h"
 #include "proto/allocation.grpc.pb.h"
@@ -15,12 +17,13 @@ namespace sekisho::allocator {
 
 class Service final : public proto::Allocator::CallbackService {
  public:
-  Service(Loop& loop, allocator::Inventory inventory, Policy policy)
-      : loop_(loop), inventory_(std::move(inventory)), policy_(policy), changed_(loop) {}
+  Service(Loop& loop, allocator::Inventory inventory, Policy policy, const std::string& topology)
+      : loop_(loop), inventory_(std::move(inventory)), policy_(policy), tree_file_(topology), changed_(loop) {}
 
   // From the next question on.
   void SetInventory(allocator::Inventory inventory) {
     inventory_ = std::move(inventory);
+    nearness_ = FindNearness(inventory_, network_);
     ++generation_;
     changed_.Notify();
   }
@@ -44,6 +47,9 @@ class Service final : public proto::Allocator::CallbackService {
   Loop& loop_;
   allocator::Inventory inventory_;
   const Policy policy_;
+  TreeFile tree_file_;
+  topology::NamedTree network_;
+  Nearness nearness_;  // of both
   uint64_t generation_ = 1;  // of the inventory
   Signal changed_;
 };

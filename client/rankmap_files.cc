@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/rankmap_otf2.h"
+#include "client/rankmap_tree.h"
 #include "rankmap/errors.h"
 #include "rankmap/evaluate.h"
 #include "rankmap/importers.h"
@@ -112,11 +113,29 @@ absl::Status WriteFile(const std::string& path, std::string_view text) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> ReadNetworkText(const std::string& source) {
+  const std::string ending = ".edges";
+  const size_t end = source.rfind(ending);
+  const bool is_tree = end != std::string::npos && (end + ending.size() == source.size() ||
+                                                    source[end + ending.size()] == ',');
+  if (!is_tree) {
+    return ReadFile(source);
+  }
+  const std::string tree = source.substr(0, end + ending.size());
+  const std::string hosts = tree.size() < source.size() ? source.substr(tree.size() + 1) : "";
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(tree));
+  std::string names;
+  if (!hosts.empty()) {
+    ASSIGN_OR_RETURN(names, ReadFile(hosts));
+  }
+  return NetworkOfTree(text, tree, names, hosts);
+}
+
 absl::StatusOr<rankmap::Network> ReadNetwork(const std::string& source) {
   if (rankmap::IsNetworkSpec(source)) {
     return rankmap::ParseNetworkSpec(source);
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(source));
+  ASSIGN_OR_RETURN(const std::string text, ReadNetworkText(source));
   return rankmap::ParseNetwork(text, source);
 }
 

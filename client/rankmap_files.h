@@ -18,8 +18,11 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // Never leaves a part of a file: a temporary in the same directory, then a rename.
 absl::Status WriteFile(const std::string& path, std::string_view text);
 
-// A file, or a network by itself such as torus:16x16x16.
+// A file, a tree that `sekisho topology infer` wrote (TREE.edges, or TREE.edges,HOSTS: node i is line i of HOSTS), or a
+// network by itself such as torus:16x16x16.
 absl::StatusOr<rankmap::Network> ReadNetwork(const std::string& source);
+// The same as the text of a network file, if it is one or is made from a tree.
+absl::StatusOr<std::string> ReadNetworkText(const std::string& source);
 
 // Our text, METIS .graph, Scotch .grf, QAPLIB .dat (its first matrix), OTF2's traces.otf2, or a directory or
 // prefix of pml_monitoring files, by their names.

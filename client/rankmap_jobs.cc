@@ -168,7 +168,9 @@ absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out) {
     return folder + "/" + name;
   };
   if (!rankmap::IsNetworkSpec(options.network)) {
-    network_there = stage(options.network, "network");
+    ASSIGN_OR_RETURN(const std::string text, ReadNetworkText(options.network));
+    RETURN_IF_ERROR(WriteFile(scratch.path() + "/network", text));
+    network_there = stage(scratch.path() + "/network", "network");
   }
   std::string start_there = options.start.empty() ? "" : stage(options.start, "start");
   ASSIGN_OR_RETURN(const std::string program, OwnProgram());

@@ -202,7 +202,8 @@ absl::Status Convert(const ConvertOptions& options) {
 
 void AddProblem(CLI::App* app, std::string& network, std::string& pattern) {
   app->add_option("--network", network,
-                  "Network file, or torus:16x16x16, mesh:8x8, tree:4:2,8:1 (also -nw)");
+                  "Network file, TREE.edges of `topology infer` (TREE.edges,HOSTS: node i is line i), "
+                  "or torus:16x16x16, mesh:8x8, tree:4:2,8:1 (also -nw)");
   app->add_option("--pattern", pattern, "Pattern file (also -pt)");
 }
 

@@ -73,6 +73,42 @@ class RankmapVerb : public testing::Test {
   std::filesystem::path directory_;
 };
 
+// Pairs that talk are put at one switch of a tree that `topology infer` wrote.
+TEST_F(RankmapVerb, PlacesRanksByATreeOfHosts) {
+  Write("t.edges", "a s1 20\nb s1 20\nc s2 20\nd s2 20\ns1 s2 100\n");
+  Write("hosts", "a:1\nc:1\nb:1\nd:1\n");
+  Write("p", "ranks 4\n0 1 1000\n2 3 1000\n1 0 1000\n3 2 1000\n");
+
+  const Outcome solved = Run({"solve", "--network", Path("t.edges") + "," + Path("hosts"), "--pattern",
+                              Path("p"), "-o", Path("out"), "--iterations", "20000"});
+
+  ASSERT_EQ(solved.code, 0) << solved.err;
+  const std::string text = Read(Path("out"));
+  std::istringstream lines(text.substr(0, text.rfind('\n')));
+  std::vector<int> nodes;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] != '#') {
+      nodes.push_back(std::stoi(line));
+    }
+  }
+  ASSERT_EQ(nodes.size(), 4u) << text;
+  EXPECT_EQ(nodes[0] % 2, nodes[1] % 2) << text;  // lines a and b, or c and d
+  EXPECT_EQ(nodes[2] % 2, nodes[3] % 2) << text;
+}
+
+TEST_F(RankmapVerb, NamesTheHostThatATreeDoesNotKnow) {
+  Write("t.edges", "a s1 20\nb s1 20\n");
+  Write("hosts", "a\nz\n");
+  Write("p", "ranks 2\n0 1 1000\n");
+
+  const Outcome solved = Run({"solve", "--network", Path("t.edges") + "," + Path("hosts"), "--pattern",
+                              Path("p"), "-o", Path("out")});
+
+  EXPECT_NE(solved.code, 0);
+  EXPECT_THAT(solved.err, HasSubstr("z is no host of"));
+  EXPECT_FALSE(std::filesystem::exists(Path("out")));
+}
+
 TEST_F(RankmapVerb, GeneratesSolvesAndEvaluates) {
   ASSERT_EQ(Run({"gen", "stencil", "--grid", "4x4x4", "--permute", "1", "-o", Path("p")}).code, 0);
 
