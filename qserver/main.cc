@@ -22,6 +22,7 @@
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
 #include "qserver/inventory_watch.h"
+#include "qserver/network_watch.h"
 #include "qserver/nft.h"
 #include "qserver/nodes_service.h"
 #include "qserver/queue_service.h"
@@ -149,6 +150,17 @@ SiteFacts MakeSiteFacts(const Config& config) {
     facts.mpi.push_back("openmpi");
   }
   return facts;
+}
+
+NetworkKeeper::Settings MakeNetworkSettings(const Config::Network& given) {
+  NetworkKeeper::Settings settings;
+  settings.prober = given.prober().empty() ? DefaultHelper("sekisho-agent") : given.prober();
+  settings.account = OrDefault(given.account(), "nobody");
+  settings.interface = given.interface();
+  if (given.period_s() > 0) {
+    settings.upkeep.period_s = given.period_s();
+  }
+  return settings;
 }
 
 SlurmSettings MakeSlurmSettings(const Config& config) {
@@ -333,6 +345,16 @@ absl::Status Run(const Config& config) {
         ASSIGN_OR_RETURN(const std::string name, engine.JudgePilot(hello));
         return nodes_door.Finish(context.peer()) ? absl::StatusOr<std::string>(name) : errors::TooManyConnections();
       });
+
+  NetworkWatch network(
+      loop, MakeNetworkSettings(config.network()), state + "/topology.edges",
+      [&](const std::string& node, proto::ServerMessage message) { conductor.Send(node, std::move(message)); },
+      [&] { conductor.SiteChanged(); });
+  if (config.has_network()) {
+    network.Restore();
+    nodes_service.SetNetwork(network);
+    co_spawn(loop, network.Run(), detached);
+  }
 
   // Serve.
   const std::string listen = OrDefault(config.listen(), "0.0.0.0:7512");

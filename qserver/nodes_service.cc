@@ -12,7 +12,13 @@ struct Attachment {
   Conductor& conductor;
   std::string node;
   uint64_t generation;
-  ~Attachment() { conductor.Detach(node, generation); }
+  NetworkWatch* network;  // of nodes that are no pilots
+  ~Attachment() {
+    conductor.Detach(node, generation);
+    if (network != nullptr && conductor.nodes().count(node) == 0) {
+      network->Detached(node);
+    }
+  }
 };
 
 // Ends the call unless it goes away in time.
@@ -56,8 +62,14 @@ awaitable<absl::Status> NodesService::Serve(grpc::CallbackServerContext& context
   const std::string node = message.hello().node();
   const uint64_t generation = conductor_.Attach(
       message.hello(), [&stream](proto::ServerMessage out) { stream.Push(std::move(out)); });
-  const Attachment attachment{conductor_, node, generation};
+  const Attachment attachment{conductor_, node, generation, message.hello().has_pilot() ? nullptr : network_};
+  if (attachment.network != nullptr) {
+    attachment.network->Attached(node);
+  }
   while (co_await stream.Read(message)) {
+    if (attachment.network != nullptr && attachment.network->Handle(node, message)) {
+      continue;
+    }
     if (!conductor_.OnMessage(node, generation, message)) {
       co_return absl::UnavailableError("attach again");
     }

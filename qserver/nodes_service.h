@@ -10,6 +10,7 @@
 #include "proto/nodes.grpc.pb.h"
 #include "qserver/conductor.h"
 #include "qserver/known_nodes.h"
+#include "qserver/network_watch.h"
 
 namespace sekisho::qserver {
 
@@ -31,6 +32,9 @@ class NodesService final : public proto::Nodes::CallbackService {
         judge_pilot_(std::move(judge_pilot)),
         hello_within_(hello_within) {}
 
+  // The nodes' network is kept.  Before anything is served.
+  void SetNetwork(NetworkWatch& network) { network_ = &network; }
+
   grpc::ServerBidiReactor<proto::AgentMessage, proto::ServerMessage>* Attach(
       grpc::CallbackServerContext* context) override;
 
@@ -47,6 +51,7 @@ class NodesService final : public proto::Nodes::CallbackService {
   const Judge judge_;
   const JudgePilot judge_pilot_;
   const std::chrono::milliseconds hello_within_;
+  NetworkWatch* network_ = nullptr;
 };
 
 }  // namespace sekisho::qserver

@@ -16,8 +16,8 @@ struct LanLimits {
   int full_hosts = 256;  // up to so many hosts every pair is measured
   double pings_a_host = 300;
   int core_hosts = 44;      // above that: so many measure every pair among them ...
-  int core_partners = 12;   // ... and each other host so many of them first
-  int group_partners = 22;  // and so many of those that seem near
+  int core_partners = 14;   // ... and each other host so many of them first
+  int group_partners = 30;  // and so many of those that seem near
 };
 
 class LanSearch {

@@ -9,6 +9,8 @@
 namespace sekisho::topology {
 namespace {
 
+constexpr double kMostSettling = 10;  // times: newcomers that come all the time are not waited for
+
 std::string Count(size_t count, const char* what) {
   return fmt::format("{} host{} {}", count, count == 1 ? "" : "s", what);
 }
@@ -26,12 +28,14 @@ void Upkeep::Restore(NamedTree tree, double now_s) {
     away_since_s_[host] = now_s;
   }
   generation_ = 1;
+  last_end_s_ = now_s;
 }
 
 void Upkeep::Join(const std::string& host, double now_s) {
   here_.insert(host);
   away_since_s_.erase(host);
   if (!HasPlace(host)) {
+    first_newcomer_s_ = std::min(first_newcomer_s_, now_s);
     last_newcomer_s_ = now_s;
     unplaceable_.erase(host);
   }
@@ -51,12 +55,15 @@ double Upkeep::DueAt_s() const {
   const bool has_newcomer = std::any_of(here_.begin(), here_.end(), [this](const auto& host) {
     return !HasPlace(host) && !unplaceable_.contains(host);
   });
-  const double periodic_s = std::max(last_end_s_, 0.0) + options_.period_s;
-  return has_newcomer ? std::min(last_newcomer_s_ + options_.settle_s, periodic_s) : periodic_s;
+  return has_newcomer
+             ? std::min(last_newcomer_s_, first_newcomer_s_ + kMostSettling * options_.settle_s) +
+                   options_.settle_s
+             : last_end_s_ + options_.period_s;
 }
 
 Upkeep::Session Upkeep::Begin(const std::set<std::string>& ready, double now_s) {
   is_under_way_ = true;
+  first_newcomer_s_ = std::numeric_limits<double>::infinity();
   std::vector<bool> is_forgotten;
   for (const std::string& host : HostNames()) {
     const auto away = away_since_s_.find(host);

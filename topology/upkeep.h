@@ -61,8 +61,9 @@ class Upkeep {
   std::set<std::string> here_;
   std::map<std::string, double> away_since_s_;  // of those with a place
   std::set<std::string> unplaceable_;           // newcomers that the last session could not place
+  double first_newcomer_s_ = std::numeric_limits<double>::infinity();  // since the last session
   double last_newcomer_s_ = 0;
-  double last_end_s_ = -std::numeric_limits<double>::infinity();
+  double last_end_s_ = 0;
   uint64_t generation_ = 0;
   uint64_t sessions_ = 0;
   bool is_under_way_ = false;

@@ -63,7 +63,7 @@ TEST_F(UpkeepTest, WaitsForASecondHostAndForMoreToCome) {
   EXPECT_EQ(upkeep_.DueAt_s(), kInfinity);
   now_s_ = 1010;
   Join(1, 2);
-  EXPECT_EQ(upkeep_.DueAt_s(), 600);  // overdue already
+  EXPECT_EQ(upkeep_.DueAt_s(), 1015);
   RunSession();
   now_s_ = 1020;
   Join(2, 3);

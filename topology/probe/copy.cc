@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +18,27 @@
 namespace sekisho::topology {
 namespace {
 
+// How a part of ours is known: no other file is sticky.
+constexpr mode_t kPartMode = S_IRUSR | S_IWUSR | S_ISVTX;
+
 std::string PartOf(const std::string& path) { return path + ".part"; }
+
+// What a prober that was killed has left: its lock went with it.  -1: there is no such thing.
+int TakeOver(const std::string& part) {
+  const int file = open(part.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat about {};
+  struct stat there {};
+  if (file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode) &&
+      (about.st_mode & S_ISVTX) != 0 && about.st_uid == geteuid() && about.st_nlink == 1 &&
+      flock(file, LOCK_EX | LOCK_NB) == 0 && lstat(part.c_str(), &there) == 0 &&
+      there.st_ino == about.st_ino && there.st_dev == about.st_dev && ftruncate(file, 0) == 0) {
+    return file;
+  }
+  if (file >= 0) {
+    close(file);
+  }
+  return -1;
+}
 
 }  // namespace
 
@@ -55,9 +76,19 @@ absl::StatusOr<std::unique_ptr<Copy>> Copy::Open(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<Copy>> Copy::Create(const std::string& path, uint64_t size) {
   const std::string part = PartOf(path);
-  const int file = open(part.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  int file = open(part.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file >= 0 && (flock(file, LOCK_EX | LOCK_NB) != 0 || fchmod(file, kPartMode) != 0)) {
+    const int why = errno;
+    unlink(part.c_str());
+    close(file);
+    return errors::BadCopy(part, std::strerror(why));
+  }
   if (file < 0) {
-    return errors::BadCopy(part, std::strerror(errno));
+    const int why = errno;
+    file = why == EEXIST ? TakeOver(part) : -1;
+    if (file < 0) {
+      return errors::BadCopy(part, std::strerror(why));
+    }
   }
   return std::unique_ptr<Copy>(new Copy(path, file, size, 0, true));
 }
@@ -108,6 +139,11 @@ absl::StatusOr<std::string> Copy::Digest() {
 }
 
 absl::Status Copy::Commit() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  if (is_ours_ && fchmod(file_, 0666 & ~mask) != 0) {
+    return errors::BadCopy(PartOf(path_), std::strerror(errno));
+  }
   if (is_ours_ && std::rename(PartOf(path_).c_str(), path_.c_str()) != 0) {
     return errors::BadCopy(path_, std::strerror(errno));
   }

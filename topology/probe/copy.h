@@ -17,7 +17,8 @@ class Copy {
  public:
   // The file that all others get.
   static absl::StatusOr<std::unique_ptr<Copy>> Open(const std::string& path);
-  // One that is to become `path`: until Commit() it is PATH.part, and goes away with this object.
+  // One that is to become `path`: until Commit() it is PATH.part, and goes away with this object.  What a
+  // prober that was killed left there is begun anew; another file there, or one under way, is not touched.
   static absl::StatusOr<std::unique_ptr<Copy>> Create(const std::string& path, uint64_t size);
   ~Copy();
   Copy(const Copy&) = delete;

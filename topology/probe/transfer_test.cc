@@ -6,6 +6,11 @@
 #include <memory>
 #include <optional>
 
+#include <csignal>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 
 #include "topology/probe/copy.h"
@@ -101,6 +106,31 @@ TEST_F(Transfer, ACopyRefusesMoreThanItsSizeAndAFileInItsPlace) {
               HasSubstr("copy.part: File exists"));
   EXPECT_FALSE(Copy::Open(File("nothing")).ok());
   EXPECT_FALSE(Copy::Open(directory_.string()).ok());
+}
+
+TEST_F(Transfer, ACopyTakesOverWhatAKilledProberLeftAndNothingElse) {
+  const std::string path = (directory_ / "copy").string();
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto copy = Copy::Create(path, 10);
+    (void)(*copy)->Append("12345", 5);
+    raise(SIGKILL);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  ASSERT_TRUE(fs::exists(path + ".part"));
+
+  {
+    const auto again = Copy::Create(path, 3);
+    ASSERT_TRUE(again.ok()) << again.status().ToString();
+    EXPECT_FALSE(Copy::Create(path, 3).ok());  // it is under way
+    ASSERT_TRUE((*again)->Append("abc", 3).ok());
+    ASSERT_TRUE((*again)->Commit().ok());
+  }
+  EXPECT_FALSE(fs::exists(path + ".part"));
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "abc");
+  EXPECT_EQ(fs::status(path).permissions() & fs::perms::sticky_bit,
+            fs::perms::none);
 }
 
 TEST_F(Transfer, APullGoesOnFromAnotherHostWhereTheFirstStopped) {
