@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "transport/pm/bench.h"
@@ -157,6 +158,7 @@ double PmRun(Device& device, const Cell& cell, Nanos time) {
 int Main(int argc, char** argv) {
   Settings settings;
   bool one_thread = false;
+  std::string_view against;
   for (int i = 1; i < argc; ++i) {
     const char* argument = argv[i];
     if (strcmp(argument, "--no-offload") == 0) {
@@ -165,6 +167,10 @@ int Main(int argc, char** argv) {
       one_thread = true;
     } else if (strcmp(argument, "--header-tag-only") == 0) {
       settings.payload_tag = false;
+    } else if (strcmp(argument, "--against") == 0 && i + 1 < argc) {
+      against = argv[++i];
+    } else if (strcmp(argument, "--json") == 0) {
+      settings.is_json = true;
     } else if (strcmp(argument, "--datagram") == 0 && i + 1 < argc) {
       settings.datagram_max = static_cast<std::uint32_t>(atoi(argv[++i]));
     } else if (strcmp(argument, "--rounds") == 0 && i + 1 < argc) {
@@ -173,11 +179,17 @@ int Main(int argc, char** argv) {
       settings.time = std::max(10, atoi(argv[++i])) * kMillisecond;
     } else {
       fprintf(stderr,
-              "usage: sekisho-pm-bench [--rounds N] [--ms N] [--datagram BYTES] "
+              "usage: sekisho-pm-bench --against tcp [--rounds N] [--ms N] [--json]\n"
+              "       sekisho-pm-bench [--rounds N] [--ms N] [--datagram BYTES] "
               "[--no-offload] [--header-tag-only] [--one-thread]\n");
       return 2;
     }
   }
+  if (!against.empty() && against != "tcp") {
+    fprintf(stderr, "sekisho-pm-bench: --against tcp is all there is\n");
+    return 2;
+  }
+  if (!against.empty()) return Goals(settings);
   if (one_thread) {
     OneThread(settings);
     return 0;

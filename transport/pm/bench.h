@@ -21,6 +21,7 @@ struct Settings {
   bool offload = true;
   bool payload_tag = true;
   std::uint32_t datagram_max = 1472;
+  bool is_json = false;
 };
 
 inline constexpr Cell kCells[] = {
@@ -36,5 +37,8 @@ void Report(const char* name, const char* unit, std::vector<double> pm, std::vec
 
 // Both ends in one thread, processor time: other load on the machine disturbs it least.
 void OneThread(const Settings& settings);
+
+// The goals' table, as far as one machine can tell; an exit code.
+int Goals(const Settings& settings);
 
 }  // namespace sekisho::pm
