@@ -58,6 +58,9 @@ inline Refusal Quota(const char* rule, size_t limit, const char* what) {
 inline Refusal NoSuchEndpoint(const std::string& address) {
   return {Code::kNoSuchEndpoint, fmt::format("there is no endpoint {}", address), ""};
 }
+inline Refusal NobodyListens(const std::string& address) {
+  return {Code::kNoSuchEndpoint, fmt::format("no program of yours listens at {}", address), "inside"};
+}
 inline Refusal OtherJob(const std::string& address) {
   return {Code::kDenied, fmt::format("{} belongs to another job", address), "job-scope"};
 }

@@ -34,6 +34,14 @@ std::string Text(const Ports& ports) {
 absl::StatusOr<Policy> Policy::Make(const Config& config) {
   const Config::Policy& given = config.policy();
   Policy policy;
+  policy.site_ = config.site();
+  for (const std::string& text : given.inside()) {
+    const auto network = Network::Parse(text);
+    if (!network) {
+      return Bad("inside", "a network", text);
+    }
+    policy.inside_.push_back(*network);
+  }
   policy.identities_ = Strings(given.identity());
   policy.admins_ = Strings(given.admin());
   policy.refuse_limited_ = given.refuse_limited();
@@ -129,6 +137,12 @@ MaybeRefusal Policy::ConnectOut(const Caller& caller, const wire::Address& targe
 
 bool Policy::IsAdmin(const Caller& caller) const {
   return caller.job.empty() && MatchesAny(admins_, caller.owner);
+}
+
+bool Policy::IsInside(const wire::Address& target, const wire::Address& from,
+                      const std::string& site) const {
+  const bool is_stranger = site.empty() ? !Contains(inside_, from) : site != site_;
+  return is_stranger && Contains(inside_, target);
 }
 
 }  // namespace sekisho::nxproxy

@@ -46,6 +46,9 @@ class Policy {
   MaybeRefusal ConnectOut(const Caller& caller, const wire::Address& target,
                           const std::vector<wire::Address>& own) const;
   bool IsAdmin(const Caller& caller) const;
+  // Whether who asks from `from`, of `site` ("": not known), reaches `target` by an endpoint only.
+  bool IsInside(const wire::Address& target, const wire::Address& from,
+                const std::string& site) const;
 
  private:
   struct PublicBind {
@@ -57,6 +60,8 @@ class Policy {
     std::vector<Network> networks;
     Ports ports;
   };
+  std::string site_;
+  std::vector<Network> inside_;
   std::vector<std::string> identities_;
   std::vector<std::string> admins_;
   std::vector<std::pair<std::string, std::string>> issuers_;  // subject, site

@@ -76,6 +76,25 @@ TEST(NxproxyPolicy, ItsOwnAndSpecialAddressesAreNeverTargetsWhateverTheRulesSay)
   }
 }
 
+TEST(NxproxyPolicy, WhatIsInsideIsReachedByEndpointsOnlyFromElsewhere) {
+  Config config;
+  config.set_site("siteA");
+  config.mutable_policy()->add_inside("10.1.0.0/16");
+  const Policy policy = Policy::Make(config).value();
+  const wire::Address inside = *wire::ParseAddress("10.1.0.11:6379");
+  const wire::Address near = *wire::ParseAddress("10.1.3.4:40000");
+  const wire::Address far = *wire::ParseAddress("198.51.100.7:40000");
+  EXPECT_TRUE(policy.IsInside(inside, far, ""));
+  EXPECT_TRUE(policy.IsInside(inside, far, "siteB"));
+  EXPECT_TRUE(policy.IsInside(inside, near, "siteB")) << "the same private addresses, at another site";
+  EXPECT_FALSE(policy.IsInside(inside, near, ""));
+  EXPECT_FALSE(policy.IsInside(inside, far, "siteA")) << "behind an address translation";
+  EXPECT_FALSE(policy.IsInside(*wire::ParseAddress("10.2.0.11:6379"), far, ""));
+
+  config.mutable_policy()->add_inside("10.1");
+  EXPECT_FALSE(Policy::Make(config).ok());
+}
+
 TEST(NxproxyPolicy, ATokenIssuerSpeaksForItsOwnSiteOnly) {
   const Policy policy = *Policy::Make(Sample());
 

@@ -287,7 +287,9 @@ MaybeRefusal Relay::Resolve(Client& client, const Session& session, const Messag
           ? registry_.FindPort(address->port)
           : registry_.FindInside(message.address, message.site, session.caller);
   if (endpoint == nullptr) {
-    return errors::NoSuchEndpoint(message.address);
+    return address && policy_.IsInside(*address, client.peer, message.site)
+               ? errors::NobodyListens(message.address)
+               : errors::NoSuchEndpoint(message.address);
   }
   if (auto refusal = registry_.MayReach(*endpoint, session.caller)) {
     return refusal;

@@ -147,6 +147,15 @@ TEST(Way, ToWhatTheRelayDoesNotKnowIsDirect) {
   EXPECT_EQ(WayOf({.destination = kInside, .site = "siteB"}, unknown).kind, Way::Kind::kDirect);
 }
 
+TEST(Way, ToWhereOnlyEndpointsAreReachedIsRefusedInWordsIfThereIsNone) {
+  const wire::Message nobody = wire::ErrorMessage(1, wire::Code::kNoSuchEndpoint, "nobody", "inside");
+  const Way way = WayOf({.destination = kInside}, nobody);
+  EXPECT_EQ(way.kind, Way::Kind::kRefused);
+  EXPECT_TRUE(way.is_unknown);
+  EXPECT_EQ(wire::Info(way.refusal.code).error, ECONNREFUSED);
+  EXPECT_EQ(WayOf({.destination = kInside, .is_near = true}, nobody).kind, Way::Kind::kDirect);
+}
+
 TEST(Way, ToAnEndpointThatIsForbiddenIsRefusedInWords) {
   const wire::Message denied =
       wire::ErrorMessage(1, wire::Code::kDenied, "of another job", "job-scope");

@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kFoundMs = 10'000;
 constexpr int64_t kNotFoundMs = 1000;
 constexpr size_t kKnownMax = 4096;
+constexpr std::string_view kInsideRule = "inside";  // nobody listens where nobody else is reached
 
 // The first address of "10.1.0.11:80,[fd00::1]:80@siteA".
 wire::Address FirstOf(const std::string& inside) {
@@ -39,6 +40,10 @@ Way WayOf(const Question& question, const wire::Message& answer) {
   }
   if (answer.verb != wire::Verb::kResolved || answer.address.empty()) {
     way.is_unknown = true;
+    if (answer.rule == kInsideRule && !question.is_near) {
+      way.kind = Way::Kind::kRefused;
+      way.refusal = RefusalOf(answer);
+    }
     return way;
   }
   way.target = answer.address;

@@ -20,7 +20,7 @@ struct Way {
   uint64_t endpoint = 0;  // kRelay, kInside
   bool is_ours = false;       // kRelay, kInside: of the same job or subject
   bool is_encrypted = false;  // the endpoint speaks nothing else
-  bool is_unknown = false;    // kDirect: the relay knows of nobody there
+  bool is_unknown = false;    // kDirect, kRefused: the relay knows of nobody there
   std::string label;          // of the endpoint, if it is ours
   Refusal refusal;       // kRefused
 };
