@@ -7,8 +7,11 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "client/any_site.h"
 #include "client/coalloc_text.h"
+#include "client/harmless.h"
 #include "client/part_like.h"
+#include "client/signed_part.h"
 #include "client/site_call.h"
 #include "client/upload.h"
 #include "client/verbs.h"
@@ -16,6 +19,8 @@
 #include "client/world_sign.h"
 #include "client/world_sites.h"
 #include "common/contact.h"
+#include "common/identity/trust_store.h"
+#include "proto/signed_parts.pb.h"
 
 namespace sekisho::client {
 namespace {
@@ -62,66 +67,83 @@ awaitable<int> ShowWorld(Session& leader, Options options) {
   co_return Show(*options, reply);
 }
 
-// The place that a further part gets, as its user signs it.
-proto::Charter CharterOf(const CoallocOptions& options, const proto::CoallocReply& world,
+// The part as its user has signed it.
+absl::StatusOr<proto::RequestBody> SignedPart(const CoallocOptions& options, const proto::CoallocReply& world, int part) {
+  ASSIGN_OR_RETURN(const std::string directory, identity::FindTrustDirectory());
+  ASSIGN_OR_RETURN(auto trust, identity::TrustStore::Load(directory));
+  identity::JudgedChains signers(std::move(trust), identity::Purpose::kAny);
+  proto::SignedParts shown;
+  shown.ParseFromString(world.SerializeAsString());
+  return JudgeSignedPart(part < shown.submit_size() ? shown.submit(part) : proto::SignedRequest(), options.world, part,
+                         OwnSubject(), signers,
+                         std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
+}
+
+// The place that a further part gets; the world's own terms are those of `like`, which its user has signed.
+proto::Charter CharterOf(const CoallocOptions& options, const proto::CoallocReply& world, const proto::Charter& like,
                          int ranks) {
-  proto::Charter charter;
-  charter.set_world(options.world);
+  proto::Charter charter = like;
   charter.set_part(world.part_size());
   charter.set_parts(world.part_size() + 1);
   int before = 0;
   for (const proto::CoallocReply::Part& part : world.part()) {
     before += part.count();
   }
+  charter.clear_rank();
   charter.set_first_rank(before);
   charter.set_ranks(before + ranks);
-  charter.set_leader_key(world.leader_key());
-  charter.set_ready_by_ms(world.ready_by_ms());
-  charter.set_relay(world.relay());
-  charter.set_relay_site(world.relay_site());
   charter.set_start(StartTypeOf(options.start_type));
   return charter;
 }
 
-absl::StatusOr<proto::LeadRequest::Part> PartFor(const CoallocOptions& options,
-                                                 const proto::CoallocReply& world,
-                                                 const WorldSite& site) {
+struct NewPart {
+  proto::LeadRequest::Part part;
+  ClientFiles files;  // that it brings from here
+};
+
+absl::StatusOr<NewPart> PartFor(const CoallocOptions& options, const proto::CoallocReply& world, const WorldSite& site) {
   int like = 0;
   if (!options.part.empty()) {
     ASSIGN_OR_RETURN(like, PartNamed(world, options.part));
-    if (like < 0 || like >= world.part_size()) {
-      return absl::InvalidArgumentError(fmt::format("there is no part {}", like));
-    }
   }
-  if (world.relay().empty() && site.info.site() != world.part(0).site()) {
+  if (like < 0 || like >= world.part_size()) {
+    return absl::InvalidArgumentError(fmt::format("there is no part {}", like));
+  }
+  ASSIGN_OR_RETURN(const proto::RequestBody signed_part, SignedPart(options, world, like));
+  const proto::Charter& terms = signed_part.submit().charter();
+  if (terms.relay().empty() && site.info.site() != world.part(0).site()) {
     return absl::FailedPreconditionError(
         fmt::format("no relay was found when {} was begun: all its parts must be at {}",
-                    options.world, world.part(0).site()));
+                    options.world, Harmless(world.part(0).site())));
   }
-  if (site.info.relay().is_only_way() && site.info.relay().address() != world.relay()) {
+  if (site.info.relay().is_only_way() && site.info.relay().address() != terms.relay()) {
     return absl::FailedPreconditionError(fmt::format(
         "the nodes of {} reach no relay but their own, and {} meets at {}: begin it with a "
         "part at {}",
-        site.info.site(), options.world, world.relay(), site.info.site()));
+        site.info.site(), options.world, terms.relay(), site.info.site()));
   }
   const int ranks = options.ranks.value_or(options.part.empty() ? 1 : world.part(like).count());
-  ASSIGN_OR_RETURN(const std::string rsl, PartLike(world.part(like).rsl(), ranks, options.command));
+  ASSIGN_OR_RETURN(const std::string rsl, PartLike(signed_part.submit().rsl(), ranks, options.command));
   WorldPart own = {.ranks = {options.site, 0, ranks}, .session = site.session, .site = site.info.site(), .rsl = rsl};
   ASSIGN_OR_RETURN(own.files, SumStagedFiles(rsl));
-  ASSIGN_OR_RETURN(proto::LeadRequest::Part part,
-                   SignPart(own, CharterOf(options, world, ranks), /*has_input=*/false));
+  NewPart made;
+  ASSIGN_OR_RETURN(made.part, SignPart(own, CharterOf(options, world, terms, ranks), /*has_input=*/false));
   if (!options.part.empty()) {
-    part.set_replaces(like);
+    made.part.set_replaces(like);
   }
-  return part;
+  made.files = std::move(own.files);
+  return made;
 }
 
-awaitable<absl::StatusOr<proto::CoallocReply>> Add(Session& leader, Options options, const WorldSite& site) {
+// `files`: what the part brings that was added.
+awaitable<absl::StatusOr<proto::CoallocReply>> Add(Session& leader, Options options, const WorldSite& site,
+                                                   ClientFiles& files) {
   for (int tries = 1;; ++tries) {
     CO_ASSIGN_OR_RETURN(const proto::CoallocReply world, co_await Look(leader, options));
+    CO_ASSIGN_OR_RETURN(NewPart made, PartFor(*options, world, site));
     proto::CoallocRequest request;
-    CO_ASSIGN_OR_RETURN(*request.mutable_add()->mutable_part(),
-                        PartFor(*options, world, site));
+    *request.mutable_add()->mutable_part() = std::move(made.part);
+    files = std::move(made.files);
     const auto added = co_await Ask(leader, options, std::move(request));
     if (added.status().code() != absl::StatusCode::kAborted || tries == kTries) {
       co_return added;
@@ -129,11 +151,11 @@ awaitable<absl::StatusOr<proto::CoallocReply>> Add(Session& leader, Options opti
   }
 }
 
-// What the last part brings from here; its site has it as soon as its leader has submitted it.
-awaitable<absl::Status> SendFiles(Session& leader, Options options, Session& site, proto::CoallocReply world) {
-  CO_ASSIGN_OR_RETURN(const ClientFiles files, SumStagedFiles(world.part().rbegin()->rsl()));
+// What the last part brings; its site has it as soon as its leader has submitted it.
+awaitable<absl::Status> SendFiles(Session& leader, Options options, Session& site, proto::CoallocReply world,
+                                  ClientFiles files) {
   const int number = world.part_size() - 1;
-  while (!files.empty() && world.part(number).state() == proto::CoallocReply::PENDING) {
+  while (!files.empty() && number < world.part_size() && world.part(number).state() == proto::CoallocReply::PENDING) {
     if (const std::string& job_id = world.part(number).job_id(); !job_id.empty()) {
       co_return co_await Upload(site, job_id, files, {.reopens = true});
     }
@@ -155,9 +177,10 @@ awaitable<int> AddPart(Session& leader, Options options) {
     co_return Report(asked);
   }
   const WorldSite& site = sites->at(options->site);
-  const auto reply = co_await Add(leader, options, site);
+  ClientFiles files;
+  const auto reply = co_await Add(leader, options, site, files);
   if (reply.ok()) {
-    const absl::Status sent = co_await SendFiles(leader, options, *site.session, *reply);
+    const absl::Status sent = co_await SendFiles(leader, options, *site.session, *reply, std::move(files));
     if (!sent.ok()) {
       co_return Report(sent);
     }
@@ -187,10 +210,29 @@ awaitable<int> CancelWorld(Session& leader, Options options) {
   co_return Show(*options, reply);
 }
 
-// The sessions of the parts that run, as the leader knows their sites.
-absl::StatusOr<std::vector<WorldPart>> PartsOf(Loop& loop, const proto::CoallocReply& world) {
+// With the gatekeeper that the part was signed for.
+absl::StatusOr<Session*> SessionOf(Loop& loop, const CoallocOptions& options, const proto::CoallocReply& world, int part) {
+  ASSIGN_OR_RETURN(const proto::RequestBody signed_part, SignedPart(options, world, part));
+  Target target;
+  target.site = world.part(part).site();
+  ASSIGN_OR_RETURN(target.contact, ParseContact(world.part(part).address()));
+  if (!signed_part.service().empty()) {
+    target.contact.service = signed_part.service();
+  }
+  target.contact.account = signed_part.account();
+  ASSIGN_OR_RETURN(auto session, Session::Open(loop, target));
+  if (session->gatekeeper_subject() != signed_part.gatekeeper_subject()) {
+    return absl::FailedPreconditionError(fmt::format("{} is {}, and the part was signed for {}", target.contact.Address(),
+                                                     session->gatekeeper_subject(), signed_part.gatekeeper_subject()));
+  }
+  return session.release();
+}
+
+// The parts that run.  One whose site is out of reach runs unseen: the world has its release.
+std::vector<WorldPart> PartsOf(Loop& loop, const CoallocOptions& options, const proto::CoallocReply& world) {
   std::vector<WorldPart> parts;
-  for (const proto::CoallocReply::Part& seen : world.part()) {
+  for (int number = 0; number < world.part_size(); ++number) {
+    const proto::CoallocReply::Part& seen = world.part(number);
     WorldPart& part = parts.emplace_back();
     part.ranks = {seen.site(), seen.first_rank(), seen.count()};
     part.site = seen.site();
@@ -198,15 +240,14 @@ absl::StatusOr<std::vector<WorldPart>> PartsOf(Loop& loop, const proto::CoallocR
     if (seen.state() == proto::CoallocReply::DROPPED) {
       continue;
     }
-    Target target;
-    target.site = seen.site();
-    ASSIGN_OR_RETURN(target.contact, ParseContact(seen.address()));
-    if (!seen.service().empty()) {
-      target.contact.service = seen.service();
+    const auto session = SessionOf(loop, options, world, number);
+    if (session.ok()) {
+      part.session = *session;
+      continue;
     }
-    target.contact.account = seen.account();
-    ASSIGN_OR_RETURN(auto session, Session::Open(loop, target));
-    part.session = session.release();
+    Report(session.status());
+    fmt::print(stderr, "sekisho: it is released; what part {} writes is not shown: sekisho output {}\n", number,
+               Harmless(seen.site() + "/" + seen.job_id()));
   }
   return parts;
 }
@@ -218,13 +259,10 @@ awaitable<int> ReleaseWorld(Session& leader, Options options) {
   if (!reply.ok() || options->is_batch) {
     co_return Show(*options, reply);
   }
-  auto parts = PartsOf(leader.loop(), *reply);
-  if (!parts.ok()) {
-    co_return Report(parts.status());
-  }
+  std::vector<WorldPart> parts = PartsOf(leader.loop(), *options, *reply);
   WorldOptions world;
   world.tags_output = options->tags_output;
-  co_return co_await FollowWorld(leader, options->world, *std::move(parts), std::move(world));
+  co_return co_await FollowWorld(leader, options->world, std::move(parts), std::move(world));
 }
 
 using Verb = awaitable<int> (*)(Session& leader, Options options);

@@ -4,6 +4,7 @@
 #include "jobmanager/leader.h"
 
 #include "jobmanager/errors.h"
+#include "proto/signed_parts.pb.h"
 
 namespace sekisho::jobmanager {
 namespace {
@@ -88,20 +89,14 @@ awaitable<absl::Status> Leader::Store(std::shared_ptr<Leader> self, World::Effec
 
 proto::CoallocReply Leader::View() const {
   proto::CoallocReply view = world_.View();
-  view.set_leader_key(led_.open());
   view.set_ready_by_ms(led_.ready_by_ms());
+  proto::SignedParts signed_parts;
   for (int number = 0; number < view.part_size(); ++number) {
     const proto::LeadRequest::Part& about = led_.begin().part(number);
-    proto::RequestBody body;
-    body.ParseFromString(about.submit().body());
-    proto::CoallocReply::Part& part = *view.mutable_part(number);
-    part.set_address(about.address());
-    part.set_rsl(body.submit().rsl());
-    part.set_service(body.service());
-    part.set_account(body.account());
-    view.set_relay(body.submit().charter().relay());
-    view.set_relay_site(body.submit().charter().relay_site());
+    view.mutable_part(number)->set_address(about.address());
+    *signed_parts.add_submit() = about.submit();
   }
+  view.MergeFromString(signed_parts.SerializeAsString());
   return view;
 }
 
