@@ -17,8 +17,6 @@ using OutputCall = rpc::ClientReader<proto::Update>;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{60};  // with a site that was lost
-constexpr std::chrono::milliseconds kFirstPause{200};
-constexpr std::chrono::milliseconds kLongestPause{2000};
 
 void WriteTo(std::FILE* stream, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stream);
@@ -26,18 +24,6 @@ void WriteTo(std::FILE* stream, std::string_view text) {
 }
 
 }  // namespace
-
-awaitable<bool> ReachAgain(Session& session, Clock::time_point until, const bool& gives_up) {
-  for (auto pause = kFirstPause; Clock::now() < until && !gives_up;
-       pause = std::min(2 * pause, kLongestPause)) {
-    co_await Sleep(session.loop(), pause);
-    const absl::Status status = co_await session.OpenAgain();
-    if (status.ok()) {
-      co_return true;
-    }
-  }
-  co_return false;
-}
 
 void WorldOutput::Write(int part, const proto::OutputChunk& chunk, std::string_view data) {
   const bool is_error = chunk.stream() == proto::OutputChunk::STDERR;

@@ -15,11 +15,6 @@
 
 namespace sekisho::client {
 
-// Another connection to the site in place of one that was lost; false: none by `until`, or
-// `gives_up`.
-awaitable<bool> ReachAgain(Session& session, std::chrono::steady_clock::time_point until,
-                           const bool& gives_up);
-
 class WorldOutput {
  public:
   // `parts` as their ranks are numbered now; `was_left`: nobody waits for it any more.

@@ -14,6 +14,7 @@
 #include "client/feed_input.h"
 #include "client/follow.h"
 #include "client/harmless.h"
+#include "client/reach_again.h"
 #include "client/site_call.h"
 #include "client/upload.h"
 #include "client/world_output.h"
@@ -58,7 +59,8 @@ struct Run {
   bool is_enough = false;  // was read
   bool was_left = false;
   WorldOutput output;
-  int uploads = 0;  // that go on
+  int uploads = 0;      // that go on
+  int upload_code = 0;  // of the first that failed
   Signal uploaded;
   std::shared_ptr<LeadCall> call;
 
@@ -105,7 +107,8 @@ awaitable<void> WatchInterrupt(std::shared_ptr<Run> run) {
 // What cannot be sent ends the part, and so the world.
 awaitable<void> SendFiles(std::shared_ptr<Run> run, int part) {
   const WorldPart& own = run->parts[part];
-  co_await UploadOrCancel(*own.session, run->job_ids[part], own.files, {.reopens = run->IsLeftSoon()});
+  const int code = co_await UploadOrCancel(*own.session, run->job_ids[part], own.files, {.reopens = run->IsLeftSoon()});
+  run->upload_code = run->upload_code != 0 ? run->upload_code : code;
   --run->uploads;
   run->uploaded.Notify();
 }
@@ -126,6 +129,9 @@ void OnSubmitted(const std::shared_ptr<Run>& run, const proto::LeadUpdate::Submi
     ++run->uploads;
     co_spawn(run->loop, SendFiles(run, part), detached);
   }
+  if (run->wants_cancel) {
+    co_spawn(run->loop, CancelPart(run, part), detached);
+  }
   if (run->IsLeftSoon()) {
     return;
   }
@@ -135,9 +141,6 @@ void OnSubmitted(const std::shared_ptr<Run>& run, const proto::LeadUpdate::Submi
       detached);
   if (part == run->input_part && run->options.feeds_input) {
     co_spawn(run->loop, FeedInput(*run->parts[part].session, submitted.job_id()), detached);
-  }
-  if (run->wants_cancel) {
-    co_spawn(run->loop, CancelPart(run, part), detached);
   }
 }
 
@@ -247,13 +250,14 @@ bool AreAllSubmitted(const Run& run) {
 }
 
 // One call's news.  How the world ended, if that was among it; else how the call did.
-awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run) {
+awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run, Outage& outage) {
   proto::LeadUpdate update;
   for (bool is_read = true; is_read;) {
     is_read = co_await run->call->Read(update);
     if (!is_read) {
       break;
     }
+    outage.End();
     if (update.has_submitted()) {
       OnSubmitted(run, update.submitted());
     } else if (update.has_waiting() && size_t(update.waiting().part()) < run->parts.size()) {
@@ -271,7 +275,7 @@ awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run) {
     } else if (update.has_prepared()) {
       co_return absl::NotFoundError("its leader does not know it any more: it has ended meanwhile");
     }
-    if (run->IsLeftSoon() && AreAllSubmitted(*run)) {
+    if (run->IsLeftSoon() && !run->wants_cancel && AreAllSubmitted(*run)) {
       co_return proto::WorldEnded();
     }
   }
@@ -281,32 +285,29 @@ awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run) {
 
 // How the world ended, also if its leader is away for a while.
 awaitable<absl::StatusOr<proto::WorldEnded>> HearToTheEnd(std::shared_ptr<Run> run) {
-  for (bool is_first = true;; is_first = false) {
-    const auto ended = co_await Hear(run);
+  Outage outage(kPatience);
+  for (;;) {
+    const auto ended = co_await Hear(run, outage);
     if (ended.ok() || run->was_left || ended.status().code() != absl::StatusCode::kUnavailable) {
       co_return ended;
     }
-    if (is_first) {
+    if (outage.Begin(Clock::now())) {
       fmt::print(stderr,
                  "sekisho: lost the connection to the leader; {} goes on, trying for {} s to come "
                  "back to it\n",
                  run->world, kPatience.count());
     }
-    const bool is_there = co_await ReachAgain(run->leader, Clock::now() + kPatience, run->was_left);
-    if (!is_there) {
+    const absl::Status reached =
+        co_await ReachAgain(run->leader, outage, ended.status(), run->was_left, run->uploaded);
+    if (!reached.ok()) {
       co_return ended;
     }
     DialLeader(*run);
   }
 }
 
-// To the world's end, or until it is left alone.
-awaitable<int> Attend(std::shared_ptr<Run> run) {
-  co_spawn(run->loop, WatchInterrupt(run), detached);
+awaitable<int> ToTheEnd(std::shared_ptr<Run> run) {
   const auto ended = co_await HearToTheEnd(run);
-  if (run->signals) {
-    run->signals->cancel();
-  }
   if (run->was_left) {
     fmt::print(stderr, "sekisho: left; {} is being cancelled\n", run->world);
     co_return kExitCancelled;
@@ -317,10 +318,25 @@ awaitable<int> Attend(std::shared_ptr<Run> run) {
   while (run->IsLeftSoon() && run->uploads > 0 && !run->was_left) {
     co_await run->uploaded.Wait();
   }
+  if (run->IsLeftSoon() && run->wants_cancel) {
+    co_return kExitCancelled;
+  }
   const auto patience = ended->reason().empty() ? kPatience : kLastWords;
   co_await run->output.Wait(patience);
   run->output.WriteRest();
-  co_return EndCode(*run, *ended);
+  const int code = EndCode(*run, *ended);
+  co_return code != 0 ? code : run->upload_code;
+}
+
+// To the world's end, or until it is left alone; files and output are part of it, and Ctrl-C is heard in them.
+awaitable<int> Attend(std::shared_ptr<Run> run) {
+  co_spawn(run->loop, WatchInterrupt(run), detached);
+  const int code = co_await ToTheEnd(run);
+  if (run->signals) {
+    run->signals->clear();
+    run->signals->cancel();
+  }
+  co_return code;
 }
 
 }  // namespace
