@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "client/harmless.h"
 #include "common/refusal.h"
@@ -63,8 +64,7 @@ absl::StatusOr<int> PartNamed(const proto::CoallocReply& world, const std::strin
   if (there.size() != 1) {
     return absl::InvalidArgumentError(
         there.empty() ? fmt::format("no part is at '{}'; name its site, or its number", text)
-                      : fmt::format("parts {} and {} are at {}: name one by its number", there[0],
-                                    there[1], text));
+                      : fmt::format("parts {} are at {}: name one by its number", fmt::join(there, ", "), text));
   }
   return there.front();
 }

@@ -35,7 +35,10 @@ TEST(PartNamed, IsANumberOrTheSiteOfOnePartThatStays) {
   EXPECT_EQ(*PartNamed(World(), "1"), 1);
   EXPECT_EQ(*PartNamed(World(), "siteB"), 3);
   EXPECT_EQ(PartNamed(World(), "siteA").status().message(),
-            "parts 0 and 2 are at siteA: name one by its number");
+            "parts 0, 2 are at siteA: name one by its number");
+  proto::CoallocReply three = World();
+  three.add_part()->set_site("siteA");
+  EXPECT_EQ(PartNamed(three, "siteA").status().message(), "parts 0, 2, 4 are at siteA: name one by its number");
   EXPECT_FALSE(PartNamed(World(), "siteC").ok());
   EXPECT_FALSE(PartNamed(World(), "1x").ok());
 }

@@ -60,11 +60,10 @@ const Table& MpirunWords() {
   };
   return words;
 }
-constexpr std::string_view kMpirunValues[] = {"--np",        "-n",     "--machinefile",  "-x",
-                                              "--export",    "--mpi",  "--directory",    "--max-wall-time",
-                                              "--ready-within", "--where", "--per-site-exe",
-                                              "--start-type", "--stage-in", "--build", "--sources", "--profile", "--profile-seconds",
-                                              "--profile-iterations", "--rankmap", "--globusrsl"};
+constexpr std::string_view kMpirunValues[] = {
+    "--np",           "-n",      "--machinefile",  "-x",           "--export",   "--mpi",   "--directory", "--max-wall-time",
+    "--ready-within", "--where", "--per-site-exe", "--start-type", "--stage-in", "--build", "--sources",   "--profile",
+    "--profile-seconds", "--profile-iterations", "--rankmap", "--globusrsl"};
 
 // The rest of the line is the program once it begins.
 void SplitMpirun(const std::vector<std::string>& arguments, CommandLine& line) {

@@ -36,6 +36,10 @@ std::string BuiltProgram(const std::string& path) {
 }
 
 absl::Status CheckBuild(const MpirunOptions& options, const std::vector<std::string>& command) {
+  if (options.build.empty()) {
+    return options.sources == "." ? absl::OkStatus()
+                                  : absl::InvalidArgumentError("--sources: expected --build, and what makes the program of them");
+  }
   if (options.stage_exe || options.dump_rsl || !options.per_site_exe.empty()) {
     return absl::InvalidArgumentError("--build makes the program at each site: leave out --stage-exe, --per-site-exe and -dumprsl");
   }
@@ -98,8 +102,8 @@ absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
   job.max_wall_time = options.max_wall_time;
   job.stage_in = options.stage_in;
   job.stages_executable = options.stage_exe;
+  RETURN_IF_ERROR(CheckBuild(options, job.command));
   if (!options.build.empty()) {
-    RETURN_IF_ERROR(CheckBuild(options, job.command));
     job.command[0] = BuiltProgram(job.command[0]);
     job.is_below_home = true;
   }
