@@ -24,9 +24,19 @@ BandwidthMap::BandwidthMap(const Tree& tree)
     return;
   }
   rooted_ = HangUp(tree_, root);
+  // Where no hosts are nothing can be measured.
+  std::vector<bool> has_host(tree.vertex_count, false);
+  for (size_t i = rooted_.order.size(); i-- > 1;) {
+    const int vertex = rooted_.order[i];
+    has_host[vertex] = has_host[vertex] || tree_.IsHost(vertex);
+    has_host[rooted_.parent[vertex]] = has_host[rooted_.parent[vertex]] || has_host[vertex];
+  }
   for (size_t i = 1; i < rooted_.order.size(); ++i) {
-    children_[rooted_.parent[rooted_.order[i]]].push_back(rooted_.order[i]);
-    level_ = std::max(level_, rooted_.level[rooted_.order[i]]);
+    const int vertex = rooted_.order[i];
+    if (has_host[vertex]) {
+      children_[rooted_.parent[vertex]].push_back(vertex);
+      level_ = std::max(level_, rooted_.level[vertex]);
+    }
   }
   BeginLevel();
 }

@@ -108,6 +108,21 @@ TEST(BandwidthMap, NeedsStagesByDepthAndNotByHosts) {
   EXPECT_GE(*std::min_element(map.mbps().begin(), map.mbps().end()), 45);
 }
 
+// As where a file has switches that lead to no host.
+TEST(BandwidthMap, PassesOverSwitchesWithoutHosts) {
+  Tree tree = ThreeByThree();
+  tree.vertex_count = 16;
+  tree.links.push_back({12, 13, 3});
+  tree.links.push_back({13, 14, 3});
+  tree.links.push_back({9, 15, 3});
+
+  const BandwidthMap map = Measure(tree, std::vector<double>(tree.links.size(), 100));
+
+  for (size_t i = 0; i < 12; ++i) {
+    EXPECT_NEAR(map.mbps()[i], 100, 10);
+  }
+}
+
 TEST(BandwidthMap, HasNothingToMeasureWithoutLinks) {
   BandwidthMap map(Tree{.host_count = 1, .vertex_count = 1, .links = {}});
 

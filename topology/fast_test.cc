@@ -74,6 +74,29 @@ TEST(FastMethod, FindsWhereChainedSitesLetEachOtherIn) {
   EXPECT_GE(trial.score.accuracy, 0.97);
 }
 
+TEST(FastMethod, BearsRoutesThatDifferByDirection) {
+  const sim::Trial trial = Solve("grid256asym", 62);
+
+  EXPECT_GE(trial.score.accuracy, 0.97);
+  EXPECT_GE(trial.score.accuracy_same_cluster, 0.98);
+}
+
+// Of two sites one lets nothing in: a measurement works from inside only, and two hosts answer
+// nobody.
+TEST(FastMethod, NamesTwoDeadHostsBehindAOneWayFirewall) {
+  sim::Truth truth = *sim::MakeFamily("grid256", 63);
+  truth.is_dead[70] = truth.is_dead[200] = true;
+
+  const sim::Trial trial = Solve(truth, 63);
+
+  std::vector<int> excluded;
+  for (const Excluded& one : trial.outcome.excluded) {
+    excluded.push_back(one.host);
+  }
+  EXPECT_THAT(excluded, ::testing::ElementsAre(70, 200));
+  EXPECT_GE(trial.score.accuracy, 0.97);
+}
+
 TEST(FastMethod, PlacesTwoThreeAndFiveHosts) {
   for (const std::string_view family : {"tiny2", "tiny3", "tiny5"}) {
     const sim::Trial trial = Solve(family, 42);

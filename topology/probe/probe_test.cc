@@ -54,6 +54,16 @@ TEST(Sampler, IgnoresAClockThatGoesBackwards) {
   EXPECT_EQ(sampler.Result().min_us, 70);
 }
 
+TEST(Sampler, IgnoresAClockThatJumpsAhead) {
+  Sampler sampler({.sets = 1, .stop = 9, .most = 3});
+  sampler.Connected();
+  for (const double rtt : {3.6e9, 70.0, 86.4e9}) {
+    sampler.Ponged(rtt);
+  }
+
+  EXPECT_EQ(sampler.Result().min_us, 70);
+}
+
 TEST(Sampler, KeepsWhatItHasWhenAConnectionBreaks) {
   Sampler sampler({.sets = 3, .stop = 9, .most = 9});
   sampler.Connected();
