@@ -46,7 +46,10 @@ std::vector<std::string> Exchange::News() {
 
 void Exchange::Remove() const {
   std::error_code error;
-  fs::remove_all(folder_, error);
+  fs::path gone = folder_;
+  gone += ".gone";  // first out of the way of whoever publishes meanwhile: it would never be empty
+  fs::rename(folder_, gone, error);
+  fs::remove_all(gone, error);
 }
 
 }  // namespace sekisho::client
