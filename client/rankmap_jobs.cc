@@ -46,7 +46,9 @@ absl::StatusOr<std::string> OwnProgram() {
 // A folder of ours until the job has ended.
 class Scratch {
  public:
-  Scratch() : path_((std::filesystem::temp_directory_path() / "sekisho-rankmap.XXXXXX").string()) {
+  Scratch() {
+    std::error_code error;  // without a place mkdtemp says what is wrong
+    path_ = (std::filesystem::temp_directory_path(error) / "sekisho-rankmap.XXXXXX").string();
     is_there_ = mkdtemp(path_.data()) != nullptr;
   }
   ~Scratch() {
@@ -153,6 +155,7 @@ absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out) {
     ASSIGN_OR_RETURN(start, ReadPlacement(options.start, pattern, network));
   }
 
+  const SignalGuard signals;  // the command that we run hears Ctrl-C as well; our folder goes when it has ended
   const Scratch scratch;
   if (!scratch.is_there()) {
     return absl::InternalError(fmt::format("{}: {}", scratch.path(), std::strerror(errno)));
@@ -184,10 +187,16 @@ absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out) {
   ASSIGN_OR_RETURN(const std::string text, OutputOf(std::move(words)));
   ASSIGN_OR_RETURN(const std::vector<int> nodes, rankmap::ParsePlacement(text, "the job's output"));
   ASSIGN_OR_RETURN(const rankmap::Placement best, rankmap::FromNodes(network, pattern.ranks(), nodes));
-  RETURN_IF_ERROR(WriteFile(options.output, rankmap::PrintPlacement(nodes)));
+  if (options.output == "-") {
+    out << rankmap::PrintPlacement(nodes);
+  } else {
+    RETURN_IF_ERROR(WriteFile(options.output, rankmap::PrintPlacement(nodes)));
+  }
   const rankmap::Problem problem(pattern, network, solve);
   RETURN_IF_ERROR(WritePicture(options, problem, start, best));
-  Report(options, problem, best, MonotonicSeconds() - started, out);
+  if (options.output != "-") {
+    Report(options, problem, best, MonotonicSeconds() - started, out);
+  }
   return absl::OkStatus();
 }
 

@@ -165,6 +165,10 @@ absl::Status SolveQap(const RankmapSolveOptions& options, std::ostream& out) {
 
   rankmap::QapSolution solution = run.Solution();
   solution.value = instance.Cost(solution.permutation);
+  if (options.output == "-") {
+    out << rankmap::PrintQapSolution(solution);
+    return absl::OkStatus();
+  }
   RETURN_IF_ERROR(WriteFile(options.output, rankmap::PrintQapSolution(solution)));
   const double seconds = MonotonicSeconds() - started;
   out << (options.is_json

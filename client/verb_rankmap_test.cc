@@ -175,6 +175,9 @@ TEST_F(RankmapVerb, SolvesQaplibInstances) {
 
   ASSERT_EQ(solved.code, 0) << solved.err;
   EXPECT_THAT(Read(Path("q.sln")), StartsWith("3 38\n"));
+  const Outcome printed = Run({"solve", "--qap", Path("q.dat"), "-o", "-", "--iterations", "2000"});
+  EXPECT_THAT(printed.out, StartsWith("3 38\n"));
+  EXPECT_FALSE(std::filesystem::exists("-"));
 }
 
 TEST_F(RankmapVerb, MistakesAreNamedAndLeaveNoFile) {
