@@ -208,6 +208,9 @@ absl::Status RemoveTree(const Below& where) {
     return absl::OkStatus();
   }
   const Fd fd(openat(parent->directory.get(), parent->name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.is_open() && (errno == ELOOP || errno == ENOTDIR)) {
+    return Remove(where);  // a job has put something else there, perhaps a link: that goes, not what it leads to
+  }
   if (!fd.is_open()) {
     return errno == ENOENT ? absl::OkStatus() : Failed("remove", PathOf(where));
   }
