@@ -81,6 +81,19 @@ bool DelaysHead(const State& state, const Held& held) {
   return !then.Place(head.shape, state.order);
 }
 
+// Coarse where it matters little: each change of a reason is an event that is stored and sent, and every job that
+// starts changes the number for all behind it.
+std::string Ahead(int jobs) {
+  constexpr int kExact = 3;
+  if (jobs == 0) {
+    return "";
+  }
+  if (jobs <= kExact) {
+    return fmt::format("; {} job{} ahead", jobs, jobs == 1 ? "" : "s");
+  }
+  return fmt::format("; more than {} jobs ahead", jobs <= 10 ? kExact : jobs <= 30 ? 10 : 30);
+}
+
 class Planner {
  public:
   Planner(const Inventory& inventory, const Policy& policy, const proto::DecideRequest& request,
@@ -274,9 +287,7 @@ class Planner {
       reason = fmt::format("waits for {} nodes with free processors on {}", fit.shape.host_count,
                            state.resource->name);
     }
-    if (state.waiting > 0) {
-      reason += fmt::format("; {} job{} ahead", state.waiting, state.waiting == 1 ? "" : "s");
-    }
+    reason += Ahead(state.waiting);
     int down = 0;
     for (size_t n = 0; n < state.facts.size(); ++n) {
       down += !state.usage.is_up(n);

@@ -75,6 +75,22 @@ TEST_F(PlanTest, StartsAJobWhereThePolicySays) {
   EXPECT_THAT(Decisions(), ::testing::ElementsAre("A a1*2", "B b1*3"));
 }
 
+TEST_F(PlanTest, SaysCoarselyHowManyAreAhead) {
+  Run("a1", 2, 0);
+  Run("a2", 2, 0);
+  for (int i = 0; i < 33; ++i) {
+    Ask("j" + std::to_string(i), 1).set_resource("A");
+  }
+
+  const std::vector<std::string> lines = Decisions();
+
+  EXPECT_THAT(lines[3], HasSubstr("; 3 jobs ahead"));
+  EXPECT_THAT(lines[4], HasSubstr("; more than 3 jobs ahead"));
+  EXPECT_EQ(lines[5], lines[10]);
+  EXPECT_THAT(lines[11], HasSubstr("; more than 10 jobs ahead"));
+  EXPECT_THAT(lines[32], HasSubstr("; more than 30 jobs ahead"));
+}
+
 TEST_F(PlanTest, TellsWhatAJobWaitsFor) {
   Run("a1", 2, 0);
   Run("b1", 4, 0);
