@@ -25,15 +25,16 @@ def latency(command, times):
 
 
 def flood(command, clients, jobs, unfinished=None):
-    """`jobs` processes by `clients` threads; then, if asked, until `unfinished` prints an empty list."""
+    """`jobs` processes by `clients` threads ({} in a word: which); then, if asked, until `unfinished` prints an empty list."""
     left, runs, lock = iter(range(jobs)), [], threading.Lock()
 
     def client():
         while True:
             with lock:
-                if next(left, None) is None:
+                number = next(left, None)
+                if number is None:
                     return
-            run = timed(command)
+            run = timed([word.replace("{}", str(number)) for word in command])
             with lock:
                 runs.append(run)
 
@@ -47,8 +48,24 @@ def flood(command, clients, jobs, unfinished=None):
     while unfinished and timed(unfinished)[2].strip() not in ("", "[]"):
         time.sleep(POLL_S)
     done = time.perf_counter()
-    return {"ms": [run[0] for run in runs], "calls_s": submitted - began, "done_s": done - began,
+    return {"ms": [run[0] for run in runs], "began": began, "calls_s": submitted - began, "done_s": done - began,
             "said": [run[2].strip() for run in runs], **_failures(runs)}  # fmt: skip
+
+
+def grown(path, lines, timeout_s=600):
+    """Waits until the file has so many lines; when that was, by the clock that all processes share."""
+    deadline, count, position = time.perf_counter() + timeout_s, 0, 0
+    while True:
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                file.seek(position)
+                for piece in iter(lambda: file.read(1 << 20), b""):
+                    count += piece.count(b"\n")
+                position = file.tell()
+        now = time.perf_counter()
+        if count >= lines or now > deadline:
+            return {"at": now, "lines": count}
+        time.sleep(0.005)
 
 
 def resources(pids):
@@ -85,7 +102,7 @@ def _failures(runs):
 
 
 def serve():
-    actions = {"latency": latency, "flood": flood, "processes_named": processes_named}
+    actions = {"latency": latency, "flood": flood, "grown": grown, "processes_named": processes_named}
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(actions[request.pop("do")](**request)), flush=True)

@@ -15,18 +15,23 @@ SITE, PREFIX = "siteA", "a-"
 class Lab:
     """A lab raised for this run, or one that stands already."""
 
-    def __init__(self, name):
+    def __init__(self, name, description=None, site=SITE):
         self._is_own = name is None
         self.name = name or f"jobs-{os.getpid()}"
+        self._description = [description] if description else []
+        self._site = site
         self._driver = None
+
+    def driver(self, host, *words):
+        """A Driver on a host of the lab."""
+        return drive.Driver([PROGRAM, "--name", self.name, "exec", *words, host, "/usr/bin/python3", "-B",
+                             "/opt/sekisho/source/tests/bench/jobs_bench/drive.py"])  # fmt: skip
 
     def __enter__(self):
         try:
             if self._is_own:
-                self._lab("up", "--quiet")
-            self._driver = drive.Driver(
-                [PROGRAM, "--name", self.name, "exec", "client", "/usr/bin/python3", "-B",
-                 "/opt/sekisho/source/tests/bench/jobs_bench/drive.py"])  # fmt: skip
+                self._lab("up", "--quiet", *self._description)
+            self._driver = self.driver("client")
             self.sites()
         except BaseException:
             self.__exit__()
@@ -44,7 +49,7 @@ class Lab:
 
     def sites(self):
         """How many processors the site has, and a warm jobmanager."""
-        return json.loads(self._sekisho("sites", SITE, "--json"))[0]["slots_total"]
+        return json.loads(self._sekisho("sites", self._site, "--json"))[0]["slots_total"]
 
     def first_call(self, command):
         """As latency(), once, of an account that has no jobmanager yet, at a gatekeeper that has served another."""
@@ -82,9 +87,17 @@ class Lab:
     def _sekisho(self, *words):
         return self._lab("exec", "client", "sekisho", *words)
 
-    def _lab(self, *words):
-        done = subprocess.run([PROGRAM, "--name", self.name, *words], capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL)  # fmt: skip
+    def on(self, host, *words, user=None, text=None):
+        """What a command on a host prints."""
+        return self._lab("exec", *(["--user", user] if user else []), host, "--", *words, text=text)
+
+    def daemon(self, verb, host, name):
+        """start, stop or kill."""
+        return self._lab(verb, host, name)
+
+    def _lab(self, *words, text=None):
+        where = {"input": text} if text is not None else {"stdin": subprocess.DEVNULL}
+        done = subprocess.run([PROGRAM, "--name", self.name, *words], capture_output=True, text=True, **where)
         if done.returncode != 0:
             said = (done.stderr.strip() or done.stdout.strip())[-500:]
             raise RuntimeError(f"{' '.join(done.args)}: exit code {done.returncode}: {said}")
