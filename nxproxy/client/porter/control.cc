@@ -177,7 +177,12 @@ void Control::Read() {
     if (got <= 0) {
       const int error = SSL_get_error(ssl_.get(), got);
       if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
-        Close(error == SSL_ERROR_SSL ? TlsError(ssl_.get()) : "it closed the connection");
+        const std::string why =
+            error == SSL_ERROR_SSL ? TlsError(ssl_.get()) : "it closed the connection";
+        Frames();  // why it went, perhaps
+        if (state_ == State::kOpen) {
+          Close(why);
+        }
         return;
       }
       break;
