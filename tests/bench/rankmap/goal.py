@@ -87,13 +87,14 @@ class Bench:
         return path
 
     def solve(self, pattern, torus, objective, seconds, *more, target=None, keep="placement"):
-        """(what `rankmap eval` says, the run)"""
+        """(what `rankmap eval` says, the run); no `seconds`: `more` says when it ends."""
         goal = [] if target is None else [str(target)]
         if self.options.cpu and not more:
             words = [f"{TEST}/rankmap_bench", "solve", f"torus:{torus}", pattern, self.path(keep), objective, str(seconds), *goal]
         else:
             words = [SEKISHO, "rankmap", "solve", "--network", f"torus:{torus}", "--pattern", pattern, "-o", self.path(keep),
-                     "--objective", objective, "--time", f"{seconds}s", "--quiet", *more, *["--target", *goal][:2 * len(goal)]]  # fmt: skip
+                     "--objective", objective, *(["--time", f"{seconds}s"] if seconds else []), "--quiet", *more,
+                     *["--target", *goal][: 2 * len(goal)]]  # fmt: skip
         run = Run(words).checked()
         return self.evaluate(torus, pattern, self.path(keep)), run
 
@@ -112,7 +113,7 @@ class Bench:
         return 60 * self.options.minutes
 
     def scotch(self, pattern, torus, seconds):
-        return Scotch(self.folder, tuple(map(int, torus.split("x"))), pattern, f"torus:{torus}").best(seconds)
+        return Scotch(self.folder, tuple(map(int, torus.split("x"))), pattern, f"torus:{torus}").best(seconds, by_cpu=self.options.cpu)
 
     def test(self, program, *words, **environment):
         return Run([f"{TEST}/{program}", *words], environment)
