@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/topology_source.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "client/rankmap_files.h"
 #include "client/topology_live.h"
@@ -82,14 +84,50 @@ topology::HostList NodesOf(const std::string& site, int nodes) {
   return hosts;
 }
 
-std::string JobCommand(const TopologySourceOptions& options) {
+void SetSelf() {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   setenv("SEKISHO_SELF", self.c_str(), 1);
+}
+
+// Of a job that has nodes, which it names SITE/ID.
+absl::StatusOr<topology::HostList> NodesOfJob(const std::string& job) {
+  SetSelf();
+  setenv("SEKISHO_JOB", job.c_str(), 1);
+  FILE* const status = popen("exec \"$SEKISHO_SELF\" status --json \"$SEKISHO_JOB\"", "r");
+  std::string text;
+  char bytes[4096];
+  for (size_t count; status != nullptr && (count = fread(bytes, 1, sizeof bytes, status)) > 0;) {
+    text.append(bytes, count);
+  }
+  if (status != nullptr) {
+    pclose(status);
+  }
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  topology::HostList hosts;
+  if (json.is_object() && json.contains("site") && json["site"].is_string() &&
+      json.contains("nodes") && json["nodes"].is_array()) {
+    hosts.cluster_names = {json["site"].get<std::string>()};
+    for (const nlohmann::json& node : json["nodes"]) {
+      if (node.is_string()) {
+        hosts.names.push_back(node.get<std::string>());
+        hosts.cluster_of.push_back(0);
+      }
+    }
+  }
+  if (hosts.names.empty() || !json.contains("ended_ms") || json["ended_ms"] != 0) {
+    return topology::errors::NoJobNodes(job, text);
+  }
+  return hosts;
+}
+
+// `where`: RSL that says which nodes.
+std::string JobCommand(const TopologySourceOptions& options, const std::string& where) {
+  SetSelf();
   setenv("SEKISHO_PROBER", options.prober.c_str(), 1);
   setenv("SEKISHO_INTERFACE", options.interface.c_str(), 1);
-  return "exec \"$SEKISHO_SELF\" run -q -r \"$SITE\" --job-type single -x '(exclusive=yes)' -- "
-         "\"$SEKISHO_PROBER\" --probe-only --interface \"$SEKISHO_INTERFACE\"";
+  return "exec \"$SEKISHO_SELF\" run -q -r \"$SITE\" --job-type single -x \"" + where +
+         "\" -- \"$SEKISHO_PROBER\" --probe-only --interface \"$SEKISHO_INTERFACE\"";
 }
 
 absl::StatusOr<topology::HostList> HostsOf(const std::string& path) {
@@ -103,7 +141,7 @@ absl::StatusOr<topology::HostList> HostsOf(const std::string& path) {
 // Exactly one way to come by measurements.
 absl::Status CheckWays(const TopologySourceOptions& options) {
   const int ways = (options.oracle.empty() ? 0 : 1) + (options.launch.empty() ? 0 : 1) +
-                   (options.site.empty() ? 0 : 1);
+                   (options.site.empty() ? 0 : 1) + (options.job.empty() ? 0 : 1);
   if (ways != 1) {
     return topology::errors::NoSource();
   }
@@ -121,13 +159,18 @@ absl::StatusOr<topology::HostList> OpenProbers(const TopologySourceOptions& opti
   if (!options.oracle.empty()) {
     return topology::errors::OracleCannot();
   }
+  if (!options.job.empty()) {
+    ASSIGN_OR_RETURN(topology::HostList hosts, NodesOfJob(options.job));
+    RETURN_IF_ERROR(probers.Start(hosts, JobCommand(options, "(node=$HOST)"), options.timeout_s));
+    return hosts;
+  }
   if (options.site.empty()) {
     ASSIGN_OR_RETURN(topology::HostList hosts, HostsOf(options.hosts));
     RETURN_IF_ERROR(probers.Start(hosts, options.launch, options.timeout_s));
     return hosts;
   }
   topology::HostList hosts = NodesOf(options.site, options.nodes);
-  RETURN_IF_ERROR(probers.Start(hosts, JobCommand(options), options.timeout_s));
+  RETURN_IF_ERROR(probers.Start(hosts, JobCommand(options, "(exclusive=yes)"), options.timeout_s));
   for (int host = 0; host < probers.count(); ++host) {
     if (probers.Lost(host).empty()) {
       hosts.names[host] = probers.Ready(host).name;

@@ -18,6 +18,7 @@ struct TopologySourceOptions {
   std::string hosts;   // file
   std::string oracle;  // command, or
   std::string launch;  // command that starts a prober, or
+  std::string job;         // on its nodes
   std::string site;    // jobs of one prober each, on so many nodes
   int nodes = 0;
   std::string prober = "sekisho-agent";  // on the site's nodes

@@ -45,8 +45,8 @@ inline absl::Status NothingAnswered() {
 
 inline absl::Status NoSource() {
   return absl::InvalidArgumentError(
-      "expected one of --launch 'CMD' (a prober on every host of --hosts), -r SITE --nodes N "
-      "(probers as jobs) and --oracle 'CMD'");
+      "expected one of --launch 'CMD' (a prober on every host of --hosts), -r SITE --nodes N or "
+      "--job JOB (probers as jobs) and --oracle 'CMD'");
 }
 
 inline absl::Status NoHosts() {
@@ -58,8 +58,13 @@ inline absl::Status SiteNeedsNodes() {
       "-r SITE needs --nodes N, and no --hosts: the site chooses them");
 }
 
+inline absl::Status NoJobNodes(std::string_view job, std::string_view said) {
+  return absl::UnavailableError(fmt::format(
+      "--job {}: expected a job that has nodes, `sekisho status --json` said \"{}\"", job, said.substr(0, 80)));
+}
+
 inline absl::Status OracleCannot() {
-  return absl::InvalidArgumentError("an oracle carries nothing: expected --launch 'CMD' or -r SITE");
+  return absl::InvalidArgumentError("an oracle carries nothing: expected --launch 'CMD', -r SITE or --job JOB");
 }
 
 inline absl::Status BadPath(std::string_view path) {
