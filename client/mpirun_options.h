@@ -33,7 +33,7 @@ struct MpirunOptions {
   AnyPartOptions any;
   std::optional<int> ready_within;
   bool dump_rsl = false, tag_output = false, batch = false, hold = false, no_input = false;
-  bool verbose = false, stage_exe = false;
+  bool verbose = false, stage_exe = false, encrypt = false;
   std::string build;  // a command
   std::string sources = ".";
 };

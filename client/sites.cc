@@ -81,6 +81,12 @@ absl::StatusOr<Sites> Sites::Parse(const std::string& text, const std::string& s
       return wrong(fmt::format("sites.{}.contact: {}", name, Message(parsed.status())));
     }
     sites.contacts_[name] = contact;
+    if (site.contains("queue_server")) {
+      if (!site["queue_server"].is_string() || !std::string(site["queue_server"]).starts_with('/')) {
+        return wrong(fmt::format("sites.{}.queue_server: expected a subject, /O=.../CN=HOST", name));
+      }
+      sites.speakers_[name] = site["queue_server"];
+    }
   }
   if (json.contains("directory")) {
     const auto& directory = json["directory"];

@@ -40,6 +40,9 @@ class Sites {
 
   std::vector<std::string> Names() const;  // of sites.json
 
+  // The subject of each site's queue server, where sites.json says it: whom to believe about its jobs' keys.
+  const std::map<std::string, std::string>& speakers() const { return speakers_; }
+
   const std::optional<DirectoryAddress>& directory() const { return directory_; }
   const std::string& near() const { return near_; }  // the site that this machine is at, or close to; "": not said
 
@@ -51,6 +54,7 @@ class Sites {
   absl::StatusOr<std::optional<Contact>> Find(const std::string& name) const;
 
   std::map<std::string, std::string> contacts_;  // by site name
+  std::map<std::string, std::string> speakers_;  // likewise
   std::string source_;
   std::optional<DirectoryAddress> directory_;
   std::string near_;

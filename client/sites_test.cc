@@ -22,6 +22,16 @@ TEST(Sites, ANameStandsForItsContact) {
   EXPECT_EQ(target->contact.service, "jobmanager");
 }
 
+TEST(Sites, WhoSpeaksForASitesTasksIsASubject) {
+  const std::string front = R"({"sites": {"siteA": {"contact": "a-dmz:2119", "queue_server": )";
+  EXPECT_EQ(Sites::Parse(front + R"("/O=Grid/CN=a-head"}}})", "s")->speakers().at("siteA"), "/O=Grid/CN=a-head");
+  EXPECT_TRUE(Two().speakers().empty());
+  for (const char* wrong : {"7", R"("a-head")"}) {
+    EXPECT_THAT(Sites::Parse(front + wrong + "}}}", "s").status().message(),
+                testing::HasSubstr("sites.siteA.queue_server: expected a subject"));
+  }
+}
+
 TEST(Sites, AServiceMayFollowTheName) {
   EXPECT_EQ(Two().Resolve("siteA/jobmanager-agent")->contact.service, "jobmanager-agent");
   EXPECT_EQ(Two().Resolve("siteB")->contact.service, "jobmanager-x");

@@ -102,13 +102,21 @@ awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOption
   if (!relay.ok()) {
     co_return Report(relay.status());
   }
+  WorldOptions world;
+  if (options.encrypt) {
+    auto speakers = SpeakersOf(sites);
+    if (!speakers.ok()) {
+      co_return Report(speakers.status());
+    }
+    world.encrypts = true;
+    world.speakers = *std::move(speakers);
+  }
   if (!options.build.empty()) {
     const int code = co_await BuildAtSites(sites, options, job.command[0], ranges);
     if (code != 0) {
       co_return code;
     }
   }
-  WorldOptions world;
   world.relay = relay->relay.address();
   world.relay_site = relay->site;
   world.feeds_input = !options.no_input && !options.batch && !options.hold && HasInput();
@@ -146,7 +154,7 @@ int RunWritten(const MpirunOptions& options, const Invocation& invocation) {
       !options.build.empty()) {
     return Report(absl::InvalidArgumentError(
         "-globusrsl: the file says what runs, where, how often and how: give no program, and of options only --rankmap, "
-        "--hold, --tag-output, --batch, --ready-within, --no-input, -dumprsl and -v"));
+        "--hold, --encrypt, --tag-output, --batch, --ready-within, --no-input, -dumprsl and -v"));
   }
   const auto text = ReadFile(options.written, "");
   if (!text.ok()) {
@@ -272,6 +280,8 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_flag("--dump-rsl", options->dump_rsl,
                  "Print the multi-request and run nothing (-dumprsl)");
   verb->add_flag("--tag-output", options->tag_output, "Each line with its rank and site");
+  verb->add_flag("--encrypt", options->encrypt,
+                 "What passes a relay is encrypted between the ranks; sites.json must name the sites' queue servers");
   verb->add_flag("--batch", options->batch, "Print the parts' names and leave");
   verb->add_flag("--hold", options->hold,
                  "Print the name of the program's world and leave; it runs once `sekisho coalloc release` says so");

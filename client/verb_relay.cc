@@ -17,7 +17,9 @@
 #include <CLI/CLI.hpp>
 
 #include "client/relay_report.h"
+#include "client/sites.h"
 #include "client/verbs.h"
+#include "common/refusal.h"
 
 namespace sekisho::client {
 namespace {
@@ -48,6 +50,20 @@ std::string PorterPath() {
   const std::string beside = folder + "/sekisho-nxporter";
   return access(beside.c_str(), X_OK) == 0 ? beside
                                            : folder + "/../libexec/sekisho/sekisho-nxporter";
+}
+
+// Whom an encrypted stream's far end is believed to be a task of the user's own job by.
+void TellSpeakers() {
+  const auto sites = Sites::Load();
+  if (!sites.ok()) {
+    fmt::print(stderr, "sekisho: warning: {}\n", Message(sites.status()));
+    return;
+  }
+  std::string lines;
+  for (const auto& [site, subject] : sites->speakers()) {
+    lines += site + " " + subject + "\n";
+  }
+  setenv("NXPROXY_SPEAKERS", lines.c_str(), 1);
 }
 
 std::vector<std::string> PorterWords(const RelayOptions& options,
@@ -218,6 +234,7 @@ void AddRelayVerb(CLI::App& app, Invocation& invocation) {
   AddEncrypt(verb, *forward);
   AddServer(verb, *forward);
   verb->callback([forward, &invocation] {
+    TellSpeakers();
     invocation.exit_code =
         Become(PorterWords(*forward, {"forward", forward->local, forward->target}));
   });
@@ -229,6 +246,7 @@ void AddRelayVerb(CLI::App& app, Invocation& invocation) {
   AddEncrypt(verb, *connect);
   AddServer(verb, *connect);
   verb->callback([connect, &invocation] {
+    TellSpeakers();
     invocation.exit_code = Become(PorterWords(*connect, {"connect", connect->target}));
   });
 

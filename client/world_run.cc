@@ -204,6 +204,8 @@ awaitable<absl::Status> Begin(std::shared_ptr<Run> run) {
   charter.set_ready_by_ms(NowMs() + std::chrono::milliseconds(run->options.ready_within).count());
   charter.set_relay(run->options.relay);
   charter.set_relay_site(run->options.relay_site);
+  charter.set_encrypt(run->options.encrypts);
+  charter.mutable_speaker()->insert(run->options.speakers.begin(), run->options.speakers.end());
   proto::LeadRequest begin;
   begin.mutable_begin()->set_hold(run->options.is_held);
   for (const WorldPart& part : run->parts) {

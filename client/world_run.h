@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ namespace sekisho::client {
 struct WorldOptions {
   std::string relay;  // "" if all parts are at one site
   std::string relay_site;
+  bool encrypts = false;
+  std::map<std::string, std::string> speakers;  // then: site -> subject of its queue server
   bool feeds_input = false;  // our standard input goes to rank 0
   bool tags_output = false;
   bool is_batch = false;  // leave once the leader has it

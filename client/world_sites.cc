@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/refusal.h"
+
 namespace sekisho::client {
 
 absl::StatusOr<WorldSites> OpenSites(Loop& loop, const std::vector<RankRange>& parts) {
@@ -62,6 +64,21 @@ absl::StatusOr<SiteRelay> MeetingPlace(const WorldSites& sites, const std::vecto
     return ChooseRelay(relays);
   }
   return also_for_one && !relays.front().relay.address().empty() ? relays.front() : SiteRelay();
+}
+
+absl::StatusOr<std::map<std::string, std::string>> SpeakersOf(const WorldSites& sites) {
+  ASSIGN_OR_RETURN(const Sites known, Sites::Load());
+  for (const auto& [contact, site] : sites) {
+    const std::string& name = site.info.site();
+    if (known.speakers().count(name) == 0) {
+      return Refuse(absl::StatusCode::kFailedPrecondition, 0,
+                    fmt::format("--encrypt: who speaks for {}'s tasks is not known", name),
+                    fmt::format(R"(ask its administrator for the queue server's subject, and say "queue_server": "/O=.../CN=HOST" )"
+                                "of {} in sites.json",
+                                name));
+    }
+  }
+  return known.speakers();
 }
 
 absl::StatusOr<std::vector<RankRange>> FreeParts(const WorldSites& sites,

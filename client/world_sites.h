@@ -30,6 +30,10 @@ std::string DifferentVersions(const WorldSites& sites);
 absl::StatusOr<SiteRelay> MeetingPlace(const WorldSites& sites, const std::vector<RankRange>& parts,
                                        bool also_for_one);
 
+// Whose word on the keys of a world that encrypts its parts are to take: all that sites.json names.  FailedPrecondition if
+// one of `sites` is not among them.
+absl::StatusOr<std::map<std::string, std::string>> SpeakersOf(const WorldSites& sites);
+
 // Of each part what is free at its site now.
 absl::StatusOr<std::vector<RankRange>> FreeParts(const WorldSites& sites,
                                                  const std::vector<RankRange>& most);

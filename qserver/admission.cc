@@ -300,6 +300,7 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
       return errors::NoEngineParts(verified.body.service());
     }
     RETURN_IF_ERROR(CheckCharter(submit.charter(), *job, rules.relay));
+    RETURN_IF_ERROR(CheckSpeaker(submit.charter(), rules.site, rules.subject));
   }
   if (TaskBytes(*job) > kTaskBytesMost / size_t(TaskCount(*job))) {
     return errors::TooMuchToSend(TaskCount(*job), TaskBytes(*job), kTaskBytesMost);

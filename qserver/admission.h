@@ -26,6 +26,7 @@ using FindAccount = std::function<absl::StatusOr<Account>(const std::string& nam
 
 struct AdmissionRules {
   std::string site;
+  std::string subject;  // of this queue server's certificate, as the user's tools know it
   std::set<std::string>
       gatekeepers;  // normalized subjects; empty: any, if the request names the site
   bool accept_limited = false;

@@ -317,8 +317,11 @@ void Conductor::AddRelay(proto::ServerMessage::Start& start) {
     return;
   }
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  if (const absl::Status status = relay_->AddTo(start, RelayName(*job), job->status.subject(), now);
-      !status.ok()) {
+  RelayTokens::Job known{RelayName(*job), job->status.subject(), {}};
+  if (job->charter && job->charter->encrypt()) {
+    known.speakers.insert(job->charter->speaker().begin(), job->charter->speaker().end());
+  }
+  if (const absl::Status status = relay_->AddTo(start, known, now); !status.ok()) {
     spdlog::error("no token for the relay job={}: {}", job->status.job_id(), Message(status));
   }
 }

@@ -93,6 +93,12 @@ inline absl::Status OtherRelay(const std::string& asked, const std::string& own)
                 "let the program meet there, or run it at sites of which one at most is so closed");
 }
 
+inline absl::Status OtherSpeaker(const std::string& site, const std::string& named, const std::string& own) {
+  return Refuse(StatusCode::kFailedPrecondition, 3,
+                fmt::format("the queue server of {} is {}, its user's tools take {} for it", site, own, named),
+                fmt::format(R"(say "queue_server": "{}" of {} in sites.json, if its administrator confirms that)", own, site));
+}
+
 inline absl::Status NotAPart(const std::string& job_id) {
   return Refuse(StatusCode::kFailedPrecondition, 0,
                 fmt::format("job {} is no part of a multi-site program", job_id), "");

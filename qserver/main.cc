@@ -78,9 +78,10 @@ Staging::Settings MakeStagingSettings(const Config& config) {
   return settings;
 }
 
-AdmissionRules MakeRules(const Config& config) {
+AdmissionRules MakeRules(const Config& config, const identity::Credential& host) {
   AdmissionRules rules;
   rules.site = config.site();
+  rules.subject = identity::SubjectText(*host.chain.front());
   rules.gatekeepers = Subjects(config.gatekeeper());
   rules.accept_limited = config.accept_limited();
   rules.administrators = Subjects(config.administrator());
@@ -99,12 +100,12 @@ AdmissionRules MakeRules(const Config& config) {
   if (config.kept_mb_per_subject() > 0) {
     rules.kept_bytes_max = uint64_t(config.kept_mb_per_subject()) << 20;
   }
-  utsname host{};
-  uname(&host);
+  utsname machine{};
+  uname(&machine);
   rules.host = {{"GLOBUS_HOST_MANUFACTURER", "unknown"},
-                {"GLOBUS_HOST_CPUTYPE", host.machine},
-                {"GLOBUS_HOST_OSNAME", host.sysname},
-                {"GLOBUS_HOST_OSVERSION", host.release}};
+                {"GLOBUS_HOST_CPUTYPE", machine.machine},
+                {"GLOBUS_HOST_OSNAME", machine.sysname},
+                {"GLOBUS_HOST_OSVERSION", machine.release}};
   return rules;
 }
 
@@ -299,7 +300,7 @@ absl::Status Run(const Config& config) {
   RETURN_IF_ERROR(known_nodes.Restore());
 
   // Who may call.
-  const AdmissionRules rules = MakeRules(config);
+  const AdmissionRules rules = MakeRules(config, host);
   Callers::Rules who{.jobmanagers = Subjects(config.jobmanager()),
                      .directories = Subjects(config.directory()),
                      .nodes = Subjects(config.node())};

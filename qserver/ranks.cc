@@ -53,6 +53,9 @@ void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start
       charter.relay() == relay.address ? relay.OfNodes() : charter.relay();
   environment["NXPROXY_SITE"] = settings.site;
   environment["NXPROXY_QUIET"] = "1";  // ranks know each other's addresses by PMI
+  if (charter.encrypt()) {
+    environment["NXPROXY_ENCRYPT"] = "1";
+  }
   (*start.mutable_file())[kLinks] = "";
   environment["NXPROXY_LINKS"] = std::string("@FILES@/") + kLinks;
   // Also nodes with public addresses may let nobody in; and what is not asked is not recorded.
@@ -103,6 +106,15 @@ absl::Status CheckCharter(const proto::Charter& charter, const rsl::JobDescripti
     return errors::OtherRelay(charter.relay(), relay.address);
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckSpeaker(const proto::Charter& charter, const std::string& site, const std::string& subject) {
+  if (!charter.encrypt()) {
+    return absl::OkStatus();
+  }
+  const auto known = charter.speaker().find(site);
+  const std::string named = known == charter.speaker().end() ? "nobody" : known->second;
+  return named == subject ? absl::OkStatus() : errors::OtherSpeaker(site, named, subject);
 }
 
 void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,

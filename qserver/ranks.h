@@ -19,6 +19,9 @@ int RankOf(const proto::Charter& charter, const proto::Order::Release& release, 
 // The task that the job's standard input goes to: rank 0, if the charter orders the ranks and it is here.
 int InputTask(const std::optional<proto::Charter>& charter);
 
+// Of a world that encrypts: does its user know us by our own name?  The ranks at other sites will not, else.
+absl::Status CheckSpeaker(const proto::Charter& charter, const std::string& site, const std::string& subject);
+
 // A charter that such a job cannot have, or that this site cannot serve.
 absl::Status CheckCharter(const proto::Charter& charter, const rsl::JobDescription& job,
                           const RelaySettings& relay);

@@ -158,6 +158,19 @@ absl::Status Check(const proto::Charter& charter, const RelaySettings& relay,
   return CheckCharter(charter, *rsl::ParseAndDescribe(rsl, {}), relay);
 }
 
+TEST(Charter, OfAWorldThatEncryptsNamesThisQueueServer) {
+  proto::Charter charter = SomeCharter();
+  EXPECT_TRUE(CheckSpeaker(charter, "siteB", "/CN=b-head").ok());
+
+  charter.set_encrypt(true);
+  EXPECT_THAT(CheckSpeaker(charter, "siteB", "/CN=b-head").message(), testing::HasSubstr("take nobody for it"));
+  (*charter.mutable_speaker())["siteB"] = "/CN=b-dmz";
+  EXPECT_THAT(CheckSpeaker(charter, "siteB", "/CN=b-head").message(),
+              testing::HasSubstr("the queue server of siteB is /CN=b-head, its user's tools take /CN=b-dmz for it"));
+  (*charter.mutable_speaker())["siteB"] = "/CN=b-head";
+  EXPECT_TRUE(CheckSpeaker(charter, "siteB", "/CN=b-head").ok());
+}
+
 TEST(Charter, MustNameAWorldALeaderAndRanksInside) {
   EXPECT_TRUE(Check(SomeCharter(), kOpenNodes).ok());
   proto::Charter charter = SomeCharter();

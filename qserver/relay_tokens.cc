@@ -10,9 +10,13 @@
 #include <openssl/rand.h>
 
 #include "common/identity/job_token.h"
+#include "common/identity/proxy.h"
 
 namespace sekisho::qserver {
 namespace {
+
+// The language of our statement that a key is a job's: docs/protocol/14-nxproxy-encryption.md.
+constexpr char kKeyPolicy[] = "2.25.261702524726569109574207370126763815491";
 
 template <size_t kCount>
 std::string Hex(const std::array<unsigned char, kCount>& bytes) {
@@ -60,43 +64,57 @@ absl::StatusOr<Seed> SeedOf(EVP_PKEY* key, const std::string& info) {
 
 }  // namespace
 
-absl::StatusOr<std::string> RelayTokens::KeyFile(const std::string& name,
-                                                 const std::string& owner) const {
-  ASSIGN_OR_RETURN(const auto seed,
+absl::StatusOr<std::string> RelayTokens::KeyFile(const Job& job, identity::Time now) const {
+  ASSIGN_OR_RETURN(const Seed seed,
                    SeedOf(signer_.key.get(),
-                          fmt::format("sekisho-job-key 1\n{}\n{}\n", settings_.site, name)));
-  return fmt::format("sekisho-relay-key 1\njob={}\nowner={}\nseed={}\n", name, owner, Hex(seed));
+                          fmt::format("sekisho-job-key 1\n{}\n{}\n", settings_.site, job.name)));
+  const identity::KeyPtr key(
+      EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.data(), seed.size()));
+  const std::string names = fmt::format("job={}\nowner={}\n", job.name, job.owner);
+  ASSIGN_OR_RETURN(const identity::Chain statement,
+                   identity::CertifyKey(signer_, key.get(),
+                                        {kKeyPolicy, fmt::format("site={}\n{}", settings_.site, names)},
+                                        settings_.life, now));
+  std::string text = fmt::format("sekisho-relay-key 1\n{}seed={}\n", names, Hex(seed));
+  for (const auto& [site, speaker] : job.speakers) {
+    text += fmt::format("speaker={} {}\n", site, speaker);
+  }
+  return text + identity::ToPem(statement);
 }
 
-// The tasks of a job share one while it is young: a signature costs a millisecond.
-absl::StatusOr<std::string> RelayTokens::TokenOf(const std::string& name,
-                                                 const std::string& owner, identity::Time now) {
-  const auto found = minted_.find(name);
+absl::StatusOr<std::string> RelayTokens::Token(const Job& job, identity::Time now) const {
+  ASSIGN_OR_RETURN(std::string id, RandomId());
+  return identity::MintJobToken({.site = settings_.site,
+                                 .job = job.name,
+                                 .owner = job.owner,
+                                 .not_before = now,
+                                 .not_after = now + settings_.life,
+                                 .id = std::move(id)},
+                                signer_);
+}
+
+// The tasks of a job share them while they are young: a signature costs a millisecond.
+absl::StatusOr<RelayTokens::Minted> RelayTokens::MintedFor(const Job& job, identity::Time now) {
+  const auto found = minted_.find(job.name);
   if (found != minted_.end() && found->second.at <= now &&
       now - found->second.at < settings_.life / 8) {
-    return found->second.token;
+    return found->second;
   }
-  ASSIGN_OR_RETURN(std::string id, RandomId());
-  ASSIGN_OR_RETURN(std::string token, identity::MintJobToken({.site = settings_.site,
-                                                              .job = name,
-                                                              .owner = owner,
-                                                              .not_before = now,
-                                                              .not_after = now + settings_.life,
-                                                              .id = std::move(id)},
-                                                             signer_));
-  minted_[name] = {token, now};
-  return token;
+  Minted minted{.at = now};
+  ASSIGN_OR_RETURN(minted.token, Token(job, now));
+  ASSIGN_OR_RETURN(minted.key, KeyFile(job, now));
+  minted_[job.name] = minted;
+  return minted;
 }
 
-absl::Status RelayTokens::AddTo(proto::ServerMessage::Start& start, const std::string& name,
-                                const std::string& owner, identity::Time now) {
+absl::Status RelayTokens::AddTo(proto::ServerMessage::Start& start, const Job& job,
+                                identity::Time now) {
   constexpr char kToken[] = "relay-token";
   constexpr char kKey[] = "relay-key";
-  ASSIGN_OR_RETURN(const std::string token, TokenOf(name, owner, now));
-  ASSIGN_OR_RETURN(std::string key, KeyFile(name, owner));
+  ASSIGN_OR_RETURN(Minted minted, MintedFor(job, now));
   auto& files = *start.mutable_file();
-  files[kToken] = token + "\n";
-  files[kKey] = std::move(key);
+  files[kToken] = minted.token + "\n";
+  files[kKey] = std::move(minted.key);
   // A helper has the variables of the task that asked for it, on another node.
   auto& variables = *start.mutable_environment();
   variables["NXPROXY_TOKEN_FILE"] = std::string("@FILES@/") + kToken;

@@ -28,21 +28,27 @@ class RelayTokens {
   RelayTokens(Settings settings, identity::Credential signer)
       : settings_(std::move(settings)), signer_(std::move(signer)) {}
 
-  // Lets a task of `owner`'s use the relay as job `name`: the job's token and key, in small files, and
-  // where they are, and the relay.
-  absl::Status AddTo(proto::ServerMessage::Start& start, const std::string& name,
-                     const std::string& owner, identity::Time now);
+  // To the relay a program over several sites is one job.
+  struct Job {
+    std::string name;
+    std::string owner;
+    std::map<std::string, std::string> speakers;  // site -> subject of its queue server; of a program that encrypts
+  };
+
+  // Lets a task use the relay as `job`: the job's token and key, in small files, and where they are, and
+  // the relay.
+  absl::Status AddTo(proto::ServerMessage::Start& start, const Job& job, identity::Time now);
   void Forget(const std::string& name) { minted_.erase(name); }
 
  private:
-  absl::StatusOr<std::string> TokenOf(const std::string& name, const std::string& owner,
-                                      identity::Time now);
-  absl::StatusOr<std::string> KeyFile(const std::string& name, const std::string& owner) const;
-
   struct Minted {
     std::string token;
+    std::string key;
     identity::Time at;
   };
+  absl::StatusOr<Minted> MintedFor(const Job& job, identity::Time now);
+  absl::StatusOr<std::string> Token(const Job& job, identity::Time now) const;
+  absl::StatusOr<std::string> KeyFile(const Job& job, identity::Time now) const;
 
   const Settings settings_;
   const identity::Credential signer_;

@@ -22,7 +22,7 @@ class RelayTokensTest : public testing::Test {
 
   proto::ServerMessage::Start Given(identity::Time now, const std::string& job = "j1") {
     proto::ServerMessage::Start start;
-    EXPECT_TRUE(tokens_.AddTo(start, job, "/O=Grid/CN=Alice", now).ok());
+    EXPECT_TRUE(tokens_.AddTo(start, {job, "/O=Grid/CN=Alice", {}}, now).ok());
     return start;
   }
   std::string TokenAt(identity::Time now, const std::string& job = "j1") {
@@ -60,7 +60,7 @@ TEST_F(RelayTokensTest, AUserMayNameAnotherRelayButNotAnotherToken) {
   (*start.mutable_environment())["NXPROXY_SERVER"] = "b-dmz:7514";
   (*start.mutable_environment())["NXPROXY_TOKEN_FILE"] = "/of/the/asking/task";
 
-  ASSERT_TRUE(tokens_.AddTo(start, "j1", "/O=Grid/CN=Alice", TestNow()).ok());
+  ASSERT_TRUE(tokens_.AddTo(start, {"j1", "/O=Grid/CN=Alice", {}}, TestNow()).ok());
 
   EXPECT_EQ(start.environment().at("NXPROXY_SERVER"), "b-dmz:7514");
   EXPECT_EQ(start.environment().at("NXPROXY_TOKEN_FILE"), "@FILES@/relay-token");
@@ -79,8 +79,9 @@ TEST_F(RelayTokensTest, AJobsKeyIsItsOwnAndOutlivesARestart) {
   const RelayTokens::Settings settings{.address = "a-dmz:7514", .site = "siteA"};
   const auto key = [](RelayTokens tokens, const std::string& job) {
     proto::ServerMessage::Start start;
-    EXPECT_TRUE(tokens.AddTo(start, job, "/O=Grid/CN=Alice", TestNow()).ok());
-    return start.file().at("relay-key");
+    EXPECT_TRUE(tokens.AddTo(start, {job, "/O=Grid/CN=Alice", {}}, TestNow()).ok());
+    const std::string& file = start.file().at("relay-key");
+    return file.substr(0, file.find("-----BEGIN"));  // statements are made anew
   };
   const std::string first = key(RelayTokens(settings, signer.Clone()), "j1");
 

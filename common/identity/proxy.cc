@@ -88,10 +88,15 @@ absl::StatusOr<CredentialKind> JudgeIssuer(const Credential& issuer, const Proxy
   return inherits_limit ? CredentialKind::kLimitedProxy : options.kind;
 }
 
-void AddProxyInfo(X509* certificate, CredentialKind kind, std::optional<long> path_length) {
+void AddProxyInfo(X509* certificate, const ProxyPolicy& policy, std::optional<long> path_length) {
   const ProxyInfoPtr info(PROXY_CERT_INFO_EXTENSION_new());
   ASN1_OBJECT_free(info->proxyPolicy->policyLanguage);
-  info->proxyPolicy->policyLanguage = OBJ_txt2obj(LanguageOf(kind), 1);
+  info->proxyPolicy->policyLanguage = OBJ_txt2obj(policy.language.c_str(), 1);
+  if (!policy.text.empty()) {
+    info->proxyPolicy->policy = ASN1_OCTET_STRING_new();
+    ASN1_OCTET_STRING_set(info->proxyPolicy->policy, reinterpret_cast<const unsigned char*>(policy.text.data()),
+                          static_cast<int>(policy.text.size()));
+  }
   if (path_length.has_value()) {
     info->pcPathLengthConstraint = ASN1_INTEGER_new();
     ASN1_INTEGER_set_int64(info->pcPathLengthConstraint, *path_length);
@@ -99,8 +104,9 @@ void AddProxyInfo(X509* certificate, CredentialKind kind, std::optional<long> pa
   CHECK(X509_add1_ext_i2d(certificate, NID_proxyCertInfo, info.get(), /*crit=*/1, 0) == 1);
 }
 
+// `policy`: none, unless it is not to be that of its kind.
 absl::StatusOr<X509Ptr> Issue(const Credential& issuer, EVP_PKEY* key, const ProxyOptions& options,
-                              Time now) {
+                              const ProxyPolicy& policy, Time now) {
   ASSIGN_OR_RETURN(const CredentialKind kind, JudgeIssuer(issuer, options, now));
   const X509& signer = *issuer.chain.front();
   const long serial = SerialOf(key);
@@ -120,7 +126,8 @@ absl::StatusOr<X509Ptr> Issue(const Credential& issuer, EVP_PKEY* key, const Pro
   ASN1_TIME_set(X509_getm_notBefore(proxy.get()), from.time_since_epoch().count());
   ASN1_TIME_set(X509_getm_notAfter(proxy.get()), until.time_since_epoch().count());
   X509_set_pubkey(proxy.get(), key);
-  AddProxyInfo(proxy.get(), kind, options.path_length);
+  AddProxyInfo(proxy.get(), policy.language.empty() ? ProxyPolicy{LanguageOf(kind), ""} : policy,
+               options.path_length);
 
   int default_digest = NID_undef;
   const bool has_no_choice =  // EdDSA signs without a separate digest
@@ -132,6 +139,15 @@ absl::StatusOr<X509Ptr> Issue(const Credential& issuer, EVP_PKEY* key, const Pro
   }
   // What OpenSSL caches about a certificate is taken from its encoding: read it back.
   return ParseDer(ToDer(*proxy));
+}
+
+Chain Above(X509Ptr leaf, const Credential& issuer) {
+  Chain chain;
+  chain.push_back(std::move(leaf));
+  for (const X509Ptr& certificate : issuer.chain) {
+    chain.push_back(Share(certificate.get()));
+  }
+  return chain;
 }
 
 absl::StatusOr<KeyPtr> MakeKey(int bits) {
@@ -150,13 +166,15 @@ absl::StatusOr<Credential> CreateProxy(const Credential& issuer, const ProxyOpti
                                        Time now) {
   RETURN_IF_ERROR(JudgeIssuer(issuer, options, now).status());  // before the slow making of a key
   ASSIGN_OR_RETURN(KeyPtr key, MakeKey(options.bits));
-  ASSIGN_OR_RETURN(X509Ptr proxy, Issue(issuer, key.get(), options, now));
-  Credential credential{{}, std::move(key), issuer.source};
-  credential.chain.push_back(std::move(proxy));
-  for (const X509Ptr& certificate : issuer.chain) {
-    credential.chain.push_back(Share(certificate.get()));
-  }
-  return credential;
+  ASSIGN_OR_RETURN(X509Ptr proxy, Issue(issuer, key.get(), options, {}, now));
+  return Credential{Above(std::move(proxy), issuer), std::move(key), issuer.source};
+}
+
+absl::StatusOr<Chain> CertifyKey(const Credential& issuer, EVP_PKEY* key, const ProxyPolicy& policy,
+                                 std::chrono::seconds life, Time now) {
+  ASSIGN_OR_RETURN(X509Ptr proxy,
+                   Issue(issuer, key, {.path_length = 0, .life = life}, policy, now));
+  return Above(std::move(proxy), issuer);
 }
 
 absl::StatusOr<DelegationRequest> MakeDelegationRequest(int bits) {
@@ -189,13 +207,8 @@ absl::StatusOr<Chain> AnswerDelegation(const Credential& issuer, std::string_vie
   if (!is_own) {
     return absl::InvalidArgumentError("not a certificate request signed by its own key");
   }
-  ASSIGN_OR_RETURN(X509Ptr proxy, Issue(issuer, key, options, now));
-  Chain chain;
-  chain.push_back(std::move(proxy));
-  for (const X509Ptr& certificate : issuer.chain) {
-    chain.push_back(Share(certificate.get()));
-  }
-  return chain;
+  ASSIGN_OR_RETURN(X509Ptr proxy, Issue(issuer, key, options, {}, now));
+  return Above(std::move(proxy), issuer);
 }
 
 absl::StatusOr<Credential> AcceptDelegation(DelegationRequest request, Chain answer) {

@@ -25,6 +25,17 @@ struct ProxyOptions {
 absl::StatusOr<Credential> CreateProxy(const Credential& issuer, const ProxyOptions& options,
                                        Time now);
 
+// A proxy's policy in a language that is not one of `kind`'s: for readers that know it alone (RFC 3820, 3.8.2).
+// Nobody else takes such a proxy for anything.
+struct ProxyPolicy {
+  std::string language;  // an OID, dotted
+  std::string text;
+};
+
+// `issuer`'s proxy for a key that is there already, and the chain below it.
+absl::StatusOr<Chain> CertifyKey(const Credential& issuer, EVP_PKEY* key, const ProxyPolicy& policy,
+                                 std::chrono::seconds life, Time now);
+
 // Delegation, receiver: a key pair that stays, and the request (PKCS#10, DER) that goes out.
 struct DelegationRequest {
   KeyPtr key;

@@ -85,7 +85,10 @@ def configuration(world, host, authority):
     if host.role == "directory":
         return {"index.json": directory.index_configuration(world, authority)}
     if site is None:
-        known = {name: {"contact": f"{other.prefix}-dmz:2119"} for name, other in world.sites.items()}
+        known = {
+            name: {"contact": f"{other.prefix}-dmz:2119", "queue_server": authority.host_subject(f"{other.prefix}-head")}
+            for name, other in world.sites.items()
+        }
         return {"sites.json": _json({"sites": known, **directory.client_directory(world)})}
     head, dmz = f"{site.prefix}-head", f"{site.prefix}-dmz"
     if host.role == "dmz":

@@ -193,7 +193,8 @@ Credential MakeCertificate(const Credential& signer, const std::string& subject,
 }
 
 Credential MakeProxy(const Credential& signer, const ProxyShape& shape) {
-  KeyPtr key = MakeKey(shape.certificate.rsa_bits);
+  EVP_PKEY* given = shape.certificate.subject_key;
+  KeyPtr key = given != nullptr ? identity::Share(given) : MakeKey(shape.certificate.rsa_bits);
   const X509& above = *signer.chain.front();
   const NamePtr issuer = shape.certificate.issuer.empty()
                              ? NamePtr(X509_NAME_dup(X509_get_subject_name(&above)))

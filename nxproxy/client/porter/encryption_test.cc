@@ -18,22 +18,19 @@ namespace {
 
 using testing::HasSubstr;
 
+// Of statements; qserver/relay_tokens.cc has the same.
+constexpr char kLanguage[] = "2.25.261702524726569109574207370126763815491";
 constexpr char kListener[] = "10.1.0.11:5000";
 
 // The relay of this test: what one end sends reaches the other when the test says so.
 class Between {
  public:
-  Between() {
-    for (int side = 0; side < 2; ++side) {
-      int both[2];
-      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both), 0);
-      end_[side] = both[0];
-      own_[side] = both[1];
-    }
-  }
-  ~Between() {
-    close(own_[0]);
-    close(own_[1]);
+  Between() { Open(); }
+  ~Between() { Close(); }
+  // For two ends more.
+  void Renew() {
+    Close();
+    Open();
   }
 
   int end(int side) const { return end_[side]; }
@@ -51,6 +48,19 @@ class Between {
   void Finish(int side) { shutdown(own_[side], SHUT_WR); }
 
  private:
+  void Open() {
+    for (int side = 0; side < 2; ++side) {
+      int both[2];
+      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both), 0);
+      end_[side] = both[0];
+      own_[side] = both[1];
+    }
+  }
+  void Close() {
+    close(own_[0]);
+    close(own_[1]);
+  }
+
   int end_[2];
   int own_[2];
 };
@@ -64,6 +74,7 @@ class EncryptionTest : public testing::Test {
   }
   ~EncryptionTest() override {
     unsetenv("NXPROXY_KEY_FILE");
+    unsetenv("NXPROXY_SPEAKERS");
     unsetenv("X509_USER_PROXY");
   }
 
@@ -88,6 +99,30 @@ class EncryptionTest : public testing::Test {
            1);
     return Load();
   }
+  // A task of job j1 of Alice's at `site`, whose queue server is `host` and says `policy`.
+  std::unique_ptr<OwnEnd> TaskAt(const std::string& site, const std::string& host, const std::string& policy,
+                                 const std::string& language = kLanguage) {
+    const std::string seed(64, site.back() == 'A' ? 'a' : 'b');
+    const std::string lines = "sekisho-relay-key 1\njob=j1\nowner=/O=Grid/CN=Alice\nseed=" + seed + "\n";
+    const KeyPtr key = KeyOf(*ParseJobKey(lines));
+    test::ProxyShape shape;
+    shape.not_before = Around().not_before;
+    shape.not_after = Around().not_after;
+    shape.language = language;
+    shape.policy = policy;
+    shape.certificate.subject_key = key.get();
+    const auto statement = test::MakeProxy(ca_.IssueHost(host, Around()), shape);
+    setenv("NXPROXY_KEY_FILE",
+           Write("key-" + site, lines + "speaker=siteA /C=JP/O=Test/CN=host/a-head\n" +
+                                    "speaker=siteB /C=JP/O=Test/CN=host/b-head\n" + statement.ChainPem())
+               .c_str(),
+           1);
+    return Load();
+  }
+  static std::string Says(const std::string& site, const std::string& job = "j1",
+                          const std::string& owner = "/O=Grid/CN=Alice") {
+    return "site=" + site + "\njob=" + job + "\nowner=" + owner + "\n";
+  }
   std::unique_ptr<OwnEnd> User(const std::string& subject) {
     unsetenv("NXPROXY_KEY_FILE");
     test::ProxyShape shape;
@@ -107,6 +142,7 @@ class EncryptionTest : public testing::Test {
 
   // Until both are done, or one is broken.
   bool Greet(const OwnEnd& connector, const OwnEnd& acceptor, const char* name = kListener) {
+    between_.Renew();
     connector_ = connector.Connect(between_.end(0), name);
     acceptor_ = acceptor.Accept(between_.end(1), {kListener, "203.0.113.5:20001"});
     bool is_connected = false;
@@ -186,6 +222,64 @@ TEST_F(EncryptionTest, AUserCannotKnowThatAKeyIsHisJobs) {
   EXPECT_THAT(connector_->complaint(), HasSubstr("not-yours"));
 }
 
+TEST_F(EncryptionTest, TasksOfAWorldKnowEachOtherByTheirQueueServersWord) {
+  ASSERT_TRUE(Greet(*TaskAt("siteA", "a-head", Says("siteA")), *TaskAt("siteB", "b-head", Says("siteB"))));
+
+  Send(*connector_, "a marker");
+  between_.Pass(0);
+
+  EXPECT_EQ(Read(*acceptor_), "a marker");
+}
+
+TEST_F(EncryptionTest, AnotherHostsWordIsNoSites) {
+  const auto own = TaskAt("siteA", "a-head", Says("siteA"));
+  EXPECT_FALSE(Greet(*own, *TaskAt("siteB", "b-dmz", Says("siteB"))));
+  EXPECT_THAT(connector_->complaint(), HasSubstr("siteB's queue server is /C=JP/O=Test/CN=host/b-head"));
+
+  EXPECT_FALSE(Greet(*own, *TaskAt("siteB", "b-head", Says("siteA"))));
+  EXPECT_THAT(connector_->complaint(), HasSubstr("siteA's queue server is /C=JP/O=Test/CN=host/a-head"));
+
+  EXPECT_FALSE(Greet(*own, *TaskAt("siteB", "b-head", Says("siteC"))));
+  EXPECT_THAT(connector_->complaint(), HasSubstr("who speaks for siteC is not known"));
+}
+
+TEST_F(EncryptionTest, AStatementIsForItsJobAndOwnerAlone) {
+  const auto own = TaskAt("siteA", "a-head", Says("siteA"));
+  for (const std::string& policy : {Says("siteB", "j2"), Says("siteB", "j1", "/O=Grid/CN=Bob")}) {
+    EXPECT_FALSE(Greet(*own, *TaskAt("siteB", "b-head", policy)));
+    EXPECT_THAT(connector_->complaint(), HasSubstr("expected one of /O=Grid/CN=Alice, job j1 (not-yours)"));
+  }
+  for (const std::string& policy : {Says("siteB") + "more=1\n", Says("siteB").substr(1), std::string()}) {
+    EXPECT_FALSE(Greet(*own, *TaskAt("siteB", "b-head", policy))) << policy;
+  }
+  EXPECT_FALSE(Greet(*own, *TaskAt("siteB", "b-head", Says("siteB"), "2.25.7")));
+}
+
+TEST_F(EncryptionTest, AUserKnowsHisJobsTasksByTheirQueueServersWord) {
+  const auto task = TaskAt("siteA", "a-head", Says("siteA"));
+  setenv("NXPROXY_SPEAKERS", "siteA /C=JP/O=Test/CN=host/a-head\n", 1);
+  EXPECT_TRUE(Greet(*User("/O=Grid/CN=Alice"), *task));
+  EXPECT_FALSE(Greet(*User("/O=Grid/CN=Bob"), *task));
+  EXPECT_THAT(connector_->complaint(), HasSubstr("expected one of /O=Grid/CN=Bob"));
+
+  setenv("NXPROXY_SPEAKERS", "", 1);
+  EXPECT_FALSE(Greet(*User("/O=Grid/CN=Alice"), *task));
+  EXPECT_THAT(connector_->complaint(), HasSubstr("name it in sites.json"));
+}
+
+TEST_F(EncryptionTest, AProxyOfAPolicyThatIsUnknownSpeaksForNobody) {
+  test::ProxyShape shape;
+  shape.not_before = Around().not_before;
+  shape.not_after = Around().not_after;
+  shape.language = "2.25.7";
+  shape.policy = "anything";
+  const auto proxy = test::MakeProxy(ca_.IssueUser("/O=Grid/CN=Alice", Around()), shape);
+  setenv("X509_USER_PROXY", Write("proxy", proxy.ChainPem() + proxy.KeyPem()).c_str(), 1);
+  std::string error;
+  EXPECT_EQ(OwnEnd::Load(error), nullptr);
+  EXPECT_THAT(error, HasSubstr("speaks for no user"));
+}
+
 TEST_F(EncryptionTest, AListenerThatWasNotMeantIsFound) {
   const auto job = Job("j1", 'a');
   EXPECT_FALSE(Greet(*job, *job, "10.1.0.11:6000"));
@@ -245,6 +339,10 @@ TEST(JobKey, IsReadWholeOrNotAtAll) {
     EXPECT_FALSE(ParseJobKey(good.substr(0, length))) << length;
   }
   EXPECT_FALSE(ParseJobKey(good.substr(0, good.size() - 3) + "zz\n"));
+  EXPECT_EQ(ParseJobKey(good + "speaker=siteA /CN=a head\n")->speakers.at("siteA"), "/CN=a head");
+  for (const char* line : {"speaker=\n", "speaker=siteA\n", "speaker= /CN=a\n", "speaker=siteA /CN=a"}) {
+    EXPECT_FALSE(ParseJobKey(good + line)) << line;
+  }
 }
 
 }  // namespace

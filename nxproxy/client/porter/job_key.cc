@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/client/porter/job_key.h"
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/pem.h>
 
 namespace sekisho::nxproxy::client {
 namespace {
 
 constexpr std::string_view kFirstLine = "sekisho-relay-key 1\n";
-
-// "name=value\n" at the front of `text`.
-std::optional<std::string> TakeLine(std::string_view& text, std::string_view name) {
-  const size_t end = text.find('\n');
-  if (end == std::string_view::npos || !text.starts_with(name) || name.size() + 1 >= end ||
-      text[name.size()] != '=') {
-    return std::nullopt;
-  }
-  std::string value(text.substr(name.size() + 1, end - name.size() - 1));
-  text.remove_prefix(end + 1);
-  return value;
-}
+constexpr size_t kCertificatesMost = 16;
 
 int Digit(char c) {
   if (c >= '0' && c <= '9') {
@@ -54,7 +45,19 @@ std::optional<JobKey> ParseJobKey(std::string_view text) {
   if (!job || !owner || !seed || seed->size() != kSeedBytes) {
     return std::nullopt;
   }
-  return JobKey{*job, *owner, *seed};
+  std::string lines;
+  while (text.starts_with("speaker=")) {
+    const auto line = TakeLine(text, "speaker");
+    if (!line) {
+      return std::nullopt;
+    }
+    lines += *line + "\n";
+  }
+  auto speakers = ParseSpeakers(lines);
+  if (!speakers) {
+    return std::nullopt;
+  }
+  return JobKey{*job, *owner, *seed, *std::move(speakers), std::string(text)};
 }
 
 KeyPtr KeyOf(const JobKey& key) {
@@ -63,7 +66,9 @@ KeyPtr KeyOf(const JobKey& key) {
       key.seed.size()));
 }
 
-CertificatePtr CertificateOf(EVP_PKEY* key) {
+namespace {
+
+CertificatePtr SignedByItself(EVP_PKEY* key) {
   CertificatePtr certificate(X509_new());
   X509* raw = certificate.get();
   X509_set_version(raw, 2);
@@ -76,6 +81,39 @@ CertificatePtr CertificateOf(EVP_PKEY* key) {
                              reinterpret_cast<const unsigned char*>("sekisho job"), -1, -1, 0);
   X509_set_issuer_name(raw, name);
   return X509_sign(raw, key, nullptr) != 0 ? std::move(certificate) : nullptr;
+}
+
+std::vector<CertificatePtr> ReadPem(const std::string& pem) {
+  struct FreeBio {
+    void operator()(BIO* bio) const { BIO_free(bio); }
+  };
+  const std::unique_ptr<BIO, FreeBio> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  std::vector<CertificatePtr> all;
+  while (all.size() < kCertificatesMost) {
+    CertificatePtr next(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+    if (next == nullptr) {
+      break;
+    }
+    all.push_back(std::move(next));
+  }
+  ERR_clear_error();
+  return all;
+}
+
+}  // namespace
+
+std::vector<CertificatePtr> CertificatesOf(const JobKey& key, EVP_PKEY* own) {
+  std::vector<CertificatePtr> all;
+  if (key.statement.empty()) {
+    all.push_back(SignedByItself(own));
+  } else {
+    all = ReadPem(key.statement);
+  }
+  if (all.empty() || all.front() == nullptr || X509_check_private_key(all.front().get(), own) != 1) {
+    ERR_clear_error();
+    return {};
+  }
+  return all;
 }
 
 }  // namespace sekisho::nxproxy::client

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/client/porter/own_end.h"
 
-#include <fstream>
-#include <sstream>
+#include <cstdlib>
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
@@ -41,20 +40,29 @@ int OnName(SSL* ssl, int* alert, void*) {
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// Rights are not inherited through an independent proxy: it speaks for nobody but itself.
-bool IsIndependent(X509* proxy) {
-  auto* info = static_cast<PROXY_CERT_INFO_EXTENSION*>(
-      X509_get_ext_d2i(proxy, NID_proxyCertInfo, nullptr, nullptr));
-  const bool is_independent =
-      info == nullptr || OBJ_obj2nid(info->proxyPolicy->policyLanguage) == NID_Independent;
-  PROXY_CERT_INFO_EXTENSION_free(info);
-  return is_independent;
+// Does `text` begin like an attribute, `TYPE=`?
+bool StartsAttribute(std::string_view text) {
+  const size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
+  return end != 0 && end != std::string_view::npos && text[end] == '=';
 }
 
+// As the daemons write subjects (docs/protocol/2-identity.md): OpenSSL's old form, but a separator within a value stands as
+// it is where nobody can take it for one, and as \xHH where he could.
 std::string NameText(X509* certificate) {
-  char* text = X509_NAME_oneline(X509_get_subject_name(certificate), nullptr, 0);
-  std::string out = text != nullptr ? text : "";
-  OPENSSL_free(text);
+  char* line = X509_NAME_oneline(X509_get_subject_name(certificate), nullptr, 0);
+  const std::string_view text = line != nullptr ? line : "";
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_escaped = text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == '/' || text[i + 1] == '+');
+    if (!is_escaped) {
+      out += text[i];
+      continue;
+    }
+    ++i;
+    const bool reads_as_separator = StartsAttribute(text.substr(i + 1));
+    out += !reads_as_separator ? std::string(1, text[i]) : text[i] == '/' ? "\\x2F" : "\\x2B";
+  }
+  OPENSSL_free(line);
   return out;
 }
 
@@ -103,15 +111,19 @@ bool OwnEnd::MakeStore() {
 bool OwnEnd::UseKey(const JobKey& key, std::string& error) {
   job_ = key.job;
   subject_ = key.owner;
+  speakers_ = key.speakers;
   const KeyPtr own = KeyOf(key);
-  const CertificatePtr certificate = own != nullptr ? CertificateOf(own.get()) : nullptr;
-  if (certificate == nullptr ||
-      SSL_CTX_use_certificate(context_.get(), certificate.get()) != 1 ||
-      SSL_CTX_use_PrivateKey(context_.get(), own.get()) != 1) {
-    error = "the job's key cannot be used";
-    return false;
+  const auto certificates = own != nullptr ? CertificatesOf(key, own.get()) : std::vector<CertificatePtr>();
+  bool is_good = !certificates.empty() &&
+                 SSL_CTX_use_certificate(context_.get(), certificates.front().get()) == 1 &&
+                 SSL_CTX_use_PrivateKey(context_.get(), own.get()) == 1;
+  for (size_t i = 1; i < certificates.size() && is_good; ++i) {
+    is_good = SSL_CTX_add1_chain_cert(context_.get(), certificates[i].get()) == 1;
   }
-  return true;
+  if (!is_good) {
+    error = "the job's key cannot be used";
+  }
+  return is_good;
 }
 
 bool OwnEnd::UseCertificate(std::string& error) {
@@ -124,8 +136,16 @@ bool OwnEnd::UseCertificate(std::string& error) {
   subject_ = VerifiedSubject(SSL_CTX_get0_certificate(context_.get()), chain, why);
   if (subject_.empty()) {
     error = "our own certificate: " + why;
+    return false;
   }
-  return !subject_.empty();
+  const char* known = getenv("NXPROXY_SPEAKERS");
+  auto speakers = ParseSpeakers(known != nullptr ? known : "");
+  if (!speakers) {
+    error = "NXPROXY_SPEAKERS: expected SITE SUBJECT, a line each";
+    return false;
+  }
+  speakers_ = *std::move(speakers);
+  return true;
 }
 
 std::string OwnEnd::VerifiedSubject(X509* leaf, STACK_OF(X509) * chain, std::string& why) const {
@@ -149,13 +169,32 @@ std::string OwnEnd::VerifiedSubject(X509* leaf, STACK_OF(X509) * chain, std::str
     if ((X509_get_extension_flags(certificate) & EXFLAG_PROXY) == 0) {
       return NameText(certificate);
     }
-    if (IsIndependent(certificate)) {
-      why = "an independent proxy speaks for no user";
+    if (!SpeaksForSigner(certificate) && !(i == 0 && StatementOf(certificate))) {
+      why = "an independent proxy, or one with a policy of its own, speaks for no user";
       return "";
     }
   }
   why = "a chain without an end entity";
   return "";
+}
+
+// A task of our job at another site, or to its owner of his job: by the word of that site's queue server.
+bool OwnEnd::JudgeStatement(const KeyStatement& statement, const std::string& signer,
+                            std::string& why) const {
+  const auto speaker = speakers_.find(statement.site);
+  if (speaker == speakers_.end() || speaker->second != signer) {
+    why = "at the far end is a task of a job, " + signer + " says, and " +
+          (speaker == speakers_.end() ? "who speaks for " + statement.site + " is not known"
+                                      : statement.site + "'s queue server is " + speaker->second) +
+          "; name it in sites.json (not-yours)";
+    return false;
+  }
+  if (statement.owner != subject_ || (!job_.empty() && statement.job != job_)) {
+    why = "at the far end is job " + statement.job + " of " + statement.owner + ", expected one of " +
+          subject_ + (job_.empty() ? "" : ", job " + job_) + " (not-yours)";
+    return false;
+  }
+  return true;
 }
 
 bool OwnEnd::Judge(X509* leaf, STACK_OF(X509) * chain, std::string& why) const {
@@ -168,6 +207,9 @@ bool OwnEnd::Judge(X509* leaf, STACK_OF(X509) * chain, std::string& why) const {
   if (subject.empty()) {
     why = "who is at the far end is not known: " + why + " (not-yours)";
     return false;
+  }
+  if (const auto statement = StatementOf(leaf)) {
+    return JudgeStatement(*statement, subject, why);
   }
   if (subject != subject_) {
     why = "at the far end is " + subject + ", expected " + subject_ + " (not-yours)";

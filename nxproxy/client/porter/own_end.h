@@ -13,8 +13,8 @@ namespace sekisho::nxproxy::client {
 
 class OwnEnd {
  public:
-  // By the job's key in $NXPROXY_KEY_FILE, else by the user's certificate.  nullptr and `error`, in
-  // words.
+  // By the job's key in $NXPROXY_KEY_FILE, else by the user's certificate, with $NXPROXY_SPEAKERS for the
+  // tasks of his jobs.  nullptr and `error`, in words.
   static std::unique_ptr<OwnEnd> Load(std::string& error);
   OwnEnd(const OwnEnd&) = delete;
   OwnEnd& operator=(const OwnEnd&) = delete;
@@ -32,9 +32,11 @@ class OwnEnd {
   bool UseKey(const JobKey& key, std::string& error);
   bool UseCertificate(std::string& error);
   bool MakeStore();
-  // The subject of the end entity, "" and `why` if the chain does not verify.
+  // The subject of the end entity, "" and `why` if the chain does not verify.  What its proxies may do for it is not
+  // asked of the leaf itself.
   std::string VerifiedSubject(X509* leaf, STACK_OF(X509) * chain, std::string& why) const;
   bool Judge(X509* leaf, STACK_OF(X509) * chain, std::string& why) const;
+  bool JudgeStatement(const KeyStatement& statement, const std::string& signer, std::string& why) const;
   static int OnVerify(X509_STORE_CTX* store, void* self);
 
   struct FreeStore {
@@ -44,6 +46,7 @@ class OwnEnd {
   std::unique_ptr<X509_STORE, FreeStore> store_;
   std::string job_;
   std::string subject_;  // the job's owner, or the user
+  Speakers speakers_;
 };
 
 }  // namespace sekisho::nxproxy::client
