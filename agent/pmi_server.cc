@@ -144,8 +144,8 @@ awaitable<const task::Spec*> PmiServer::Greet(std::shared_ptr<Connection> connec
   co_return spec != nullptr && spec->task == task ? spec : nullptr;
 }
 
-// What its ranks are told of each other is in their specs, so that an agent that was restarted
-// knows it too.
+// What its ranks are told of each other is in their specs, so that an agent that was restarted knows it too; but for the
+// size of a world whose release says another: that comes again with the release.
 PmiServer::Job& PmiServer::JobOf(const task::Spec& spec) {
   Job& job = jobs_[spec.job_id];
   if (!job.ranks) {

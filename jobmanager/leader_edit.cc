@@ -4,25 +4,23 @@
 #include "jobmanager/leader.h"
 
 #include "jobmanager/errors.h"
+#include "jobmanager/part_check.h"
 #include "proto/signed_parts.pb.h"
 
 namespace sekisho::jobmanager {
 namespace {
 
-constexpr int kPartsMax = 1024;
-
 // What its user has signed must be for this leader, and for the place that is next.
 absl::Status CheckAdded(const proto::LedWorld& led, const proto::LeadRequest::Part& part) {
+  RETURN_IF_ERROR(CheckPart(part, led.name(), led.begin().part_size(), /*is_held=*/true));
   proto::RequestBody body;
-  if (!body.ParseFromString(part.submit().body()) || part.count() < 1) {
-    return errors::Malformed("a part with its charter was expected");
-  }
+  body.ParseFromString(part.submit().body());
   const proto::Charter& charter = body.submit().charter();
-  if (charter.world() != led.name() || charter.leader_key() != led.open()) {
-    return errors::Malformed("the part's charter is for another world");
+  if (charter.leader_key() != led.open()) {
+    return errors::Malformed("the part's charter is for another leader");
   }
-  if (led.begin().part_size() >= kPartsMax) {
-    return errors::TooManyParts(kPartsMax);
+  if (led.begin().part_size() >= kPartsMost) {
+    return errors::TooManyParts(kPartsMost);
   }
   if (charter.part() != led.begin().part_size()) {
     return errors::EditedMeanwhile(charter.part(), led.begin().part_size());

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service's part about many jobs at a time: docs/protocol/18-arrays.md.
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "common/job_array.h"
 #include "common/job_state.h"
 #include "jobmanager/errors.h"
 #include "jobmanager/service.h"
@@ -56,10 +60,22 @@ awaitable<absl::Status> Service::DoWatch(absl::StatusOr<Caller> caller, proto::S
   const auto watcher = std::make_shared<Watcher>(loop_);
   const std::set<std::string> all(request.job_id().begin(), request.job_id().end());
   std::set<std::string> arrays;
+  std::map<std::string, std::set<std::string>> elements_of;  // an element that never is ends with its array, without a word
   for (const std::string& id : all) {
+    const proto::JobStatus status = jobs_.book().Status(id, caller->subject);
+    if (IsFinal(status.state()) || status.state() == proto::UNKNOWN) {
+      continue;
+    }
     jobs_.Watch(id, watcher);
-    if (jobs_.book().Status(id, caller->subject).has_array()) {
+    if (status.has_array()) {
       arrays.insert(id);
+    }
+    if (const auto element = SplitElementId(id)) {
+      const auto [found, is_first] = elements_of.try_emplace(element->first);
+      found->second.insert(id);
+      if (is_first && all.count(element->first) == 0) {
+        jobs_.Watch(element->first, watcher);
+      }
     }
   }
 
@@ -95,7 +111,14 @@ awaitable<absl::Status> Service::DoWatch(absl::StatusOr<Caller> caller, proto::S
       co_await Sleep(loop_, kLookEvery);
     }
     for (const Watcher::Item& item : watcher->items) {
-      changed.insert(item.event.job_id());
+      const std::string& id = item.event.job_id();
+      if (alive.count(id) > 0) {
+        changed.insert(id);
+      }
+      if (const auto found = elements_of.find(id); found != elements_of.end()) {
+        std::set_intersection(found->second.begin(), found->second.end(), alive.begin(), alive.end(),
+                              std::inserter(changed, changed.end()));
+      }
     }
     if (watcher->is_behind) {
       changed = alive;

@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include <asio/experimental/awaitable_operators.hpp>
+#include <fmt/format.h>
 
 #include "jobmanager/errors.h"
+#include "jobmanager/part_check.h"
 #include "jobmanager/service.h"
 
 namespace sekisho::jobmanager {
@@ -13,7 +15,6 @@ namespace {
 
 using asio::experimental::awaitable_operators::operator||;
 
-constexpr int kPartsMax = 1024;
 constexpr std::chrono::seconds kInsideWithin{5};
 constexpr int64_t kReadyMostMs = int64_t{30} * 24 * 3600 * 1000;
 
@@ -52,12 +53,14 @@ awaitable<absl::Status> Service::DoLead(absl::StatusOr<Caller> caller, LeadCall&
     co_return errors::Malformed("the parts of a world were expected");
   }
   const int parts = request.begin().part_size();
-  proto::RequestBody first;
-  if (parts < 1 || parts > kPartsMax ||
-      !first.ParseFromString(request.begin().part(0).submit().body()) ||
-      first.submit().charter().world() != led.name()) {
-    co_return errors::Malformed("a world has 1 to 1024 parts with its charters");
+  if (parts < 1 || parts > kPartsMost) {
+    co_return errors::Malformed(fmt::format("a world has 1 to {} parts, saw {}", kPartsMost, parts));
   }
+  for (int number = 0; number < parts; ++number) {
+    CO_RETURN_IF_ERROR(CheckPart(request.begin().part(number), led.name(), number, request.begin().hold()));
+  }
+  proto::RequestBody first;
+  first.ParseFromString(request.begin().part(0).submit().body());
   // Their clock need not be ours: it is a time from when it was signed.
   const int64_t ready_by_ms = first.submit().charter().ready_by_ms();
   if (first.time_ms() < 0 || ready_by_ms < first.time_ms()) {

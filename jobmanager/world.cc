@@ -246,7 +246,10 @@ void World::ReleaseIfWhole(Effects& effects) {
   }
   const bool has_order = std::any_of(parts_.begin(), parts_.end(),
                                      [](const State& each) { return !each.ranks.empty(); });
-  const size_t size = has_order ? ProcessMapping(NodesOfRanks(Members(0))).size() : 0;
+  std::vector<int> members;
+  std::copy_if(order_.begin(), order_.end(), std::back_inserter(members),
+               [&](int part) { return parts_[part].is_member(); });
+  const size_t size = has_order ? ProcessMapping(NodesOfRanks(members)).size() : 0;
   if (size > kMappingMost) {
     effects = Abort(fmt::format("the order of its ranks takes {} bytes to say, and MPI reads {}", size, kMappingMost),
                     "keep the ranks of a node together in --rankmap, or use fewer");

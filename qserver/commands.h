@@ -14,29 +14,42 @@ namespace sekisho::qserver {
 
 class Commands {
  public:
-  static constexpr size_t kPerSubject = 1000;  // within the window
+  static constexpr size_t kPerSubject = 1000;  // requests within the window
 
   // `window` as of CheckFreshness; `started`: this daemon, which knows of none before.
   Commands(std::chrono::seconds window, identity::Time started)
       : window_(window), started_(started) {}
 
-  struct Command {
+  // Of one signature; it may be about many jobs.
+  struct Request {
     std::string subject;
-    std::string request_id;
-    std::string job_id;
-    int64_t time_ms = 0;     // as signed
-    bool is_cancel = false;  // a job ends once: it may come at any time
+    std::string id;
+    int64_t time_ms = 0;   // as signed
+    bool is_repeat = false;  // of one that was taken
   };
-  // True: to be carried out.  False: it was.
-  absl::StatusOr<bool> Accept(const Command& command, identity::Time now);
+  // Takes it; a repeat is good, and marked as such.
+  absl::Status Take(Request& request, identity::Time now);
+
+  // Is it to be carried out on `what` (a job, a node)?  Then nothing older is any more.  False: it was, or, of a
+  // repeat, something later was.
+  absl::StatusOr<bool> Begin(const Request& request, const std::string& what);
   // It was not carried out after all: it may come again.
-  void Withdraw(const Command& command);
+  void Withdraw(const Request& request, const std::string& what);
+
+  // Both, of what is about one thing.
+  absl::StatusOr<bool> Accept(Request request, const std::string& what, identity::Time now);
 
  private:
+  struct Last {
+    int64_t time_ms = 0;
+    std::string subject;
+    std::string request_id;  // "": it was withdrawn
+  };
   const std::chrono::seconds window_;
   const identity::Time started_;
   std::map<std::string, identity::ReplaySet> seen_;  // by subject
-  std::map<std::string, int64_t> last_ms_;           // by job, of what is no cancellation
+  std::map<std::string, Last> last_;                 // by what it was about
+  identity::Time tidied_;
 };
 
 }  // namespace sekisho::qserver

@@ -10,51 +10,72 @@ constexpr std::chrono::seconds kWindow{300};
 const identity::Time kStarted{std::chrono::seconds(1'000'000)};
 const identity::Time kNow = kStarted + std::chrono::seconds(60);
 
-Commands::Command Signal(const std::string& request_id, int seconds_after_start) {
-  return {"/CN=Alice", request_id, "job", (1'000'000 + seconds_after_start) * int64_t{1000}, false};
+Commands::Request Signed(const std::string& id, int seconds_after_start) {
+  return {"/CN=Alice", id, (1'000'000 + seconds_after_start) * int64_t{1000}};
 }
 
 TEST(Commands, CarriesEachOutOnce) {
   Commands commands(kWindow, kStarted);
-  EXPECT_TRUE(*commands.Accept(Signal("a", 10), kNow));
-  EXPECT_FALSE(*commands.Accept(Signal("a", 10), kNow));
+  EXPECT_TRUE(*commands.Accept(Signed("a", 10), "job", kNow));
+  EXPECT_FALSE(*commands.Accept(Signed("a", 10), "job", kNow));
 
-  commands.Withdraw(Signal("a", 10));
-  EXPECT_TRUE(*commands.Accept(Signal("a", 10), kNow));
+  commands.Withdraw(Signed("a", 10), "job");
+  EXPECT_TRUE(*commands.Accept(Signed("a", 10), "job", kNow));
 }
 
 TEST(Commands, RefusesWhatWasHeldBackWhileALaterOneWasCarriedOut) {
   Commands commands(kWindow, kStarted);
-  EXPECT_TRUE(*commands.Accept(Signal("resume", 20), kNow));
+  EXPECT_TRUE(*commands.Accept(Signed("resume", 20), "job", kNow));
 
-  EXPECT_FALSE(commands.Accept(Signal("suspend", 10), kNow).ok());
-  EXPECT_TRUE(*commands.Accept(Signal("suspend again", 20), kNow));
-  Commands::Command cancel = Signal("cancel", 5);
-  cancel.is_cancel = true;
-  EXPECT_TRUE(*commands.Accept(cancel, kNow));
+  EXPECT_FALSE(commands.Accept(Signed("suspend", 10), "job", kNow).ok());
+  EXPECT_TRUE(*commands.Accept(Signed("suspend again", 20), "job", kNow));
+}
+
+TEST(Commands, AnswersTheRepeatOfOneThatALaterOneFollowed) {
+  Commands commands(kWindow, kStarted);
+  EXPECT_TRUE(*commands.Accept(Signed("suspend", 10), "job", kNow));
+  EXPECT_TRUE(*commands.Accept(Signed("resume", 10), "job", kNow));
+
+  EXPECT_FALSE(*commands.Accept(Signed("suspend", 10), "job", kNow));
+}
+
+TEST(Commands, OfManyJobsARepeatCarriesOutWhatWasNot) {
+  Commands commands(kWindow, kStarted);
+  Commands::Request request = Signed("many", 10);
+  ASSERT_TRUE(commands.Take(request, kNow).ok());
+  EXPECT_TRUE(*commands.Begin(request, "job 1"));
+  EXPECT_TRUE(*commands.Begin(request, "job 2"));
+  commands.Withdraw(request, "job 2");
+
+  Commands::Request again = Signed("many", 10);
+  ASSERT_TRUE(commands.Take(again, kNow).ok());
+  EXPECT_FALSE(*commands.Begin(again, "job 1"));
+  EXPECT_TRUE(*commands.Begin(again, "job 2"));
+  EXPECT_TRUE(*commands.Begin(again, "job 3"));
 }
 
 TEST(Commands, RefusesWhatWasSignedBeforeItsMemoryBegan) {
   Commands commands(kWindow, kStarted);
 
-  EXPECT_TRUE(absl::IsUnavailable(commands.Accept(Signal("a", -1), kNow).status()));
-  Commands::Command cancel = Signal("b", -1);
-  cancel.is_cancel = true;
-  EXPECT_TRUE(commands.Accept(cancel, kNow).ok());
+  EXPECT_TRUE(absl::IsUnavailable(commands.Accept(Signed("a", -1), "job", kNow).status()));
 }
 
-TEST(Commands, OneSubjectFillsOnlyItsOwnMemory) {
+TEST(Commands, OneSubjectFillsOnlyItsOwnMemoryAndAboutManyJobsOnlyOnce) {
   Commands commands(kWindow, kStarted);
-  for (size_t i = 0; i < Commands::kPerSubject; ++i) {
-    ASSERT_TRUE(commands.Accept(Signal(std::to_string(i), 10), kNow).ok());
+  Commands::Request many = Signed("many", 10);
+  ASSERT_TRUE(commands.Take(many, kNow).ok());
+  for (int i = 0; i < 10'000; ++i) {
+    ASSERT_TRUE(*commands.Begin(many, std::to_string(i)));
+  }
+  for (size_t i = 1; i < Commands::kPerSubject; ++i) {
+    ASSERT_TRUE(commands.Accept(Signed(std::to_string(i), 10), "job", kNow).ok());
   }
 
-  EXPECT_FALSE(commands.Accept(Signal("more", 10), kNow).ok());
-  Commands::Command other = Signal("more", 10);
+  EXPECT_FALSE(commands.Accept(Signed("more", 10), "job", kNow).ok());
+  Commands::Request other = Signed("more", 10);
   other.subject = "/CN=Bob";
-  other.job_id = "his";
-  EXPECT_TRUE(commands.Accept(other, kNow).ok());
-  EXPECT_TRUE(commands.Accept(Signal("later", 700), kNow + 3 * kWindow).ok());
+  EXPECT_TRUE(commands.Accept(other, "his", kNow).ok());
+  EXPECT_TRUE(commands.Accept(Signed("later", 700), "job", kNow + 3 * kWindow).ok());
 }
 
 }  // namespace

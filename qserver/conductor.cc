@@ -352,7 +352,7 @@ absl::StatusOr<proto::JobState> Conductor::Command(const proto::RequestBody& bod
       }
       RETURN_IF_ERROR(queue_.SetPriority(job_id, *priority));
       priorities_[job_id] = *priority;
-      StorePriorities();
+      has_new_priorities_ = true;
       effects = Effects{};
       effects->is_pass_due = true;
       break;
@@ -385,6 +385,13 @@ absl::StatusOr<proto::JobState> Conductor::Command(const proto::RequestBody& bod
   RETURN_IF_ERROR(effects.status());
   Perform(*std::move(effects));
   return queue_.StatusOf(job_id).state();
+}
+
+awaitable<absl::Status> Conductor::Durable() {
+  if (std::exchange(has_new_priorities_, false)) {
+    StorePriorities();
+  }
+  co_return co_await store_.Flush();
 }
 
 void Conductor::StorePriorities() {

@@ -73,7 +73,7 @@ class Conductor {
   // What follows from the change is stored, then sent.
   void Change(const std::function<Effects(Queue&)>& change) { Perform(change(queue_)); }
   // What has changed so far is on disk.
-  awaitable<absl::Status> Durable() { return store_.Flush(); }
+  awaitable<absl::Status> Durable();
 
   // ---- For jobmanagers.  A job, durably, or the reason why it can never run.  True: it was one
   // already.
@@ -175,6 +175,7 @@ class Conductor {
   std::map<std::string, InputProgress> inputs_;
   uint64_t next_input_call_ = 1;
   std::map<std::string, int> priorities_;                 // that users have changed
+  bool has_new_priorities_ = false;                       // that are not stored yet
   std::map<std::string, std::weak_ptr<Signal>> signals_;  // "job ID", "account NAME"
   struct Check {
     explicit Check(Loop& loop) : done(loop) {}

@@ -58,6 +58,9 @@ void Conductor::Forget(const std::string& job_id) {
   if (job == nullptr) {
     return;
   }
+  while (!job->elements.empty()) {
+    Forget(std::string(job->elements.begin()->second->status.job_id()));
+  }
   journal_.Forget(job->status.account(), job_id);
   store_.Forget(job_id);
   spool_.Remove(job_id);

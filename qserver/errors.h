@@ -104,6 +104,12 @@ inline absl::Status NotAPart(const std::string& job_id) {
                 fmt::format("job {} is no part of a multi-site program", job_id), "");
 }
 
+inline absl::Status BadRelease(const std::string& job_id, int first_rank, int ranks) {
+  return Refuse(StatusCode::kInvalidArgument, 0,
+                fmt::format("the leader of job {} numbers its ranks from {} on, of {}", job_id, first_rank, ranks),
+                "tell the administrator of the leader's site");
+}
+
 inline absl::Status NotTheLeader(const std::string& job_id) {
   return Refuse(StatusCode::kPermissionDenied, 7,
                 fmt::format("the order for job {} is not its leader's", job_id), "");

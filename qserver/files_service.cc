@@ -83,9 +83,8 @@ awaitable<absl::Status> QueueService::HandleWrite(grpc::CallbackServerContext& c
   }
 
   // Act once: what somebody on the way has kept and sends again would undo what came later.
-  const Commands::Command command{verified.identity.subject, verified.body.request_id(),
-                                  "files " + verified.body.files().job_id(), verified.body.time_ms(), /*is_cancel=*/false};
-  CO_ASSIGN_OR_RETURN(const bool is_new, commands_.Accept(command, judges_.now()));
+  const std::string what = "files " + verified.body.files().job_id();
+  CO_ASSIGN_OR_RETURN(const bool is_new, commands_.Accept(RequestOf(verified), what, judges_.now()));
   if (!is_new) {
     co_return errors::WrittenBefore();
   }

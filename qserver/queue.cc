@@ -296,9 +296,6 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
 std::vector<std::string> Queue::EndedBefore(int64_t before_ms) const {
   std::vector<std::string> ids;
   for (auto at = ended_.begin(); at != ended_.end() && at->first < before_ms; ++at) {
-    for (const auto& [index, element] : Find(at->second)->elements) {
-      ids.push_back(element->status.job_id());
-    }
     ids.push_back(at->second);
   }
   return ids;
@@ -309,7 +306,12 @@ void Queue::Forget(const std::string& job_id) {
   if (job == jobs_.end()) {
     return;
   }
-  if (job->second->array == nullptr) {
+  while (!job->second->elements.empty()) {
+    Forget(job->second->elements.begin()->second->status.job_id());
+  }
+  if (Job* array = job->second->array) {
+    array->elements.erase(job->second->status.element().index());
+  } else {
     std::erase_if(ended_, [&](const auto& entry) { return entry.second == job_id; });
   }
   const auto usage = usage_.find(job->second->status.subject());

@@ -259,6 +259,7 @@ class Queue {
   };
   std::multimap<std::string, Follower> followers_;  // by the job that has to end first
   std::vector<std::pair<std::string, std::string>> doomed_;  // jobs that never can start, and why
+  bool ends_doomed_ = false;  // just now
   bool followers_freed_ = false;  // since somebody last looked
   std::map<std::string, int> account_priorities_;
   Census census_;

@@ -31,9 +31,7 @@ awaitable<absl::Status> QueueService::HandleAdminister(grpc::CallbackServerConte
   }
 
   // Act once: a recorded word must not end what runs there when the node has come back and gone again.
-  const Commands::Command command{subject, verified.body.request_id(), "node " + node, verified.body.time_ms(),
-                                  /*is_cancel=*/false};
-  CO_ASSIGN_OR_RETURN(const bool is_new, commands_.Accept(command, judges_.now()));
+  CO_ASSIGN_OR_RETURN(const bool is_new, commands_.Accept(RequestOf(verified), "node " + node, judges_.now()));
   if (!is_new) {
     co_return absl::OkStatus();
   }

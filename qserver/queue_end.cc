@@ -149,6 +149,15 @@ Effects Queue::OnStageOutDone(const std::string& job_id, const absl::Status& sta
 }
 
 void Queue::End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects) {
+  // An array may end before it has begun, and elements that somebody meant alone are there already.
+  for (const auto& [index, element] : job.elements) {
+    if (!IsFinal(element->status.state())) {
+      End(*element, ended, now_ms, effects);
+    }
+  }
+  if (IsFinal(job.status.state())) {
+    return;  // with the last of them
+  }
   const bool had_helpers = !job.helpers.empty();
   const bool had_processors = job.has_processors;
   for (const Task& task : job.tasks) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue's part about jobs that do not start yet, by their users' wish: held ones, and those that run after others.
 // docs/protocol/5-queue.md, "Holding back".
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "common/job_state.h"
@@ -15,9 +17,13 @@ bool EndedWell(const proto::JobStatus& job) {
   return job.state() == proto::DONE && job.exit().code() == 0 && job.exit().signal() == 0;
 }
 
+// In a long row of jobs each would else tell the ends of all before it.
+constexpr size_t kReasonPassedOn = 300;
+
 std::string EndText(const std::string& job_id, const proto::JobStatus& job) {
+  const bool tells_why = !job.reason().empty() && job.reason().size() <= kReasonPassedOn;
   return fmt::format("job {}, which it was to run after, ended {}{}{}", job_id, StateName(job.state()),
-                     job.reason().empty() ? "" : ": ", job.reason());
+                     tells_why ? ": " : "", tells_why ? job.reason() : "");
 }
 
 }  // namespace
@@ -144,6 +150,9 @@ void Queue::FreeFollowersOf(const std::string& job_id, const proto::JobStatus& s
 }
 
 void Queue::EndDoomed(int64_t now_ms, Effects& effects) {
+  if (std::exchange(ends_doomed_, true)) {
+    return;  // whoever ends one adds those behind it, and we are at it
+  }
   while (!doomed_.empty()) {
     const auto [job_id, reason] = doomed_.back();
     doomed_.pop_back();
@@ -158,6 +167,7 @@ void Queue::EndDoomed(int64_t now_ms, Effects& effects) {
     ended.set_remedy("submit it again after one that ends well, or with after_any");
     End(*job, std::move(ended), now_ms, effects);
   }
+  ends_doomed_ = false;
 }
 
 }  // namespace sekisho::qserver

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "qserver/queue_fixture.h"
 
 namespace sekisho::qserver {
@@ -91,6 +93,36 @@ TEST_F(QueueHoldsTest, AndNeverAfterOneThatFailed) {
   Restart();
   EXPECT_EQ(Status("C").state(), proto::FAILED);
   EXPECT_THAT(Asked(), ElementsAre("D"));
+}
+
+TEST_F(QueueHoldsTest, ALongRowEndsWithoutTellingTheWholeStoryEachTime) {
+  constexpr int kJobs = 3000;
+  Start("J0", kRsl, {{"n1", 1}});
+  for (int i = 1; i < kJobs; ++i) {
+    Submit(After(fmt::format("J{}", i), fmt::format("J{}", i - 1)));
+  }
+
+  End("J0", 1);
+
+  EXPECT_EQ(Status(fmt::format("J{}", kJobs - 1)).state(), proto::FAILED);
+  EXPECT_LT(Status(fmt::format("J{}", kJobs - 1)).reason().size(), 500u);
+}
+
+TEST_F(QueueHoldsTest, AnArrayThatNeverBeginsEndsWithItsHeldElement) {
+  Start("A", kRsl, {{"n1", 1}});
+  Admitted array = After("B", "A");
+  auto& range = *array.submitted.mutable_array()->add_range();
+  range.set_first(1);
+  range.set_last(3);
+  range.set_step(1);
+  Submit(array);
+  Keep(*queue_->Hold("B[2]", "", kNow));
+
+  End("A", 1);
+
+  EXPECT_EQ(Status("B").state(), proto::FAILED);
+  EXPECT_EQ(Status("B[2]").state(), proto::FAILED);
+  EXPECT_EQ(queue_->UsageOf("/CN=Alice").live, 0);
 }
 
 TEST_F(QueueHoldsTest, ARestartForgetsNoOrder) {

@@ -71,7 +71,7 @@ awaitable<absl::Status> QueueService::HandleSubmitMany(grpc::CallbackServerConte
   const int count = many.body.submit_many().job_size();
   CO_RETURN_IF_ERROR(CheckCount(count, "submissions"));
 
-  // Judge each.  The first that is taken keeps the signed request for all.
+  // Judge each.  The first that is admitted keeps the signed request for all.
   Queue::Usage usage = conductor_.queue().UsageOf(many.identity.subject);
   std::vector<Admitted> admitted;
   std::vector<int> taken;  // their places
@@ -116,7 +116,12 @@ awaitable<absl::Status> QueueService::HandleCommandMany(grpc::CallbackServerCont
   const proto::RequestBody::CommandMany& command = many.body.command_many();
   CO_RETURN_IF_ERROR(CheckCount(command.job_id_size(), "jobs"));
 
-  // Act and answer, each as if it had come alone.
+  // Act and answer, each as if it had come alone, but for the memory of what was said: a request is one.
+  Commands::Request once = RequestOf(many);
+  if (command.number() != 1) {
+    CO_RETURN_IF_ERROR(CheckFresh(many, rules_, judges_.now()));
+    CO_RETURN_IF_ERROR(commands_.Take(once, judges_.now()));
+  }
   for (int index = 0; index < command.job_id_size(); ++index) {
     Verified one;
     one.identity = many.identity;
@@ -132,7 +137,7 @@ awaitable<absl::Status> QueueService::HandleCommandMany(grpc::CallbackServerCont
     }
     proto::ManyReply::Each& each = *reply.add_each();
     each.set_job_id(command.job_id(index));
-    const absl::StatusOr<proto::JobState> state = Obey(one);
+    const absl::StatusOr<proto::JobState> state = Obey(one, once);
     if (state.ok()) {
       each.set_state(*state);
     } else {

@@ -17,6 +17,8 @@ constexpr size_t kFenceMost = 3 << 20;  // of a part: one message carries it
 // The leader gives up first: what it has released must not end as if it had not.
 constexpr int64_t kLeaderFirstMs = 30'000;
 
+constexpr int kRanksMost = 1 << 27;  // of 1024 parts, 100,000 each
+
 std::set<std::string> NodesOf(const Job& job) {
   std::set<std::string> nodes;
   for (const Task& task : job.tasks) {
@@ -125,6 +127,11 @@ absl::StatusOr<Effects> Queue::OnOrder(const std::string& job_id, const proto::O
   if (order.has_release() && !job->is_released) {
     if (!job->has_processors || job->ready.size() != job->tasks.size()) {
       return errors::NotReady(job_id);
+    }
+    const int64_t behind = int64_t{order.release().first_rank()} + int64_t(job->tasks.size());
+    if (order.release().ranks() != 0 &&
+        (order.release().first_rank() < 0 || behind > order.release().ranks() || order.release().ranks() > kRanksMost)) {
+      return errors::BadRelease(job_id, order.release().first_rank(), order.release().ranks());
     }
     proto::JobEvent released;
     *released.mutable_released()->mutable_order() = order.release();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <climits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -105,6 +107,20 @@ TEST_F(QueuePartsTest, IsReleasedByAnEventAndNotBeforeItIsReady) {
   EXPECT_THAT(Sent(*effects), ElementsAre("release@n1", "release@n2"));
   EXPECT_THAT(Sent(*queue_.OnOrder("j", Release(), kNow)), IsEmpty()) << "said twice";
   EXPECT_THAT(Sent(queue_.OnReady("n2", Key(1))), ElementsAre("release@n2")) << "it has missed it";
+}
+
+TEST_F(QueuePartsTest, IsNotReleasedWithRanksThatThereCannotBe) {
+  StandReady();
+  for (const auto& [first, ranks] : std::vector<std::pair<int, int>>{{-1, 4}, {3, 4}, {INT_MAX, 4}, {0, INT_MAX}, {0, -4}}) {
+    proto::Order order = Release();
+    order.mutable_release()->set_first_rank(first);
+    order.mutable_release()->set_ranks(ranks);
+    EXPECT_TRUE(absl::IsInvalidArgument(queue_.OnOrder("j", order, kNow).status())) << first << " of " << ranks;
+  }
+  proto::Order order = Release();
+  order.mutable_release()->set_first_rank(2);
+  order.mutable_release()->set_ranks(4);
+  EXPECT_TRUE(queue_.OnOrder("j", order, kNow).ok());
 }
 
 TEST_F(QueuePartsTest, JoinsWhatItsNodesGiveAndHandsBackTheResult) {

@@ -118,7 +118,12 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
   if (!verified.body.has_cancel() && !verified.body.has_signal()) {
     co_return errors::BadRequest("expected a cancellation or a signal");
   }
-  CO_ASSIGN_OR_RETURN(const proto::JobState state, Obey(verified));
+  Commands::Request once = RequestOf(verified);
+  if (!verified.body.has_cancel()) {
+    CO_RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
+    CO_RETURN_IF_ERROR(commands_.Take(once, judges_.now()));
+  }
+  CO_ASSIGN_OR_RETURN(const proto::JobState state, Obey(verified, once));
 
   // Answer.
   CO_RETURN_IF_ERROR(co_await conductor_.Durable());
@@ -126,7 +131,11 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
   co_return absl::OkStatus();
 }
 
-absl::StatusOr<proto::JobState> QueueService::Obey(const Verified& verified) {
+Commands::Request QueueService::RequestOf(const Verified& verified) {
+  return {verified.identity.subject, verified.body.request_id(), verified.body.time_ms()};
+}
+
+absl::StatusOr<proto::JobState> QueueService::Obey(const Verified& verified, const Commands::Request& request) {
   // Look up.
   const std::string job_id = verified.body.has_cancel() ? verified.body.cancel().job_id()
                                                         : verified.body.signal().job_id();
@@ -156,15 +165,13 @@ absl::StatusOr<proto::JobState> QueueService::Obey(const Verified& verified) {
   if (verified.body.has_cancel()) {
     return IsFinal(job->status.state()) ? job->status.state() : conductor_.Command(verified.body);
   }
-  const Commands::Command command{subject, verified.body.request_id(), job_id,
-                                  verified.body.time_ms(), /*is_cancel=*/false};
-  ASSIGN_OR_RETURN(const bool is_new, commands_.Accept(command, judges_.now()));
+  ASSIGN_OR_RETURN(const bool is_new, commands_.Begin(request, job_id));
   if (!is_new) {
     return conductor_.queue().StatusOf(job_id).state();
   }
   const absl::StatusOr<proto::JobState> state = conductor_.Command(verified.body);
   if (!state.ok()) {
-    commands_.Withdraw(command);
+    commands_.Withdraw(request, job_id);
   }
   return state;
 }

@@ -93,7 +93,9 @@ class QueueService final : public proto::Queue::CallbackService {
   absl::StatusOr<Admitted> AdmitOneOfMany(const Verified& many, int index, const proto::SignedRequest& request,
                                           Queue::Usage& usage) const;
   // A verified command to one job, done once; not durable yet.
-  absl::StatusOr<proto::JobState> Obey(const Verified& verified);
+  static Commands::Request RequestOf(const Verified& verified);
+  // `request`: as taken; of a cancel it is not asked for.
+  absl::StatusOr<proto::JobState> Obey(const Verified& verified, const Commands::Request& request);
   using PartCall = rpc::Duplex<proto::PartDown, proto::PartUp>;
   awaitable<absl::Status> HandlePart(grpc::CallbackServerContext& context, PartCall& call);
   awaitable<absl::Status> TakeOrders(PartCall& call, std::string job_id);

@@ -13,7 +13,7 @@ std::vector<std::string> Queue::StagingJobs() const { return {staging_.begin(), 
 Effects Queue::OnStillStaging(const std::string& job_id, const std::string& reason, int64_t now_ms) {
   Effects effects;
   Job* job = FindMutable(job_id);
-  if (job != nullptr && job->is_staging && job->status.reason() != reason) {
+  if (job != nullptr && job->is_staging && !IsFinal(job->status.state()) && job->status.reason() != reason) {
     proto::JobEvent staging;
     staging.mutable_staging_in()->set_reason(reason);
     Emit(*job, std::move(staging), now_ms, effects);

@@ -54,6 +54,14 @@ TEST_F(QueueStagingTest, SaysOnceWhatItWaitsFor) {
   EXPECT_EQ(Status("j").reason(), "waits for a file");
 }
 
+TEST_F(QueueStagingTest, SaysNothingMoreOfOneThatHasEndedMeanwhile) {
+  Submit();
+  Keep(*queue_->Cancel("j", "cancelled by its user", kNow));
+
+  EXPECT_THAT(Words(queue_->OnStillStaging("j", "its stager does not answer", kNow)), IsEmpty());
+  EXPECT_EQ(Status("j").reason(), "cancelled by its user");
+}
+
 TEST_F(QueueStagingTest, WaitsForItsFilesAndItsCommit) {
   Submit(30);
   Keep(*queue_->Commit("j", kNow));

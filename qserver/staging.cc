@@ -18,8 +18,12 @@ namespace {
 
 using asio::experimental::awaitable_operators::operator||;
 
-constexpr int kStagersOfAnAccount = 8;
-constexpr int kStagersMost = 64;
+struct SlotLimits {
+  int of_account;
+  int in_all;
+};
+constexpr SlotLimits kForJobs{8, 64};
+constexpr SlotLimits kForUsers{4, 64};
 constexpr size_t kPieceMost = 256 << 10;
 constexpr uint64_t kTakenEvery = 1 << 20;
 constexpr std::chrono::minutes kLookForLate{1};
@@ -62,20 +66,23 @@ absl::Status CheckPiece(const proto::UploadRequest& request, int file, uint64_t 
 
 Staging::Slot::~Slot() {
   if (is_taken_) {
-    --staging_.slots_in_use_;
-    if (--staging_.slots_[account_] == 0) {
-      staging_.slots_.erase(account_);
+    InUse& slots = staging_.slots_[purpose_];
+    --slots.in_all;
+    if (--slots.of_account[account_] == 0) {
+      slots.of_account.erase(account_);
     }
     staging_.changed_.Notify();
   }
 }
 
 awaitable<void> Staging::Slot::Take() {
-  while (staging_.slots_in_use_ >= kStagersMost || staging_.slots_[account_] >= kStagersOfAnAccount) {
+  const SlotLimits& limits = purpose_ == Purpose::kJob ? kForJobs : kForUsers;
+  InUse& slots = staging_.slots_[purpose_];
+  while (slots.in_all >= limits.in_all || slots.of_account[account_] >= limits.of_account) {
     co_await staging_.changed_.Wait();
   }
-  ++staging_.slots_in_use_;
-  ++staging_.slots_[account_];
+  ++slots.in_all;
+  ++slots.of_account[account_];
   is_taken_ = true;
 }
 

@@ -52,10 +52,13 @@ class Staging {
   awaitable<absl::Status> TakeWrite(UploadCall& call, proto::RequestBody::FileAccess access);
 
  private:
-  // So many stagers an account, and all together; more wait.
+  // So many stagers an account, and all together; more wait.  Whoever looks at files takes none of those that jobs need: he
+  // may look for long.
+  enum class Purpose { kJob, kUser };
   class Slot {
    public:
-    Slot(Staging& staging, std::string account) : staging_(staging), account_(std::move(account)) {}
+    Slot(Staging& staging, std::string account, Purpose purpose = Purpose::kJob)
+        : staging_(staging), account_(std::move(account)), purpose_(purpose) {}
     ~Slot();
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
@@ -65,6 +68,7 @@ class Staging {
    private:
     Staging& staging_;
     const std::string account_;
+    const Purpose purpose_;
     bool is_taken_ = false;
   };
   class Turn;
@@ -107,8 +111,11 @@ class Staging {
   Conductor& conductor_;
   const Settings settings_;
   Signal changed_;                   // a slot has become free, or an Advance is over
-  std::map<std::string, int> slots_;  // by account, those in use
-  int slots_in_use_ = 0;
+  struct InUse {
+    std::map<std::string, int> of_account;
+    int in_all = 0;
+  };
+  std::map<Purpose, InUse> slots_;
   std::set<std::string> advancing_;
   std::set<std::string> removing_;
   std::map<std::string, std::shared_ptr<Taking>> takings_;  // by job

@@ -54,7 +54,7 @@ awaitable<absl::Status> Staging::Show(FilesWriter& writer, proto::RequestBody::F
   if (job == nullptr) {
     co_return errors::NoSuchJob(access.job_id());
   }
-  Slot slot(*this, job->status.account());
+  Slot slot(*this, job->status.account(), Purpose::kUser);
   co_await slot.Take();
   CO_ASSIGN_OR_RETURN(const auto stager, co_await StartStager(access.job_id()));
   if (access.has_list()) {
@@ -119,7 +119,7 @@ awaitable<absl::Status> Staging::TakeWrite(UploadCall& call, proto::RequestBody:
   if (job == nullptr) {
     co_return errors::NoSuchJob(access.job_id());
   }
-  Slot slot(*this, job->status.account());
+  Slot slot(*this, job->status.account(), Purpose::kUser);
   co_await slot.Take();
   CO_ASSIGN_OR_RETURN(const auto stager, co_await StartStager(access.job_id()));
   Missing missing;

@@ -45,6 +45,8 @@ awaitable<absl::Status> Staging::TryFinishJob(std::string job_id) {
   absl::Status sent;
   if (conductor_.queue().HasRun(job_id)) {
     sent = co_await SendOut(*stager, job_id);
+    // What was put where it is to go must be known also after a crash, before its source goes.
+    CO_RETURN_IF_ERROR(co_await conductor_.Durable());
   }
   if (sent.code() != absl::StatusCode::kUnavailable) {
     co_await CleanUp(*stager, job_id, rsl);

@@ -76,8 +76,11 @@ absl::StatusOr<std::optional<Parent>> FindParent(const Below& where) {
 
 absl::Status Empty(int directory, const std::string& path, int depth) {
   const Directory listing = OpenDirectory(directory);
-  if (listing == nullptr || depth > kDepthMost) {
+  if (listing == nullptr) {
     return Failed("empty", path);
+  }
+  if (depth > kDepthMost) {
+    return absl::FailedPreconditionError(fmt::format("cannot empty {}: more than {} directories deep", path, kDepthMost));
   }
   while (const dirent* const found = readdir(listing.get())) {
     if (IsDots(found->d_name)) {
@@ -87,8 +90,10 @@ absl::Status Empty(int directory, const std::string& path, int depth) {
       continue;
     }
     const std::string below = path + "/" + found->d_name;
+    const int why = errno;  // EISDIR, if it is a directory
     const Fd child(openat(directory, found->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!child.is_open()) {
+      errno = why == EISDIR ? errno : why;
       return Failed("remove", below);
     }
     RETURN_IF_ERROR(Empty(child.get(), below, depth + 1));

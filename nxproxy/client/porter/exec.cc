@@ -304,6 +304,7 @@ int Exec(const Options& options) {
   SetEnvironment(options, answer.substr(6, answer.find('\n') - 6));
   const int code = RunCommand(options.command);
   if (code != 0) {
+    std::signal(SIGPIPE, SIG_IGN);  // the porter may be dead
     WriteAll(life[1], "!");  // it may know why
   }
   close(life[1]);

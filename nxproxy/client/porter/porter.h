@@ -41,8 +41,7 @@ class Porter {
   bool has_endpoints() const;
   size_t refused_binds() const;
   void SweepNow();
-  // The command has ended by itself.
-  // Why it failed, if it did and that is known: whom it could not reach.
+  // The command has ended by itself.  Why it failed, if it did and that is known: whom it could not reach.
   std::string OnCommandEnded() {
     const std::string why = unreached_ != nullptr ? unreached_->sentence() : "";
     unreached_.reset();
