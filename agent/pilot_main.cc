@@ -22,6 +22,7 @@
 #include "agent/links.h"
 #include "agent/outbox.h"
 #include "agent/pilot.h"
+#include "agent/pmi_server.h"
 #include "agent/session.h"
 #include "agent/tasks.h"
 #include "common/daemon.h"
@@ -149,20 +150,29 @@ absl::Status Run(const Options& options) {
   const fs::path installed = here / "../libexec/sekisho/sekisho-task";
   const HostFacts facts = ReadHostFacts();
   const std::string launch_socket = folder.path() + "/launch";
+  const std::string pmi_socket = folder.path() + "/pmi";
   Loop& loop = ProcessLoop();
   Outbox outbox;
   Leave leave(loop, options.job_id);
+  PmiServer* pmi_pointer = nullptr;
   Tasks tasks(loop, outbox,
               {.state_directory = folder.path() + "/tasks",
                .task_program = fs::exists(installed, error) ? installed.lexically_normal().string()
                                                             : (here / "sekisho-task").string(),
                .node = {.boot_id = facts.boot_id,
                         .launch_socket = launch_socket,
+                        .pmi_socket = pmi_socket,
                         .grouping = task::Grouping::kNone,
                         .cgroup_parent = "",
                         .process_limit = kProcessLimit},
                .output_limit = kOutputLimit,
-               .on_change = [&leave] { leave.OnChange(); }});
+               .on_change = [&leave] { leave.OnChange(); },
+               .judge_end =
+                   [&pmi_pointer](const task::Spec& spec, task::Ended& ended) {
+                     if (pmi_pointer != nullptr) {
+                       pmi_pointer->Judge(spec, ended);
+                     }
+                   }});
   leave.Use(tasks);
   RETURN_IF_ERROR(tasks.Recover());
   Launches launches(outbox, (uint64_t{std::random_device{}()} << 20) + 1);
@@ -170,6 +180,14 @@ absl::Status Run(const Options& options) {
                            [&tasks](const std::string& job_id, const std::string& token) {
                              return tasks.FindByToken(job_id, token);
                            });
+  PmiServer pmi(
+      loop, outbox,
+      [&tasks](const std::string& job_id, const std::string& token) {
+        return tasks.FindByToken(job_id, token);
+      },
+      [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); });
+  pmi_pointer = &pmi;
+  RETURN_IF_ERROR(pmi.Listen(pmi_socket));
   Acceptor door(loop, {}, /*expect_tls=*/false);
   ASSIGN_OR_RETURN(const auto server, ServeLauncher(door, launch_socket, launcher));
   Session::Settings settings;
@@ -181,7 +199,11 @@ absl::Status Run(const Options& options) {
   };
   settings.longest_delay = std::chrono::milliseconds(2000);
   settings.pilot = pilot;
-  settings.on_message = [&leave](const proto::ServerMessage& message) { leave.OnMessage(message); };
+  settings.on_attached = [&pmi] { pmi.OnWelcome(); };
+  settings.on_message = [&leave, &pmi](const proto::ServerMessage& message) {
+    pmi.Handle(message);
+    leave.OnMessage(message);
+  };
   settings.on_lost = [&leave](const absl::Status& status) { leave.OnLost(status); };
   Session session(loop, DialQueueServer(options.server, tls), outbox, tasks, launches, std::move(settings));
 

@@ -296,9 +296,6 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   RETURN_IF_ERROR(PlanStageIn(*job, verified.body.submit().file(), account->home, rules.staging).status());
   const proto::RequestBody::Submit& submit = verified.body.submit();
   if (submit.has_charter()) {
-    if (IsEngineService(verified.body.service())) {
-      return errors::NoEngineParts(verified.body.service());
-    }
     RETURN_IF_ERROR(CheckCharter(submit.charter(), *job, rules.relay));
     RETURN_IF_ERROR(CheckSpeaker(submit.charter(), rules.site, rules.subject));
   }

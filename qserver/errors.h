@@ -76,12 +76,6 @@ inline absl::Status BadCharter(const std::string& why) {
                 fmt::format("the charter cannot be served: {}", why), "use a client of this version");
 }
 
-inline absl::Status NoEngineParts(const std::string& service) {
-  return Refuse(StatusCode::kUnimplemented, 93,
-                fmt::format("service {} runs no parts of multi-site programs yet", service),
-                "name the site without a service, or jobmanager-agent");
-}
-
 inline absl::Status NoRelayHere() {
   return Refuse(StatusCode::kFailedPrecondition, 3, "this site has no relay for MPI ranks",
                 "ask its administrator to set \"relay\" in the queue server's configuration");
