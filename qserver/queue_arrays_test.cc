@@ -11,21 +11,10 @@ class QueueArraysTest : public QueueTest {
  protected:
   Effects Submit(int first, int last, int at_once = 0, const std::string& rsl = "&(executable=/bin/x)(count=1)") {
     Admitted admitted = Ask("A", rsl);
-    auto& range = *admitted.submitted.mutable_array()->add_range();
-    range.set_first(first);
-    range.set_last(last);
-    range.set_step(1);
+    *admitted.submitted.mutable_array()->add_range() = Range(first, last);
     admitted.submitted.mutable_array()->set_at_once(at_once);
     const proto::Decision wait = Waits("A");
     return Keep(queue_->Accept(admitted, &wait, kNow));
-  }
-  std::vector<std::string> Asked() {
-    std::vector<std::string> ids;
-    const proto::DecideRequest request = queue_->Ask(kNow, {}, {});
-    for (const proto::Demand& demand : request.pending()) {
-      ids.push_back(demand.job_id());
-    }
-    return ids;
   }
   void Begin(const std::string& id) {
     Keep(queue_->OnDecision(On(id, {{"n1", 1}}), kNow));

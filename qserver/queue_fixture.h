@@ -77,6 +77,13 @@ class QueueTest : public ::testing::Test {
     decision.mutable_wait()->set_reason("waits for 1 more processor on R");
     return decision;
   }
+  static proto::JobEvent::Array::Range Range(int first, int last) {
+    proto::JobEvent::Array::Range range;
+    range.set_first(first);
+    range.set_last(last);
+    range.set_step(1);
+    return range;
+  }
   static proto::TaskKey Key(const std::string& id, int task) {
     proto::TaskKey key;
     key.set_job_id(id);
@@ -99,6 +106,15 @@ class QueueTest : public ::testing::Test {
     return hello;
   }
 
+  // Whom the allocator is asked about.
+  std::vector<std::string> Asked() {
+    std::vector<std::string> ids;
+    const proto::DecideRequest request = queue_->Ask(kNow, {}, {});
+    for (const proto::Demand& demand : request.pending()) {
+      ids.push_back(demand.job_id());
+    }
+    return ids;
+  }
   Effects Keep(Effects effects) {
     events_.insert(events_.end(), effects.events.begin(), effects.events.end());
     return effects;

@@ -23,14 +23,6 @@ class QueueHoldsTest : public QueueTest {
     *(takes_any ? admitted.submitted.add_after_any() : admitted.submitted.add_after()) = other;
     return admitted;
   }
-  std::vector<std::string> Asked() {
-    std::vector<std::string> ids;
-    const proto::DecideRequest request = queue_->Ask(kNow, {}, {});
-    for (const proto::Demand& demand : request.pending()) {
-      ids.push_back(demand.job_id());
-    }
-    return ids;
-  }
   Effects End(const std::string& id, int code) {
     Keep(queue_->OnStarted("n1", Key(id, 0), kNow));
     return Keep(queue_->OnExited("n1", Exited(id, 0, code), kNow));
@@ -111,10 +103,7 @@ TEST_F(QueueHoldsTest, ALongRowEndsWithoutTellingTheWholeStoryEachTime) {
 TEST_F(QueueHoldsTest, AnArrayThatNeverBeginsEndsWithItsHeldElement) {
   Start("A", kRsl, {{"n1", 1}});
   Admitted array = After("B", "A");
-  auto& range = *array.submitted.mutable_array()->add_range();
-  range.set_first(1);
-  range.set_last(3);
-  range.set_step(1);
+  *array.submitted.mutable_array()->add_range() = Range(1, 3);
   Submit(array);
   Keep(*queue_->Hold("B[2]", "", kNow));
 
@@ -165,10 +154,7 @@ TEST_F(QueueHoldsTest, OnlyOwnJobsThatHaveNotFailedCanBeFollowed) {
 
 TEST_F(QueueHoldsTest, AnElementThatNeverIsFreesWhoFollowsItWithItsArray) {
   Admitted array = Ask("A", kRsl);
-  auto& range = *array.submitted.mutable_array()->add_range();
-  range.set_first(1);
-  range.set_last(3);
-  range.set_step(1);
+  *array.submitted.mutable_array()->add_range() = Range(1, 3);
   Submit(array);
   Submit(After("B", "A[2]", true));
   Submit(After("C", "A[3]"));
