@@ -29,6 +29,7 @@
 #include "common/acceptor.h"
 #include "common/daemon.h"
 #include "common/log.h"
+#include "common/metrics.h"
 #include "common/refusal.h"
 #include "common/tls/client_tls.h"
 #include "topology/probe/prober.h"
@@ -175,6 +176,8 @@ absl::Status Run(const Config& config, bool is_check) {
   RETURN_IF_ERROR(pmi.Listen(config.pmi_socket()));
   Acceptor door(loop, {.per_peer = kLaunchesPerAccount}, /*expect_tls=*/false);
   ASSIGN_OR_RETURN(const auto server, ServeLauncher(door, config.launch_socket(), launcher));
+  bool is_attached = false;
+  uint64_t tasks_started = 0;
   Session session(loop, DialQueueServer(config.qserver(), tls), outbox, tasks, launches,
                   {.node = config.node(),
                    .facts = facts,
@@ -183,8 +186,17 @@ absl::Status Run(const Config& config, bool is_check) {
                          const auto found = tls.server->Get();
                          return found.ok() ? std::string() : Message(found.status());
                        },
-                   .on_attached = [&pmi] { pmi.OnWelcome(); },
-                   .on_message = [&pmi](const proto::ServerMessage& message) { pmi.Handle(message); }});
+                   .on_attached =
+                       [&pmi, &is_attached] {
+                         is_attached = true;
+                         pmi.OnWelcome();
+                       },
+                   .on_message =
+                       [&pmi, &tasks_started](const proto::ServerMessage& message) {
+                         tasks_started += message.has_start() && !message.start().check_only();
+                         pmi.Handle(message);
+                       },
+                   .on_lost = [&is_attached](const absl::Status&) { is_attached = false; }});
   session_pointer = &session;
 
   co_spawn(loop, session.Run(), detached);
@@ -192,6 +204,11 @@ absl::Status Run(const Config& config, bool is_check) {
   co_spawn(loop, StopAtSignal(loop, session), detached);
   spdlog::info("agent of node {} ready: tasks kept together by cgroup {}", config.node(),
                task::Name(place.grouping));
+  ServeMetrics(loop, "agent", OrDefault(config.metrics(), "127.0.0.1:7523"), [&](Metrics& metrics) {
+    metrics.Gauge("attached", "1: the queue server hears us.", is_attached);
+    metrics.Gauge("tasks", "Tasks that run.", double(tasks.running()));
+    metrics.Counter("tasks_started_total", "Tasks that the queue server has had us start.", double(tasks_started));
+  });
   NotifyReady();
   loop.run();
   server->Shutdown(std::chrono::system_clock::now());

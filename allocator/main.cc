@@ -11,6 +11,7 @@
 #include "allocator/service.h"
 #include "common/daemon.h"
 #include "common/log.h"
+#include "common/metrics.h"
 #include "common/refusal.h"
 #include "common/rpc_window.h"
 
@@ -51,6 +52,11 @@ absl::Status Serve(const Config& config, const std::string& inventory_path, Inve
   if (server == nullptr || is_bound == 0) {
     return absl::UnavailableError("cannot listen on " + listen);
   }
+  ServeMetrics(loop, "allocator", OrDefault(config.metrics(), "127.0.0.1:7522"), [&](Metrics& metrics) {
+    metrics.Counter("questions_total", "Questions answered.", double(service.questions()));
+    metrics.Counter("decisions_total", "Jobs decided about, each time anew.", double(service.decisions()));
+    metrics.Gauge("resources", "Resources of the inventory.", double(service.inventory().resources.size()));
+  });
   spdlog::info("serving listen={} inventory={} policy={}", listen, inventory_path, policy.name);
   NotifyReady();
 

@@ -42,6 +42,7 @@ struct State {
   std::vector<NodeFacts> facts;
   std::optional<Head> head;
   int waiting = 0;
+  int drained = 0;  // nodes
 };
 
 Head MakeHead(const State& state, const std::string& job_id, const Shape& shape) {
@@ -92,6 +93,12 @@ std::string Ahead(int jobs) {
     return fmt::format("; {} job{} ahead", jobs, jobs == 1 ? "" : "s");
   }
   return fmt::format("; more than {} jobs ahead", jobs <= 10 ? kExact : jobs <= 30 ? 10 : 30);
+}
+
+std::string OfNodes(int count, size_t all, const char* what) {
+  return count == 0 ? ""
+                    : fmt::format("; {} of {} node{} {} {}", count, all, all == 1 ? "" : "s",
+                                  count == 1 ? "is" : "are", what);
 }
 
 class Planner {
@@ -146,6 +153,7 @@ class Planner {
                                      0,
                                      {},
                                      {},
+                                     0,
                                      0});
       std::vector<double> load(resource.nodes.size());
       int64_t processors = 0;
@@ -155,7 +163,9 @@ class Planner {
                         false};
         const auto at = seen.find(resource.nodes[n]);
         facts.is_up = at != seen.end() && at->second->is_up();
-        state.usage.SetUp(n, facts.is_up);
+        const bool is_drained = at != seen.end() && at->second->is_drained();
+        state.drained += is_drained;
+        state.usage.SetUp(n, facts.is_up && !is_drained);
         if (at != seen.end()) {
           AddReported(*at->second, facts);
           load[n] = at->second->load();
@@ -288,14 +298,12 @@ class Planner {
                            state.resource->name);
     }
     reason += Ahead(state.waiting);
-    int down = 0;
+    int unusable = 0;
     for (size_t n = 0; n < state.facts.size(); ++n) {
-      down += !state.usage.is_up(n);
+      unusable += !state.usage.is_up(n);
     }
-    if (down > 0) {
-      reason += fmt::format("; {} of {} node{} {} down", down, state.facts.size(),
-                            state.facts.size() == 1 ? "" : "s", down == 1 ? "is" : "are");
-    }
+    reason += OfNodes(unusable - state.drained, state.facts.size(), "down");
+    reason += OfNodes(state.drained, state.facts.size(), "drained");
     ++state.waiting;
     if (!state.head) {
       state.head = MakeHead(state, decision.job_id(), fit.shape);

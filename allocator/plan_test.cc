@@ -91,6 +91,15 @@ TEST_F(PlanTest, SaysCoarselyHowManyAreAhead) {
   EXPECT_THAT(lines[32], HasSubstr("; more than 30 jobs ahead"));
 }
 
+TEST_F(PlanTest, StartsNothingOnADrainedNodeAndSaysSo) {
+  request_.mutable_node(0)->set_is_drained(true);
+  Ask("j1", 2);
+  Ask("j2", 2).set_resource("A");
+
+  EXPECT_THAT(Decisions(),
+              ::testing::ElementsAre("A a2*2", "A: waits for 2 more processors on A; 1 of 2 nodes is drained"));
+}
+
 TEST_F(PlanTest, TellsWhatAJobWaitsFor) {
   Run("a1", 2, 0);
   Run("b1", 4, 0);

@@ -20,6 +20,8 @@ awaitable<absl::Status> Service::HandleDecide(const proto::DecideRequest& reques
     }
   }
   reply = allocator::Decide(inventory_, policy_, request, nearness_);
+  ++questions_;
+  decisions_ += uint64_t(reply.decision_size());
   co_return absl::OkStatus();
 }
 

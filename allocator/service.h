@@ -28,6 +28,10 @@ class Service final : public proto::Allocator::CallbackService {
     changed_.Notify();
   }
 
+  const allocator::Inventory& inventory() const { return inventory_; }
+  uint64_t questions() const { return questions_; }  // answered
+  uint64_t decisions() const { return decisions_; }
+
   grpc::ServerUnaryReactor* Decide(grpc::CallbackServerContext* context,
                                    const proto::DecideRequest* request,
                                    proto::DecideReply* reply) override;
@@ -50,6 +54,8 @@ class Service final : public proto::Allocator::CallbackService {
   TreeFile tree_file_;
   topology::NamedTree network_;
   Nearness nearness_;  // of both
+  uint64_t questions_ = 0;
+  uint64_t decisions_ = 0;
   uint64_t generation_ = 1;  // of the inventory
   Signal changed_;
 };

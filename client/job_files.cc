@@ -128,10 +128,12 @@ class Sink {
 };
 
 struct Sum {
-  Sum() : context(EVP_MD_CTX_new()) { CHECK(EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1); }
+  Sum() : context(EVP_MD_CTX_new()) { Begin(); }
   ~Sum() { EVP_MD_CTX_free(context); }
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
+  void Begin() { CHECK(EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1); }
+  void Add(std::string_view data) { CHECK(EVP_DigestUpdate(context, data.data(), data.size()) == 1); }
   std::string Finish() {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned size = 0;
@@ -145,8 +147,9 @@ bool IsSame(const proto::FileEntry& a, const proto::FileEntry& b) {
   return a.size() == b.size() && a.modified_ms() == b.modified_ms();
 }
 
-// One call, from where the sink is.  `entry`: of the file as the first call saw it.
-awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& sink, proto::FileEntry& entry) {
+// One call, from where the sink is.  `entry`: of the file as the first call saw it; `sum`: of what is in the sink.
+awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& sink, proto::FileEntry& entry,
+                                     Sum& sum) {
   const uint64_t from = sink.size();
   if (access.has_kept()) {
     access.mutable_kept()->set_offset(from);
@@ -154,7 +157,6 @@ awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& 
     access.mutable_read()->set_offset(from);
   }
   CO_ASSIGN_OR_RETURN(const auto call, Ask(session, access));
-  Sum sum;
   std::string expected;
   proto::FilePiece piece;
   for (;;) {
@@ -164,13 +166,14 @@ awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& 
     }
     if (piece.has_entry() && from > 0 && !IsSame(piece.entry(), entry)) {
       CO_RETURN_IF_ERROR(sink.Cut(0));
+      sum.Begin();
       entry = piece.entry();
       co_return absl::UnavailableError("it has changed");  // anew
     }
     if (piece.has_entry()) {
       entry = piece.entry();
     } else if (piece.kind_case() == proto::FilePiece::kData) {
-      CHECK(EVP_DigestUpdate(sum.context, piece.data().data(), piece.data().size()) == 1);
+      sum.Add(piece.data());
       CO_RETURN_IF_ERROR(sink.Add(piece.data()));
     } else {
       expected = piece.sha256();
@@ -178,7 +181,6 @@ awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& 
   }
   CO_RETURN_IF_ERROR(co_await call->Finish());
   if (sum.Finish() != expected) {
-    sink.Cut(from).IgnoreError();
     co_return Refuse(absl::StatusCode::kDataLoss, 155, "what came is not what the site says it sent",
                      "fetch it again; if that does not help, somebody on the way changes what is sent");
   }
@@ -211,10 +213,11 @@ namespace {
 awaitable<absl::Status> DownloadAll(Session& session, const FileAccess& access, Sink& sink,
                                     std::chrono::seconds patience) {
   proto::FileEntry entry;
+  Sum sum;
   Outage outage(patience);
   for (;;) {
     const uint64_t before = sink.size();
-    const absl::Status status = co_await DownloadOnce(session, access, sink, entry);
+    const absl::Status status = co_await DownloadOnce(session, access, sink, entry, sum);
     if (status.ok()) {
       co_return sink.Keep(entry.mode());
     }

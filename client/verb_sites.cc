@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "client/admin_text.h"
 #include "client/harmless.h"
 #include "client/job_text.h"
 #include "client/published.h"
@@ -90,11 +91,13 @@ nlohmann::json ToJson(const SiteAnswer& answer) {
   json["running_jobs"] = answer.info->running_jobs();
   json["services"] = std::vector<std::string>(answer.info->service().begin(), answer.info->service().end());
   json["queues"] = std::vector<std::string>(answer.info->queue().begin(), answer.info->queue().end());
+  json["drained"] = answer.info->drained();
   json["nodes"] = nlohmann::json::array();
   for (const auto& node : answer.info->node()) {
     json["nodes"].push_back({{"name", node.name()},
                              {"resource", node.resource()},
                              {"is_up", node.is_up()},
+                             {"state", NodeStateName(node)},
                              {"processors", node.processors()},
                              {"busy", node.busy()},
                              {"clock_mhz", node.clock_mhz()},
@@ -127,7 +130,7 @@ std::string NodesTable(const proto::SiteInfo& info) {
   std::vector<std::vector<std::string>> rows = {
       {"NODE", "RESOURCE", "STATE", "FREE/SLOTS", "CLOCK", "ARCH", "MEMORY", "LOAD"}};
   for (const auto& node : info.node()) {
-    rows.push_back({node.name(), node.resource(), node.is_up() ? "up" : "down",
+    rows.push_back({node.name(), node.resource(), NodeStateName(node),
                     fmt::format("{}/{}", node.processors() - node.busy(), node.processors()),
                     fmt::format("{} MHz", node.clock_mhz()), node.architecture(),
                     node.memory_mb() > 0 ? fmt::format("{} MB", node.memory_mb()) : "-",

@@ -7,6 +7,7 @@
 #include "common/daemon.h"
 #include "common/identity/credential.h"
 #include "common/log.h"
+#include "common/metrics.h"
 #include "common/refusal.h"
 #include "directory/config.pb.h"
 #include "directory/differ.h"
@@ -108,6 +109,11 @@ absl::Status Publish(const Config& config) {
     co_spawn(loop, publisher.Run(), detached);
   }
   co_spawn(loop, link.Run(), detached);
+  ServeMetrics(loop, "directory", OrDefault(config.metrics(), "127.0.0.1:7524"), [&](Metrics& metrics) {
+    metrics.Gauge("connected", "1: the queue server tells us of the site.", view.is_connected());
+    metrics.Gauge("indexes", "LDAP servers to keep true.", config.index_size());
+    metrics.Gauge("entries", "Entries that the site has now.", double(view.Entries(kBase).size()));
+  });
   spdlog::info("publishing site={} qserver={} indexes={}", config.site(), config.qserver(), config.index_size());
   NotifyReady();
   co_spawn(loop, WaitForStop(loop), [&](std::exception_ptr) {

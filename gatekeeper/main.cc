@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho-gatekeeper, the front door of a site: docs/operations/gatekeeper.md.
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +15,7 @@
 #include "common/identity/credential.h"
 #include "common/identity/dn.h"
 #include "common/log.h"
+#include "common/metrics.h"
 #include "common/refusal.h"
 #include "common/rpc_window.h"
 #include "common/tls/peer_verifier.h"
@@ -29,6 +32,26 @@ constexpr int kMessageBytesMax = 4 << 20;
 constexpr int kCallsOfAConnection = 1024;     // at a time; more wait at their sender
 constexpr size_t kMemoryMost = 256 << 20;     // for what has come and is not taken, of all connections
 constexpr std::chrono::seconds kDrain{5};
+
+// Of calls that are over.
+struct Figures {
+  std::map<std::string, uint64_t> calls;  // by status
+  uint64_t bytes_in = 0;
+  uint64_t bytes_out = 0;
+
+  void Count(const AuditRecord& record) {
+    ++calls[record.status];
+    bytes_in += record.bytes_in;
+    bytes_out += record.bytes_out;
+  }
+  void AddTo(Metrics& metrics) const {
+    for (const auto& [status, count] : calls) {
+      metrics.Counter("calls_total", "Calls that are over, by gRPC's code.", double(count), {{"code", status}});
+    }
+    metrics.Counter("bytes_total", "Bytes of messages.", double(bytes_in), {{"direction", "in"}});
+    metrics.Counter("bytes_total", "", double(bytes_out), {{"direction", "out"}});
+  }
+};
 
 int Or(int value, int fallback) { return value > 0 ? value : fallback; }
 
@@ -100,6 +123,7 @@ absl::Status Run(const Config& config) {
       address.substr(0, address.rfind(':') + 1) + std::to_string(acceptor.port()));
   JobManagers jobmanagers(loop, std::move(options));
 
+  Figures figures;
   Service service(
       loop, config,
       {.identify = [&callers](const grpc::ServerContextBase& context) { return callers.Identify(context); },
@@ -111,7 +135,8 @@ absl::Status Run(const Config& config) {
          co_return Service::Inside{std::move(channel), jobmanagers.TokenOf(account)};
        },
        .audit =
-           [&audit](const AuditRecord& record) {
+           [&audit, &figures](const AuditRecord& record) {
+             figures.Count(record);
              if (const absl::Status status = audit.Write(record); !status.ok()) {
                spdlog::error("{}: {}", Message(status), AuditLine(record));
              }
@@ -128,6 +153,10 @@ absl::Status Run(const Config& config) {
     return absl::InternalError("the gRPC server does not start");
   }
   acceptor.Run(std::move(external));
+  ServeMetrics(loop, "gatekeeper", OrDefault(config.metrics(), "127.0.0.1:7520"), [&](Metrics& metrics) {
+    metrics.Gauge("calls", "Calls in progress.", service.calls());
+    figures.AddTo(metrics);
+  });
   spdlog::info("gatekeeper ready site={} port={}", config.site(), acceptor.port());
   NotifyReady();
 

@@ -15,6 +15,7 @@
 #include "common/event_store.h"
 #include "common/identity/credential.h"
 #include "common/log.h"
+#include "common/metrics.h"
 #include "common/refusal.h"
 #include "common/rpc_window.h"
 #include "common/tls/client_tls.h"
@@ -122,6 +123,13 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   }
   grpc::AddInsecureChannelFromFd(server.get(), arguments.calls);
   RETURN_IF_ERROR(TellReady(arguments.control));
+  // Many of them run on one host: each at a socket of its own.
+  const std::string metrics = config.metrics() == "none" ? "none" : "unix:" + arguments.state + "/metrics";
+  ServeMetrics(loop, "jobmanager", metrics, [&](Metrics& figures) {
+    figures.Gauge("jobs", "Jobs that are kept, ended ones too.", double(jobs.book().size()));
+    figures.Gauge("jobs_alive", "Jobs that wait or run inside.", double(jobs.book().AliveInside().size()));
+    figures.Gauge("position", "The queue server's number of the last event heard.", double(jobs.book().position()));
+  });
   spdlog::info("jobmanager ready account={} jobs={}", arguments.account, jobs.book().size());
 
   // What is in memory is ahead of the disk then, and the queue server's events would be taken for stored:

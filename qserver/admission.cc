@@ -8,6 +8,7 @@
 #include "common/identity/freshness.h"
 #include "common/job_array.h"
 #include "common/job_state.h"
+#include "qserver/administer_errors.h"
 #include "qserver/demand.h"
 #include "qserver/engine.h"
 #include "qserver/errors.h"

@@ -16,6 +16,7 @@
 #include "common/log.h"
 #include "common/refusal.h"
 #include "qserver/accounting.h"
+#include "qserver/end_hook.h"
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
 #include "qserver/relay_tokens.h"
@@ -51,6 +52,7 @@ std::optional<int> NumberIn(const std::string& text, int least, int most) {
 constexpr size_t kEndedEventMost = 64 << 10;  // no end is larger
 
 constexpr char kAccounted[] = "accounted";  // the number of the last end in the accounting file
+constexpr char kRestrictions[] = "restrictions";  // Restrictions::Bytes
 constexpr char kPriorities[] = "priorities";  // "JOB NUMBER\n"...
 
 }  // namespace
@@ -77,6 +79,8 @@ absl::Status Conductor::Restore() {
     ASSIGN_OR_RETURN(const std::string accounted, store_.Value(kAccounted));
     accounting_->SkipTo(std::strtoull(accounted.c_str(), nullptr, 10));
   }
+  ASSIGN_OR_RETURN(const std::string restrictions, store_.Value(kRestrictions));
+  RETURN_IF_ERROR(restrictions_.Restore(restrictions));
   std::unordered_set<std::string> ended;  // what they were asked to do is of no use any more
   RETURN_IF_ERROR(store_.Replay(
       [&](uint64_t, const std::string& job_id, const std::string& bytes) -> absl::Status {
@@ -98,7 +102,6 @@ absl::Status Conductor::Restore() {
         journal_.Add(account, event);
         if (event.has_ended()) {
           Account(*queue_.Find(event.job_id()), event);
-          journal_.Cut(account, event.job_id());
         }
         return absl::OkStatus();
       }));
@@ -193,6 +196,16 @@ awaitable<void> Conductor::Commit() {
   }
 }
 
+void Conductor::Restrict(const std::function<void(Restrictions&)>& change) {
+  change(restrictions_);
+  store_.Put(kRestrictions, restrictions_.Bytes());
+  if (engine_ != nullptr) {
+    engine_->OnDrainChanged();
+  }
+  RequestPass();
+  SiteChanged();
+}
+
 void Conductor::SiteChanged() {
   ++site_generation_;
   site_changed_.Notify();
@@ -209,12 +222,17 @@ void Conductor::Publish(Batch batch) {
       continue;
     }
     journal_.Add(job->status.account(), event);
-    AccountSignal(job->status.account())->Notify();
-    JobSignal(event.job_id())->Notify();
+    for (const std::string& name : {"account " + job->status.account(), "job " + event.job_id()}) {
+      if (const auto at = signals_.find(name); at != signals_.end()) {  // somebody waits, or has waited
+        if (const auto signal = at->second.lock()) {
+          signal->Notify();
+        }
+      }
+    }
     if (event.has_ended()) {
       spool_.Close(event.job_id());
       Account(*job, event);
-      journal_.Cut(job->status.account(), event.job_id());
+      ++ended_[event.ended().state()];
       inputs_.erase(event.job_id());
       if (relay_ != nullptr) {
         relay_->Forget(RelayName(*job));
@@ -254,10 +272,15 @@ void Conductor::Publish(Batch batch) {
 // Once each, also over a crash: what the file has is known by the number of its last line, and by ours, should
 // somebody have moved the file away.
 void Conductor::Account(const Job& job, const proto::JobEvent& ended) {
-  const bool is_one = !job.status.has_array();  // an array's elements have lines of their own
-  if (accounting_ != nullptr && is_one && accounting_->Wants(ended.sequence()) &&
+  if (job.status.has_array()) {
+    return;  // its elements have lines of their own
+  }
+  if (accounting_ != nullptr && accounting_->Wants(ended.sequence()) &&
       accounting_->Write(ended.sequence(), AccountingLine(job.status, ended))) {
     store_.Put(kAccounted, std::to_string(ended.sequence()));
+  }
+  if (end_hook_ != nullptr && end_hook_->Wants(ended.sequence())) {
+    end_hook_->OnEnd(ended.sequence(), AccountingLine(job.status, ended));
   }
 }
 

@@ -17,11 +17,13 @@
 #include "qserver/allocator_link.h"
 #include "qserver/journal.h"
 #include "qserver/queue.h"
+#include "qserver/restrictions.h"
 #include "qserver/spool.h"
 
 namespace sekisho::qserver {
 
 class AccountingFile;
+class EndHook;
 class EngineDriver;
 class RelayTokens;
 class Staging;
@@ -60,6 +62,8 @@ class Conductor {
   void SetStaging(Staging& staging) { staging_ = &staging; }
   // Each job's end is a line there.  Before Restore.
   void SetAccounting(AccountingFile& file) { accounting_ = &file; }
+  // And is told to a program of the site's.  Before Restore.
+  void SetEndHook(EndHook& hook) { end_hook_ = &hook; }
   bool has_engine() const { return engine_ != nullptr; }
 
   const Queue& queue() const { return queue_; }
@@ -72,6 +76,9 @@ class Conductor {
 
   // What follows from the change is stored, then sent.
   void Change(const std::function<Effects(Queue&)>& change) { Perform(change(queue_)); }
+  // What administrators have forbidden.  Durable().
+  const Restrictions& restrictions() const { return restrictions_; }
+  void Restrict(const std::function<void(Restrictions&)>& change);
   // What has changed so far is on disk.
   awaitable<absl::Status> Durable();
 
@@ -107,9 +114,12 @@ class Conductor {
   // False: this stream is to end; a newer one speaks for the node, or the spool failed.
   bool OnMessage(const std::string& node, uint64_t generation, const proto::AgentMessage& message);
 
-  // Forgets jobs that ended before, with their output.
-  void ForgetEndedBefore(int64_t time_ms);
-  void Forget(const std::string& job_id);  // one that has ended
+  // Jobs that have ended since this daemon runs, by how.
+  const std::map<proto::JobState, uint64_t>& ended() const { return ended_; }
+
+  // Forgets some of the jobs that ended before, with their output; true: there are more.
+  bool ForgetEndedBefore(int64_t time_ms);
+  void Forget(const std::vector<std::string>& jobs);  // that have ended
 
   static int64_t NowMs();
 
@@ -167,13 +177,16 @@ class Conductor {
   RelayTokens* relay_ = nullptr;
   Staging* staging_ = nullptr;
   AccountingFile* accounting_ = nullptr;
+  EndHook* end_hook_ = nullptr;
   Queue queue_;
+  Restrictions restrictions_;
   Journal journal_;
 
   std::map<std::string, NodeLink> nodes_;
   uint64_t next_generation_ = 1;
   std::map<std::string, InputProgress> inputs_;
   uint64_t next_input_call_ = 1;
+  std::map<proto::JobState, uint64_t> ended_;
   std::map<std::string, int> priorities_;                 // that users have changed
   bool has_new_priorities_ = false;                       // that are not stored yet
   std::map<std::string, std::weak_ptr<Signal>> signals_;  // "job ID", "account NAME"

@@ -39,7 +39,8 @@ std::vector<Queue::NodeView> Conductor::Views() const {
   std::vector<Queue::NodeView> views;
   for (const auto& [name, link] : nodes_) {
     if (!link.hello.has_pilot()) {
-      views.push_back({name, link.load.load(), link.hello.architecture(), link.hello.os(), link.hello.memory_mb()});
+      views.push_back({name, link.load.load(), link.hello.architecture(), link.hello.os(), link.hello.memory_mb(),
+                       restrictions_.IsDrained(name)});
     }
   }
   return views;
@@ -64,6 +65,12 @@ awaitable<bool> Conductor::Pass() {
     spdlog::error("the allocator does not answer: {}", Message(reply.status()));
   }
   Batch batch;
+  const std::string why_drained = restrictions_.WhyDrained("");
+  for (int i = 0; reply.ok() && !why_drained.empty() && i < reply->decision_size(); ++i) {
+    if (reply->decision(i).has_wait()) {
+      reply->mutable_decision(i)->mutable_wait()->set_reason(why_drained);
+    }
+  }
   const int waiting = request.pending_size() - int(proposals.size());
   for (int i = 0; reply.ok() && i < waiting; ++i) {
     const proto::Decision& decision = reply->decision(i);

@@ -42,31 +42,42 @@ awaitable<absl::StatusOr<std::string>> Conductor::ReadRsl(std::string job_id) {
   co_return element ? rsl::ForElement(std::move(rsl), element->second) : rsl;
 }
 
-void Conductor::ForgetEndedBefore(int64_t time_ms) {
-  for (const std::string& job_id : queue_.EndedBefore(time_ms)) {
+bool Conductor::ForgetEndedBefore(int64_t time_ms) {
+  constexpr size_t kAtOnce = 1'000;  // nobody waits long for the loop
+  const std::vector<std::string> jobs = queue_.EndedBefore(time_ms, kAtOnce);
+  std::vector<std::string> without_files;
+  for (const std::string& job_id : jobs) {
     if (queue_.Find(job_id)->has_place && staging_ != nullptr) {
       staging_->OnForgetting(job_id);
     } else {
-      Forget(job_id);
+      without_files.push_back(job_id);
     }
   }
+  Forget(without_files);
   std::erase_if(signals_, [](const auto& entry) { return entry.second.expired(); });
+  return jobs.size() >= kAtOnce && !without_files.empty();
 }
 
-void Conductor::Forget(const std::string& job_id) {
-  const Job* job = queue_.Find(job_id);
-  if (job == nullptr) {
-    return;
+void Conductor::Forget(const std::vector<std::string>& jobs) {
+  std::vector<std::string> all;  // an array's elements go with it
+  for (const std::string& job_id : jobs) {
+    const Job* job = queue_.Find(job_id);
+    if (job == nullptr) {
+      continue;
+    }
+    for (const auto& [index, element] : job->elements) {
+      all.push_back(element->status.job_id());
+    }
+    all.push_back(job_id);
   }
-  while (!job->elements.empty()) {
-    Forget(std::string(job->elements.begin()->second->status.job_id()));
+  journal_.Forget({all.begin(), all.end()});
+  for (const std::string& job_id : all) {
+    store_.Forget(job_id);
+    spool_.Remove(job_id);
+    queue_.Forget(job_id);
+    priorities_.erase(job_id);
+    signals_.erase("job " + job_id);
   }
-  journal_.Forget(job->status.account(), job_id);
-  store_.Forget(job_id);
-  spool_.Remove(job_id);
-  queue_.Forget(job_id);
-  priorities_.erase(job_id);
-  signals_.erase("job " + job_id);
 }
 
 }  // namespace sekisho::qserver

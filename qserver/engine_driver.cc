@@ -81,14 +81,28 @@ void EngineDriver::OnQueued(const Job& job) {
   held.taken = Clock::now();
   if (job.status.engine_job().empty() && !job.has_processors) {
     to_hand_over_.push_back(job.status.job_id());
+    TellDrained(job.status.job_id());
     hand_over_.Notify();
   }
   news_.Notify();
 }
 
+void EngineDriver::OnDrainChanged() {
+  for (const std::string& job_id : to_hand_over_) {
+    TellDrained(job_id);
+  }
+  hand_over_.Notify();
+}
+
+void EngineDriver::TellDrained(const std::string& job_id) {
+  if (const std::string why = conductor_.restrictions().WhyDrained(""); !why.empty()) {
+    conductor_.Change([&](Queue& queue) { return queue.OnEngineReason(job_id, why, Conductor::NowMs()); });
+  }
+}
+
 awaitable<void> EngineDriver::HandOver() {
   for (;;) {
-    while (to_hand_over_.empty()) {
+    while (to_hand_over_.empty() || conductor_.restrictions().IsSiteDrained()) {
       co_await hand_over_.Wait();
     }
     const std::string job_id = to_hand_over_.front();

@@ -40,6 +40,8 @@ class EngineDriver {
   void OnCancelling(const Job& job);
   void OnEnded(const Job& job);
   void OnDetached() { news_.Notify(); }
+  // The site is drained, or no more: then nothing is handed over.
+  void OnDrainChanged();
 
   // ---- Pilots.  The name under which this one speaks, HOST.JOB.  Unavailable: it may come again.
   absl::StatusOr<std::string> JudgePilot(const proto::AgentMessage::Hello& hello) const;
@@ -59,6 +61,7 @@ class EngineDriver {
   EngineRequest RequestOf(const std::string& job_id, const std::string& account,
                           const std::string& rsl, const proto::Demand& demand) const;
   awaitable<void> HandOver();
+  void TellDrained(const std::string& job_id);
   awaitable<void> TakeBack();
   awaitable<void> Ask();
   awaitable<void> CancelLater(std::string job_id);

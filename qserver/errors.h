@@ -271,18 +271,6 @@ inline absl::Status PilotTooEarly(const std::string& job_id) {
                 fmt::format("job {} is still being handed to the batch system", job_id), "come again");
 }
 
-// ---- Administrators
-
-inline absl::Status NotAnAdministrator(const std::string& subject) {
-  return Refuse(StatusCode::kPermissionDenied, 7, fmt::format("{} is not an administrator of this site", subject),
-                "ask one: they are listed as \"administrator\" in the queue server's configuration");
-}
-
-inline absl::Status NodeIsThere(const std::string& node) {
-  return Refuse(StatusCode::kFailedPrecondition, 0, fmt::format("node {} is attached: it is not lost", node),
-                "cancel its jobs, or stop its agent first");
-}
-
 // ---- Jobs
 
 inline absl::Status CancelledBefore(const std::string& job_id) {

@@ -23,7 +23,7 @@ grpc::ServerWriteReactor<proto::FilePiece>* QueueService::Files(grpc::CallbackSe
 absl::StatusOr<Verified> QueueService::JudgeFiles(const grpc::CallbackServerContext& context,
                                                   const proto::QueueRequest& request) const {
   RETURN_IF_ERROR(JudgeCaller(context, request.account()));
-  ASSIGN_OR_RETURN(Verified verified, judges_.request(request));
+  ASSIGN_OR_RETURN(Verified verified, Judge(request));
   if (!verified.body.has_files() || staging_ == nullptr) {
     return errors::BadRequest("expected an access to a job's files");
   }

@@ -6,14 +6,8 @@
 #include "common/status.h"
 
 namespace sekisho::qserver {
-namespace {
-
-constexpr size_t kSmall = 1024;
-
-}  // namespace
-
 void Journal::Add(const std::string& account, const proto::JobEvent& event) {
-  std::vector<Entry>& entries = by_account_[account];
+  std::deque<Entry>& entries = by_account_[account];
   CHECK(entries.empty() || entries.back().sequence < event.sequence());
   Entry& entry = entries.emplace_back(Entry{event.sequence(), event.job_id(), ""});
   if (!event.submitted().request().chain().empty()) {
@@ -24,8 +18,11 @@ void Journal::Add(const std::string& account, const proto::JobEvent& event) {
   } else {
     entry.bytes = event.SerializeAsString();
   }
-  if (event.has_submitted() && entry.bytes.size() > kSmall) {
-    large_[event.job_id()] = event.sequence();
+  if (entries.size() > kWhole) {
+    std::string& old = entries[entries.size() - kWhole - 1].bytes;
+    if (old.size() > kSmall) {
+      old = std::string();
+    }
   }
 }
 
@@ -49,26 +46,9 @@ std::vector<Journal::Found> Journal::After(const std::string& account, uint64_t 
   return events;
 }
 
-void Journal::Cut(const std::string& account, const std::string& job_id) {
-  const auto large = large_.find(job_id);
-  if (large == large_.end()) {
-    return;
-  }
-  std::vector<Entry>& entries = by_account_[account];
-  const auto entry =
-      std::lower_bound(entries.begin(), entries.end(), large->second,
-                       [](const Entry& e, uint64_t wanted) { return e.sequence < wanted; });
-  if (entry != entries.end() && entry->sequence == large->second) {
-    entry->bytes.clear();
-    entry->bytes.shrink_to_fit();
-  }
-  large_.erase(large);
-}
-
-void Journal::Forget(const std::string& account, const std::string& job_id) {
-  if (const auto at = by_account_.find(account); at != by_account_.end()) {
-    std::erase_if(at->second, [&](const Entry& entry) { return entry.job_id == job_id; });
-    large_.erase(job_id);
+void Journal::Forget(const std::unordered_set<std::string>& jobs) {
+  for (auto& [account, entries] : by_account_) {
+    std::erase_if(entries, [&](const Entry& entry) { return jobs.count(entry.job_id) > 0; });
   }
 }
 

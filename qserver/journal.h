@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The durable events of each account in order, for the jobmanagers that follow them.
+// The durable events of each account in order, for the jobmanagers that follow them.  Of the newest the whole is
+// here; of older ones, which are seldom wanted, what is large is in the store only.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "proto/job.pb.h"
@@ -12,6 +15,9 @@ namespace sekisho::qserver {
 
 class Journal {
  public:
+  static constexpr size_t kWhole = 256;  // of an account
+  static constexpr size_t kSmall = 256;  // bytes
+
   // `event` is on disk and has its sequence number, larger than all before.
   void Add(const std::string& account, const proto::JobEvent& event);
 
@@ -22,10 +28,7 @@ class Journal {
   };
   std::vector<Found> After(const std::string& account, uint64_t sequence, size_t limit) const;
 
-  // The job has ended: what it was asked to do is seldom wanted again, and large.
-  void Cut(const std::string& account, const std::string& job_id);
-
-  void Forget(const std::string& account, const std::string& job_id);
+  void Forget(const std::unordered_set<std::string>& jobs);
 
  private:
   struct Entry {
@@ -33,8 +36,7 @@ class Journal {
     std::string job_id;
     std::string bytes;  // the event; a message object would take several times as much; empty: cut
   };
-  std::unordered_map<std::string, std::vector<Entry>> by_account_;
-  std::unordered_map<std::string, uint64_t> large_;  // by job: the number of what is to be cut
+  std::unordered_map<std::string, std::deque<Entry>> by_account_;
 };
 
 }  // namespace sekisho::qserver

@@ -14,13 +14,17 @@
 #include "common/daemon.h"
 #include "common/identity/dn.h"
 #include "common/log.h"
+#include "common/metrics.h"
 #include "common/tls/client_tls.h"
 #include "qserver/accounting.h"
+#include "qserver/administer.h"
 #include "qserver/callers.h"
 #include "qserver/config.pb.h"
 #include "qserver/doors.h"
+#include "qserver/end_hook.h"
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
+#include "qserver/figures.h"
 #include "qserver/inventory_watch.h"
 #include "qserver/network_watch.h"
 #include "qserver/nft.h"
@@ -78,10 +82,9 @@ Staging::Settings MakeStagingSettings(const Config& config) {
   return settings;
 }
 
-AdmissionRules MakeRules(const Config& config, const identity::Credential& host) {
+AdmissionRules MakeRules(const Config& config) {
   AdmissionRules rules;
   rules.site = config.site();
-  rules.subject = identity::SubjectText(*host.chain.front());
   rules.gatekeepers = Subjects(config.gatekeeper());
   rules.accept_limited = config.accept_limited();
   rules.administrators = Subjects(config.administrator());
@@ -235,6 +238,9 @@ absl::Status CheckConfig(const Config& config) {
       return absl::InvalidArgumentError("staging.root: expected an absolute path, saw \"" + root + "\"");
     }
   }
+  if (!config.end_hook().empty() && access(config.end_hook().c_str(), X_OK) != 0) {
+    return absl::InvalidArgumentError("end_hook: cannot run " + config.end_hook());
+  }
   const std::string& type = config.mpi().default_type();
   if (!type.empty() && type != "mpich" && type != "openmpi") {
     return absl::InvalidArgumentError(
@@ -246,12 +252,33 @@ absl::Status CheckConfig(const Config& config) {
 // Ended jobs and their output go after their time.
 awaitable<void> KeepTidy(Loop& loop, Conductor& conductor, int keep_days) {
   for (;;) {
-    conductor.ForgetEndedBefore(Conductor::NowMs() - int64_t{keep_days} * 24 * 3600 * 1000);
-    co_await Sleep(loop, std::chrono::hours(1));
+    const bool has_more = conductor.ForgetEndedBefore(Conductor::NowMs() - int64_t{keep_days} * 24 * 3600 * 1000);
+    const std::chrono::seconds pause(has_more ? 1 : 3600);
+    co_await Sleep(loop, pause);
   }
 }
 
-absl::Status Run(const Config& config) {
+// What may change while it runs: who is an administrator, whom requests may be signed for, limits.
+void ReadAgain(const std::string& path, AdmissionRules& rules) {
+  const absl::StatusOr<Config> config = LoadConfig<Config>(path);
+  const absl::Status status = config.ok() ? CheckConfig(*config) : config.status();
+  if (!status.ok() || config->site() != rules.site) {
+    spdlog::error("the last good configuration stays in force: {}",
+                  status.ok() ? "the site has another name" : Message(status));
+    return;
+  }
+  AdmissionRules later = MakeRules(*config);
+  later.subject = rules.subject;
+  later.has_engine = rules.has_engine;
+  later.relay = rules.relay;
+  later.staging = rules.staging;
+  later.wall_time_max_s = rules.wall_time_max_s;
+  later.freshness = rules.freshness;
+  rules = std::move(later);
+  spdlog::info("configuration read again");
+}
+
+absl::Status Run(const Config& config, const std::string& config_path) {
   RaiseDescriptorLimit();
   const std::string state = OrDefault(config.state_directory(), "/var/lib/sekisho/qserver");
   ASSIGN_OR_RETURN(const identity::Credential host,
@@ -295,12 +322,19 @@ absl::Status Run(const Config& config) {
     RETURN_IF_ERROR(accounting.Prepare());
     conductor.SetAccounting(accounting);
   }
+  EndHook end_hook(loop, *store, config.end_hook());
+  if (!config.end_hook().empty()) {
+    RETURN_IF_ERROR(end_hook.Restore());
+    conductor.SetEndHook(end_hook);
+    co_spawn(loop, end_hook.Run(), detached);
+  }
   RETURN_IF_ERROR(conductor.Restore());
   KnownNodes known_nodes(*store);
   RETURN_IF_ERROR(known_nodes.Restore());
 
   // Who may call.
-  const AdmissionRules rules = MakeRules(config, host);
+  AdmissionRules rules = MakeRules(config);
+  rules.subject = identity::SubjectText(*host.chain.front());
   Callers::Rules who{.jobmanagers = Subjects(config.jobmanager()),
                      .directories = Subjects(config.directory()),
                      .nodes = Subjects(config.node())};
@@ -327,6 +361,8 @@ absl::Status Run(const Config& config) {
   judges.find_account = FindSystemAccount;
   QueueService queue_service(loop, conductor, rules, std::move(judges));
   queue_service.SetStaging(staging);
+  const AuditFile audit(state + "/audit.jsonl");
+  queue_service.SetAudit([&](const std::string& line) { return audit.Write(line); });
   InventoryWatch inventory(loop, allocator_target, [&] { conductor.SiteChanged(); });
   SiteWatchService site_watch_service(loop, conductor, inventory, MakeSiteFacts(config),
                                       [&](const grpc::CallbackServerContext& context) -> absl::Status {
@@ -378,10 +414,16 @@ absl::Status Run(const Config& config) {
       nodes_door, kNodesDoor, host,
       [&](const auto& peer, const auto& metadata) { return callers.AtNodesGate(peer, metadata); },
       {&nodes_service});
+  ServeMetrics(loop, "qserver", OrDefault(config.metrics(), "127.0.0.1:7521"),
+               [&](Metrics& metrics) { AddFigures(metrics, conductor, inventory, store->next_sequence()); });
   spdlog::info("serving site={} port={} port_nodes={}", config.site(), queue_door.port(), nodes_door.port());
   NotifyReady();
 
-  co_spawn(loop, WaitForStop(loop, [&] { trust->ReadAgain(); }), [&](std::exception_ptr) {
+  const auto reload = [&] {
+    trust->ReadAgain();
+    ReadAgain(config_path, rules);
+  };
+  co_spawn(loop, WaitForStop(loop, reload), [&](std::exception_ptr) {
     spdlog::info("stopping");
     std::_Exit(0);  // what was answered is on disk, tasks go on; there is nothing to wind down
   });
@@ -420,7 +462,7 @@ int Main(int argc, char** argv) {
     }
     return ReportStart(rules.status());
   }
-  return ReportStart(Run(*config));
+  return ReportStart(Run(*config, command.config_path));
 }
 
 }  // namespace

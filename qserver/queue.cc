@@ -63,7 +63,7 @@ proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& att
   proto::DecideRequest request;
   request.set_now_ms(now_ms);
   for (const auto& [id, job] : holding_) {
-    if (job->has_engine) {
+    if (job->has_engine || job->is_staging_out) {
       continue;
     }
     proto::Lease& lease = *request.add_running();
@@ -81,6 +81,7 @@ proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& att
     node.set_architecture(view.architecture);
     node.set_os(view.os);
     node.set_memory_mb(view.memory_mb);
+    node.set_is_drained(view.is_drained);
   }
   std::map<std::string, int> seen;  // by resource
   for (const auto& [order, job] : pending_) {
@@ -105,7 +106,7 @@ proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& att
 std::map<std::string, int> Queue::BusyByNode() const {
   std::map<std::string, int> busy;
   for (const auto& [id, job] : holding_) {
-    if (!job->has_engine) {
+    if (!job->has_engine && !job->is_staging_out) {
       for (const proto::Placement& place : job->status.placement()) {
         busy[place.node()] += place.processes();
       }
@@ -293,9 +294,9 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
 
 // ---- Retention
 
-std::vector<std::string> Queue::EndedBefore(int64_t before_ms) const {
+std::vector<std::string> Queue::EndedBefore(int64_t before_ms, size_t most) const {
   std::vector<std::string> ids;
-  for (auto at = ended_.begin(); at != ended_.end() && at->first < before_ms; ++at) {
+  for (auto at = ended_.begin(); at != ended_.end() && at->first < before_ms && ids.size() < most; ++at) {
     ids.push_back(at->second);
   }
   return ids;
@@ -311,8 +312,11 @@ void Queue::Forget(const std::string& job_id) {
   }
   if (Job* array = job->second->array) {
     array->elements.erase(job->second->status.element().index());
-  } else {
-    std::erase_if(ended_, [&](const auto& entry) { return entry.second == job_id; });
+  }
+  const auto [first, last] = ended_.equal_range(job->second->status.ended_ms());
+  const auto entry = std::find_if(first, last, [&](const auto& one) { return one.second == job_id; });
+  if (entry != last) {
+    ended_.erase(entry);
   }
   const auto usage = usage_.find(job->second->status.subject());
   usage->second.bytes -= job->second->bytes;

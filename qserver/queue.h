@@ -65,7 +65,7 @@ class Queue {
   size_t pending_count() const { return pending_.size(); }
   size_t running_count() const { return holding_.size(); }
   const Census& census() const { return census_; }
-  // Processors that the allocator's leases hold.
+  // Processors that the allocator's leases hold: not of jobs whose tasks are over.
   std::map<std::string, int> BusyByNode() const;
 
   // ---- The allocator.  What it is to be asked now; `proposed` are not jobs yet.
@@ -75,6 +75,7 @@ class Queue {
     std::string architecture;
     std::string os;
     int64_t memory_mb = 0;
+    bool is_drained = false;
   };
   proto::DecideRequest Ask(int64_t now_ms, const std::vector<NodeView>& attached,
                            const std::vector<const proto::Demand*>& proposed) const;
@@ -176,12 +177,14 @@ class Queue {
   // All are where they were to go, or one cannot be; the job ends.
   Effects OnStageOutDone(const std::string& job_id, const absl::Status& status, int64_t now_ms);
 
+  // A subject's that have not ended; arrays, not their elements.
+  std::vector<std::string> LiveJobsOf(const std::string& normalized_subject) const;
   // An administrator's word: the node will not come back.  Its jobs, and how they fail.
   std::vector<std::string> JobsOn(const std::string& node) const;
   Effects DeclareLost(const std::string& node, const std::string& reason, int64_t now_ms);
 
-  // Ended jobs, oldest end first, that ended before `before_ms`.
-  std::vector<std::string> EndedBefore(int64_t before_ms) const;
+  // Some `most` of the jobs that ended before `before_ms`, oldest end first.
+  std::vector<std::string> EndedBefore(int64_t before_ms, size_t most = SIZE_MAX) const;
   void Forget(const std::string& job_id);
 
  private:

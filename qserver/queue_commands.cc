@@ -2,6 +2,7 @@
 // The queue's part about the commands of users and administrators.
 #include <algorithm>
 
+#include "common/identity/dn.h"
 #include "common/job_state.h"
 #include "qserver/errors.h"
 #include "qserver/queue.h"
@@ -112,6 +113,17 @@ std::vector<std::string> Queue::JobsOn(const std::string& node) const {
   std::vector<std::string> jobs;
   for (const auto& [id, job] : holding_) {
     if (HasNode(job->status, node)) {
+      jobs.push_back(id);
+    }
+  }
+  return jobs;
+}
+
+std::vector<std::string> Queue::LiveJobsOf(const std::string& normalized_subject) const {
+  std::vector<std::string> jobs;
+  for (const auto& [id, job] : jobs_) {
+    if (job->array == nullptr && !IsFinal(job->status.state()) &&
+        identity::NormalizeDn(job->status.subject()) == normalized_subject) {
       jobs.push_back(id);
     }
   }

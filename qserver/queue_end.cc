@@ -124,6 +124,7 @@ void Queue::StageOutOrEnd(Job& job, int64_t now_ms, Effects& effects) {
   proto::JobEvent staging_out;
   staging_out.mutable_staging_out()->set_reason("its files are put where they are to go");
   Emit(job, std::move(staging_out), now_ms, effects);
+  effects.is_pass_due = true;  // its processors are free
 }
 
 bool Queue::HasRun(const std::string& job_id) const {

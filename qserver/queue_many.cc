@@ -67,7 +67,7 @@ awaitable<absl::Status> QueueService::HandleSubmitMany(grpc::CallbackServerConte
                                                        proto::ManyReply& reply) {
   // Validate.
   CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
-  CO_ASSIGN_OR_RETURN(const Verified many, judges_.request(request));
+  CO_ASSIGN_OR_RETURN(const Verified many, Judge(request));
   const int count = many.body.submit_many().job_size();
   CO_RETURN_IF_ERROR(CheckCount(count, "submissions"));
 
@@ -112,7 +112,7 @@ awaitable<absl::Status> QueueService::HandleCommandMany(grpc::CallbackServerCont
                                                         proto::ManyReply& reply) {
   // Validate.
   CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
-  CO_ASSIGN_OR_RETURN(const Verified many, judges_.request(request));
+  CO_ASSIGN_OR_RETURN(const Verified many, Judge(request));
   const proto::RequestBody::CommandMany& command = many.body.command_many();
   CO_RETURN_IF_ERROR(CheckCount(command.job_id_size(), "jobs"));
 

@@ -33,6 +33,12 @@ absl::Status QueueService::JudgeCaller(const grpc::CallbackServerContext& contex
   return caller.Has(account) ? absl::OkStatus() : errors::OtherAccount(caller.account, Printable(account));
 }
 
+absl::StatusOr<Verified> QueueService::Judge(const proto::QueueRequest& request) const {
+  ASSIGN_OR_RETURN(Verified verified, judges_.request(request));
+  RETURN_IF_ERROR(conductor_.restrictions().Check(verified.identity.subject));
+  return verified;
+}
+
 absl::StatusOr<const Job*> QueueService::FindFor(const grpc::CallbackServerContext& context,
                                                  const std::string& job_id) const {
   ASSIGN_OR_RETURN(const Jobmanager caller, judges_.caller(context));
@@ -48,7 +54,7 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
                                                    proto::SubmitReply& reply) {
   // Validate.
   CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
-  CO_ASSIGN_OR_RETURN(const Verified verified, judges_.request(request));
+  CO_ASSIGN_OR_RETURN(const Verified verified, Judge(request));
   if (!verified.body.has_submit()) {
     co_return errors::BadRequest("expected a submission");
   }
@@ -114,7 +120,7 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
                                                     proto::CommandReply& reply) {
   // Validate.
   CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
-  CO_ASSIGN_OR_RETURN(const Verified verified, judges_.request(request));
+  CO_ASSIGN_OR_RETURN(const Verified verified, Judge(request));
   if (!verified.body.has_cancel() && !verified.body.has_signal()) {
     co_return errors::BadRequest("expected a cancellation or a signal");
   }
@@ -264,8 +270,11 @@ awaitable<absl::Status> QueueService::HandleSite(grpc::CallbackServerContext& co
       if (node.memory_mb() == 0) node.set_memory_mb(link.hello.memory_mb());
       if (node.architecture().empty()) node.set_architecture(link.hello.architecture());
       if (node.os().empty()) node.set_os(link.hello.os());
+      node.set_version(link.hello.version());
     }
+    node.set_drained(conductor_.restrictions().WhyDrained(known.name()));
   }
+  reply.set_drained(conductor_.restrictions().WhyDrained(""));
   reply.set_queued_jobs(int(conductor_.queue().pending_count()));
   reply.set_running_jobs(int(conductor_.queue().running_count()));
   reply.add_service("jobmanager-agent");

@@ -37,6 +37,8 @@ class QueueService final : public proto::Queue::CallbackService {
         cancelled_early_(rules.freshness, kCommandsMax) {}
 
   void SetStaging(Staging& staging) { staging_ = &staging; }  // before it is served
+  // Where administrators' words are written down.  Before it is served.
+  void SetAudit(std::function<absl::Status(const std::string& line)> audit) { audit_ = std::move(audit); }
 
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context,
                                    const proto::QueueRequest* request,
@@ -77,6 +79,8 @@ class QueueService final : public proto::Queue::CallbackService {
  private:
   // The peer may call for this account.
   absl::Status JudgeCaller(const grpc::CallbackServerContext& context, const std::string& account) const;
+  // Signature, site, mapping, and that its subject is not banned.
+  absl::StatusOr<Verified> Judge(const proto::QueueRequest& request) const;
   // The job, if it is there and the peer may ask for it.
   absl::StatusOr<const Job*> FindFor(const grpc::CallbackServerContext& context, const std::string& job_id) const;
 
@@ -114,6 +118,10 @@ class QueueService final : public proto::Queue::CallbackService {
                                         proto::CommandReply& reply);
   awaitable<absl::Status> HandleAdminister(grpc::CallbackServerContext& context,
                                            const proto::QueueRequest& request, proto::AdministerReply& reply);
+  absl::Status CheckNow(const proto::RequestBody::Administer& word) const;
+  // The jobs that it concerns.
+  std::vector<std::string> ObeyAdministrator(const proto::RequestBody::Administer& word, const std::string& by);
+  void Kill(const std::vector<std::string>& jobs, const std::string& what, const std::string& why);
   awaitable<absl::Status> HandleEvents(grpc::CallbackServerContext& context,
                                        rpc::Writer<proto::JobEvent>& writer,
                                        proto::EventsRequest request);
@@ -135,6 +143,7 @@ class QueueService final : public proto::Queue::CallbackService {
   const AdmissionRules& rules_;
   const Judges judges_;
   Staging* staging_ = nullptr;
+  std::function<absl::Status(const std::string& line)> audit_;
 
   // The commands of the last minutes.  Submissions need no such memory: their job id is theirs.
   static constexpr size_t kCommandsMax = 100'000;

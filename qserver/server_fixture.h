@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,8 +31,12 @@ class FakeAllocator final : public AllocatorLink {
     if (is_silent) {
       co_return absl::UnavailableError("silent");
     }
+    {
+      const std::lock_guard lock(mutex_);
+      asked_ = request;
+    }
     std::map<std::string, int> free;
-    for (const proto::NodeState& node : request.node()) free[node.name()] = 2;
+    for (const proto::NodeState& node : request.node()) free[node.name()] = node.is_drained() ? 0 : 2;
     for (const proto::Lease& lease : request.running()) {
       for (const proto::Placement& place : lease.placement())
         free[place.node()] -= place.processes();
@@ -47,15 +52,23 @@ class FakeAllocator final : public AllocatorLink {
       co_return absl::UnavailableError("silent");
     }
     proto::InventoryReply reply;
-    for (const char* name : {"n1", "n2"}) {
+    for (const std::string& name : names) {
       reply.add_node()->set_name(name);
     }
     co_return reply;
   }
 
   std::atomic<bool> is_silent = false;
+  std::vector<std::string> names = {"n1", "n2"};  // of the inventory; before the server starts
+
+  proto::DecideRequest Asked() const {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
 
  private:
+  mutable std::mutex mutex_;  // of the test's thread and the server's
+  proto::DecideRequest asked_;
   static proto::Decision DecideOne(const proto::Demand& demand, std::map<std::string, int>& free) {
     proto::Decision decision;
     decision.set_job_id(demand.job_id());
@@ -287,10 +300,16 @@ class ServerTest : public ::testing::Test {
     return queue_->Command(&context, request, &reply);
   }
   grpc::Status DeclareLost(const std::string& node, const std::string& subject, proto::AdministerReply& reply) {
-    proto::QueueRequest request = Request("lost " + node, subject);
+    proto::RequestBody::Administer word;
+    word.mutable_lost()->set_node(node);
+    return Administer("lost " + node, word, subject, reply);
+  }
+  grpc::Status Administer(const std::string& id, const proto::RequestBody::Administer& word, const std::string& subject,
+                          proto::AdministerReply& reply) {
+    proto::QueueRequest request = Request(id, subject);
     proto::RequestBody body;
     body.ParseFromString(request.request().body());
-    body.mutable_administer()->mutable_lost()->set_node(node);
+    *body.mutable_administer() = word;
     request.mutable_request()->set_body(body.SerializeAsString());
     grpc::ClientContext context;
     return queue_->Administer(&context, request, &reply);

@@ -46,7 +46,7 @@ awaitable<absl::Status> SiteWatchService::HandleWatch(grpc::CallbackServerContex
 proto::SiteState SiteWatchService::Now() const {
   std::map<std::string, NodeFacts> attached;
   for (const auto& [name, link] : conductor_.nodes()) {
-    if (!link.hello.has_pilot()) {
+    if (!link.hello.has_pilot() && !conductor_.restrictions().IsDrained(name)) {
       attached[name] = {link.hello.architecture(), link.hello.os(), link.hello.memory_mb()};
     }
   }

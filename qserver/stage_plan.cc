@@ -83,22 +83,20 @@ class Planner {
   }
 
   absl::Status Add(const rsl::Transfer& transfer, const char* attribute, int gram_code, bool is_shared) {
-    const Kind kind = rsl::ReadLocation(transfer.from).kind;
-    if (kind != Kind::kClient && kind != Kind::kPath) {
+    const rsl::Location from = rsl::ReadLocation(transfer.from);
+    if (from.kind == Kind::kOther) {
       return errors::UnknownScheme(gram_code, attribute, transfer.from);
     }
     StageIn item{.source = transfer.from, .target = AbsolutePath(transfer.to, job_, home_), .is_shared = is_shared};
     const bool is_program = item.target == job_.executable;
     const int code = is_program ? gram::STAGING_EXECUTABLE
                      : item.target == job_.standard_input ? gram::STAGING_STDIN : gram_code;
-    const auto found = files_.find(transfer.from);
-    if (found == files_.end() || found->second.second->sha256().size() != kSumBytes) {
-      return errors::NotSent(code, attribute, transfer.from);
-    }
-    item.file = found->second.first;
-    item.mode = 0600 | (is_program ? 0100 : found->second.second->mode() & 0100);
-    if (rules_.file_bytes_max > 0 && found->second.second->size() > rules_.file_bytes_max) {
-      return errors::FileTooLarge(transfer.from, found->second.second->size(), rules_.file_bytes_max);
+    item.mode = is_program ? 0700 : 0600;
+    if (from.kind == Kind::kWeb || from.kind == Kind::kFile) {
+      item.file = kNotOfTheClient;
+      RETURN_IF_ERROR(from.kind == Kind::kFile ? CheckPath(from.path, home_, rules_, code, attribute) : absl::OkStatus());
+    } else {
+      RETURN_IF_ERROR(AddClientFile(transfer.from, code, attribute, item));
     }
     const auto below = stager::FindBelow(roots_, item.target);
     if (!below.ok() || below->path.empty()) {
@@ -116,6 +114,19 @@ class Planner {
   std::vector<StageIn> Take() { return std::move(items_); }
 
  private:
+  absl::Status AddClientFile(const std::string& source, int code, const char* attribute, StageIn& item) const {
+    const auto found = files_.find(source);
+    if (found == files_.end() || found->second.second->sha256().size() != kSumBytes) {
+      return errors::NotSent(code, attribute, source);
+    }
+    const proto::RequestBody::ClientFile& file = *found->second.second;
+    item.file = found->second.first;
+    item.mode |= file.mode() & 0100;
+    return rules_.file_bytes_max > 0 && file.size() > rules_.file_bytes_max
+               ? errors::FileTooLarge(source, file.size(), rules_.file_bytes_max)
+               : absl::OkStatus();
+  }
+
   const rsl::JobDescription& job_;
   const std::string& home_;
   const StagingRules& rules_;

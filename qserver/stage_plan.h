@@ -19,9 +19,11 @@ struct StagingRules {
 
 using ClientFiles = google::protobuf::RepeatedPtrField<proto::RequestBody::ClientFile>;
 
+inline constexpr int kNotOfTheClient = -1;
+
 struct StageIn {
   std::string source;  // as the description says
-  int file = 0;        // of the request's files
+  int file = 0;        // of the request's files; kNotOfTheClient: of a web server, or of the site
   std::string target;  // absolute
   uint32_t mode = 0;
   bool is_shared = false;

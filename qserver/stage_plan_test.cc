@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/refusal.h"
+#include "qserver/stage_order.h"
 #include "rsl/evaluator.h"
 #include "rsl/parser.h"
 
@@ -116,6 +117,34 @@ TEST(StageOutPlan, RefusesWhatLeadsOut) {
   EXPECT_FALSE(PlanCleanUp(Described("&(executable=x)(file_clean_up=../bob/x)"), "/home/alice", {}).ok());
   EXPECT_FALSE(PlanScratch(Described("&(executable=x)(scratch_dir=/tmp)"), "/home/alice", "j", {}).ok());
   EXPECT_EQ(*PlanScratch(Described("&(executable=x)(scratch_dir=/s)"), "/home/alice", "j", {.roots = {"/s"}}), "/s/j");
+}
+
+TEST(StagePlan, TakesFilesOfTheSiteAndOfWebServersWithoutAClient) {
+  const auto plan = PlanStageIn(Described("&(executable=/home/alice/p)(file_stage_in=(https://h/p p)(file:///home/alice/in d))"
+                                          "(file_stage_in_shared=(http://h/data data))"),
+                                {}, "/home/alice", {.roots = {}, .file_bytes_max = 9});
+
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  ASSERT_EQ(plan->size(), 3u);
+  const StagerOrder program = OrderFor((*plan)[0], {}, {.roots = {}, .file_bytes_max = 9});
+  EXPECT_EQ(program.fetch().url(), "https://h/p");
+  EXPECT_EQ(program.fetch().mode(), 0700u);
+  EXPECT_EQ(program.fetch().bytes_most(), 9u);
+  const StagerOrder copied = OrderFor((*plan)[1], {}, {});
+  EXPECT_EQ(copied.copy().from(), "/home/alice/in");
+  EXPECT_EQ(copied.copy().to(), "/home/alice/d");
+  EXPECT_TRUE(OrderFor((*plan)[2], {}, {}).fetch().link());
+}
+
+TEST(StagePlan, RefusesFilesOfTheSiteThatAreNobodysAndSchemesThatNobodyKnows) {
+  const auto plan = [](const char* from) {
+    return PlanStageIn(Described(std::string("&(executable=x)(file_stage_in=(") + from + " y))"), {}, "/home/alice", {});
+  };
+
+  EXPECT_FALSE(plan("file:///etc/shadow").ok());
+  EXPECT_FALSE(plan("file:///home/alice/../bob/x").ok());
+  EXPECT_FALSE(plan("gsiftp://h/x").ok());
+  EXPECT_FALSE(plan("client:///x").ok());  // the request does not say what it is
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "common/job_state.h"
 #include "common/log.h"
 #include "qserver/errors.h"
+#include "qserver/stage_order.h"
 #include "qserver/staging_errors.h"
 
 namespace sekisho::qserver {
@@ -27,13 +28,7 @@ constexpr SlotLimits kForUsers{4, 64};
 constexpr size_t kPieceMost = 256 << 10;
 constexpr uint64_t kTakenEvery = 1 << 20;
 constexpr std::chrono::minutes kLookForLate{1};
-
-Content ContentOf(const proto::RequestBody::ClientFile& file) {
-  Content content;
-  content.set_sha256(file.sha256());
-  content.set_size(file.size());
-  return content;
-}
+const std::string kTryingAgain = "its files cannot be put in place yet, trying again: ";
 
 proto::UploadReply WantedReply(int file, uint64_t offset) {
   proto::UploadReply reply;
@@ -162,6 +157,9 @@ awaitable<absl::StatusOr<std::vector<Staging::Missing>>> Staging::FindMissing(St
   CO_ASSIGN_OR_RETURN(const std::vector<StageIn> plan, PlanOf(*job));
   std::map<int, Missing> wanted;
   for (const StageIn& item : plan) {
+    if (item.file == kNotOfTheClient) {
+      continue;
+    }
     wanted[item.file] = {item.file, ContentOf(job->files[item.file]), item.source, 0};
   }
   StagerOrder order;
@@ -200,8 +198,7 @@ awaitable<void> Staging::Advance(std::string job_id) {
   if (status.code() == absl::StatusCode::kUnavailable) {
     spdlog::error("cannot stage, trying again job={}: {}", job_id, Printable(Message(status)));
     conductor_.Change([&](Queue& queue) {
-      return queue.OnStillStaging(job_id, "its files cannot be put in place yet, trying again: " + Message(status),
-                                  Conductor::NowMs());
+      return queue.OnStillStaging(job_id, kTryingAgain + Message(status), Conductor::NowMs());
     });
     co_await Sleep(loop_, settings_.try_again);
     OnStaging(job_id);
@@ -243,13 +240,19 @@ awaitable<absl::Status> Staging::TryAdvance(std::string job_id) {
     CO_RETURN_IF_ERROR(failure);  // all is there, and yet it could not be put in place
     CO_ASSIGN_OR_RETURN(const std::vector<StageIn> plan, PlanOf(*job));
     for (const StageIn& item : plan) {
-      StagerOrder order;
-      StagerOrder::Place& place = *order.mutable_place();
-      *place.mutable_content() = ContentOf(job->files[item.file]);
-      place.set_target(item.target);
-      place.set_mode(item.mode);
-      place.set_link(item.is_shared);
+      StagerOrder order = OrderFor(item, job->files, settings_.rules);
+      const bool is_elsewhere = order.has_fetch() || order.has_copy();
+      const bool says_why = job->status.reason().starts_with(kTryingAgain);  // the server is away: said once
+      if (is_elsewhere && !says_why) {
+        conductor_.Change([&](Queue& queue) {
+          return queue.OnStillStaging(job_id, "waits for " + item.source, Conductor::NowMs());
+        });
+      }
       failure = (co_await stager->Ask(std::move(order))).status();
+      if (is_elsewhere && !failure.ok()) {
+        co_return failure.code() == absl::StatusCode::kFailedPrecondition ? absl::UnavailableError(Message(failure))
+                                                                         : failure;
+      }
       job = Find(job_id);
       if (job == nullptr) {
         co_return absl::OkStatus();

@@ -21,8 +21,9 @@ inline absl::Status BadStaging(int gram_code, const std::string& attribute, cons
 
 inline absl::Status UnknownScheme(int gram_code, const std::string& attribute, const std::string& source) {
   return BadStaging(gram_code, attribute,
-                    fmt::format("expected a file of the client, saw \"{}\"", Printable(source)),
-                    "name a file of the client (client://PATH or a path): other sources are not supported yet");
+                    fmt::format("expected a file of the client, of the site or of a web server, saw \"{}\"",
+                                Printable(source)),
+                    "name it client://PATH (or a path), file://PATH, or http[s]://HOST/PATH");
 }
 
 inline absl::Status NotSent(int gram_code, const std::string& attribute, const std::string& source) {

@@ -147,7 +147,7 @@ awaitable<void> Staging::RemoveFiles(std::string job_id) {
     }
   }
   if (status.ok()) {
-    conductor_.Forget(job_id);
+    conductor_.Forget({job_id});
   } else {
     spdlog::warn("an ended job is kept, its files cannot be removed job={}: {}", job_id, Printable(Message(status)));
   }

@@ -47,7 +47,7 @@ constexpr Attribute kAttributes[] = {
     {"min_memory", kGram, kSubmit, kYes, gram::RSL_MIN_MEMORY, gram::INVALID_MIN_MEMORY},
     {"max_memory", kGram, kSubmit, kYes, gram::RSL_MAX_MEMORY, gram::INVALID_MAX_MEMORY},
     {"dry_run", kGram, kSubmit, kYes, gram::RSL_DRYRUN, gram::RSL_DRYRUN},
-    {"save_state", kGram, kSubmit, kLater, gram::RSL_SAVE_STATE, gram::INVALID_SAVE_STATE, kCommit},
+    {"save_state", kGram, kSubmit, kYes, gram::RSL_SAVE_STATE, gram::INVALID_SAVE_STATE},
     {"two_phase", kGram, kSubmit, kYes, gram::RSL_TWO_PHASE_COMMIT, gram::INVALID_TWO_PHASE_COMMIT},
     {"remote_io_url", kGram, kAlways, kLater, gram::RSL_REMOTE_IO_URL, gram::RSL_REMOTE_IO_URL,
      kStaging},

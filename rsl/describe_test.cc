@@ -258,12 +258,12 @@ TEST(Describe, FlattensNestedConjunctionsAndRefusesAlternatives) {
 
 TEST(Unsupported, NamesEveryAttributeThatIsStillToCome) {
   const std::vector<Error> errors =
-      Unsupported(With("(save_state=yes)(count=2)(gass_cache=/tmp)"));
+      Unsupported(With("(expiration=60)(count=2)(gass_cache=/tmp)(save_state=yes)"));
 
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].gram_code, gram::PARAMETER_NOT_SUPPORTED);
   EXPECT_EQ(errors[0].ToString(),
-            "1:17: save_state is not supported yet: it comes with two-phase commit and restart (GRAM error 1, "
+            "1:17: expiration is not supported yet: it comes with two-phase commit and restart (GRAM error 1, "
             "PARAMETER_NOT_SUPPORTED)");
   EXPECT_EQ(errors[1].attribute, "gass_cache");
 }
@@ -272,7 +272,7 @@ TEST(Unsupported, RefusesSourcesThatNobodyFetches) {
   EXPECT_EQ(Unsupported(Job("&(executable=client:///h/x)(stdin=client://y)")).size(), 0u);
   EXPECT_EQ(Unsupported(With("(file_stage_in=(a b)(client://c d)(gsiftp://h/f f))")).size(), 1u);
   EXPECT_EQ(Unsupported(With("(file_stage_in_shared=(a b)(gsiftp://h/f f))")).size(), 1u);
-  EXPECT_EQ(Unsupported(Job("&(executable=https://h/x)")).size(), 1u);
+  EXPECT_EQ(Unsupported(Job("&(executable=https://h/x)(stdin=file:///h/y)")).size(), 0u);
   EXPECT_EQ(Unsupported(With("(stdout=https://h/x)(stdin=gsiftp://h/y)")).size(), 2u);
   EXPECT_EQ(Unsupported(With("(stdout=(a)(b))")).size(), 1u);
   EXPECT_EQ(Unsupported(With("(job_type=condor)")).at(0).gram_code, gram::JOBTYPE_NOT_SUPPORTED);

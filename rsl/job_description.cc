@@ -18,7 +18,7 @@ bool IsUrl(std::string_view text) { return ReadLocation(text).kind != Location::
 // Of those that a site fetches files from.
 bool IsFetched(std::string_view source) {
   const Location::Kind kind = ReadLocation(source).kind;
-  return kind == Location::Kind::kPath || kind == Location::Kind::kClient;
+  return kind != Location::Kind::kOther;
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ std::vector<Error> Unsupported(const JobDescription& job) {
   const auto refuse_source = [&](std::string_view attribute, std::string_view value) {
     if (!IsFetched(value)) {
       refuse(gram::PARAMETER_NOT_SUPPORTED, attribute,
-             fmt::format("{} from {} is not supported yet: expected a file of the client, client://PATH", attribute,
-                         Quote(value)));
+             fmt::format("{} from {} is not supported: expected client://PATH, file://PATH or http[s]://HOST/PATH",
+                         attribute, Quote(value)));
     }
   };
   refuse_source("executable", job.executable);

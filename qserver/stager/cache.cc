@@ -115,6 +115,33 @@ absl::StatusOr<bool> Cache::Finish(Incoming incoming) const {
   return true;
 }
 
+absl::StatusOr<Content> Cache::Take(const std::function<absl::Status(const Add&)>& source) const {
+  const Below where = At("fetched." + job_id_ + ".part");
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(where, 0700));
+  ASSIGN_OR_RETURN(const Fd fd, OpenAlone(where));
+  if (ftruncate(fd.get(), 0) != 0) {
+    return Failed("empty", PathOf(where));
+  }
+  Content content;
+  Sum sum;
+  absl::Status status = source([&](std::string_view data) {
+    sum.Add(data);
+    content.set_size(content.size() + data.size());
+    return WriteAll(fd.get(), data, PathOf(where));
+  });
+  content.set_sha256(sum.Finish());
+  const std::string whole = Hex(content.sha256());
+  if (status.ok() && (fsync(fd.get()) != 0 || renameat(parent.directory.get(), parent.name.c_str(),
+                                                       parent.directory.get(), whole.c_str()) != 0)) {
+    status = Failed("keep", PathOf(At(whole)));
+  }
+  if (!status.ok()) {
+    unlinkat(parent.directory.get(), parent.name.c_str(), 0);
+    return status;
+  }
+  return content;
+}
+
 absl::Status Cache::Place(const Content& content, const Below& target, unsigned mode, bool is_link) const {
   const Below source = At(Hex(content.sha256()));
   ASSIGN_OR_RETURN(const Fd from, Open(source, O_RDONLY | O_NOFOLLOW));

@@ -3,7 +3,9 @@
 // whole and what it was said to be.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "qserver/stager.pb.h"
 #include "qserver/stager/beneath.h"
@@ -35,6 +37,10 @@ class Cache {
   absl::StatusOr<Incoming> Receive(const Content& content) const;
   // True: it is whole, and in the cache.  DataLoss: it is something else, and gone.
   absl::StatusOr<bool> Finish(Incoming incoming) const;
+
+  // One whose content is not known before: `source` gives it piece by piece.
+  using Add = std::function<absl::Status(std::string_view data)>;
+  absl::StatusOr<Content> Take(const std::function<absl::Status(const Add&)>& source) const;
 
   // A file at `target` with this content: a copy, written aside and renamed, or a link to the cache's.  DataLoss: the
   // cache's was something else, and is gone.

@@ -160,5 +160,25 @@ TEST_F(CacheTest, LetsGoOfWhatWasLongestUnused) {
   EXPECT_TRUE(Of("job").Look(ContentOf("three!")).whole());
 }
 
+TEST_F(CacheTest, TakesWhatIsNotKnownBeforeAndKeepsNothingOfWhatFails) {
+  const Cache cache = Of("job");
+  const auto content = cache.Take([](const Cache::Add& add) {
+    const absl::Status first = add("hello ");
+    return first.ok() ? add("world") : first;
+  });
+  ASSERT_TRUE(content.ok());
+  Sum sum;
+  sum.Add("hello world");
+  EXPECT_EQ(content->sha256(), sum.Finish());
+  EXPECT_TRUE(cache.Look(*content).whole());
+
+  const auto failed = cache.Take([](const Cache::Add& add) {
+    const absl::Status first = add("half");
+    return first.ok() ? absl::FailedPreconditionError("the server has gone") : first;
+  });
+  EXPECT_EQ(failed.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(std::distance(fs::directory_iterator(home_ / ".sekisho/cache"), {}), 1);
+}
+
 }  // namespace
 }  // namespace sekisho::qserver::stager

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/refusal.h"
+#include "qserver/stager/web.h"
 
 namespace sekisho::qserver::stager {
 namespace {
@@ -110,6 +111,17 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
       ASSIGN_OR_RETURN(const Below where, FindBelow(roots_, order.remove().path()));
       RETURN_IF_ERROR(order.remove().is_tree() ? RemoveTree(where) : Remove(where));
       reply.mutable_done();
+      return reply;
+    }
+    case StagerOrder::kFetch: {
+      const StagerOrder::Fetch& fetch = order.fetch();
+      ASSIGN_OR_RETURN(const Below target, FindBelow(roots_, fetch.target()));
+      ASSIGN_OR_RETURN(const Content content, cache_->Take([&](const Cache::Add& add) {
+        return FetchUrl(fetch.url(), fetch.bytes_most(), add);
+      }));
+      RETURN_IF_ERROR(cache_->Place(content, target, fetch.mode(), fetch.link()));
+      cache_->Trim(cache_bytes_);
+      *reply.mutable_copied() = content;
       return reply;
     }
     case StagerOrder::kMakeDirectory: {

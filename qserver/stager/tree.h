@@ -23,9 +23,11 @@ class Reading {
 
   const StagerReply::Entry& entry() const { return entry_; }
   absl::StatusOr<std::string> Next();  // empty at the end
-  std::string Finish() { return sum_->Finish(); }
+  std::string Finish() { return sum_->Finish(); }  // the sum of all of it, from the first byte on
 
  private:
+  absl::StatusOr<std::string> Read(size_t most);
+
   StagerReply::Entry entry_;
   std::string name_;
   Fd fd_;

@@ -80,7 +80,7 @@ TEST_F(TreeTest, RemovesALinkInATreesPlaceAndNotWhatItLeadsTo) {
   EXPECT_THAT(Names("precious"), ElementsAre("file"));
 }
 
-TEST_F(TreeTest, ReadsFromAnyByteOnAndSumsWhatItReads) {
+TEST_F(TreeTest, ReadsFromAnyByteOnAndSumsAllOfIt) {
   Write("job/out", "0123456789");
 
   auto reading = Reading::Begin(At("job/out"), 4);
@@ -90,7 +90,7 @@ TEST_F(TreeTest, ReadsFromAnyByteOnAndSumsWhatItReads) {
   EXPECT_EQ(*reading->Next(), "456789");
   EXPECT_EQ(*reading->Next(), "");
   Sum sum;
-  sum.Add("456789");
+  sum.Add("0123456789");
   EXPECT_EQ(reading->Finish(), sum.Finish());
 }
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "qserver/stager/web.h"
+
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace sekisho::qserver::stager {
+namespace {
+
+constexpr long kConnect_s = 30;
+constexpr long kRedirects = 5;
+// Slower than this for so long is given up.
+constexpr long kSlow_bytes_s = 1024;
+constexpr long kSlow_s = 60;
+
+struct Fetching {
+  const std::function<absl::Status(std::string_view)>& add;
+  uint64_t bytes_most;
+  uint64_t bytes = 0;
+  absl::Status status;
+  std::string refused;  // an address
+};
+
+bool IsV4Fetchable(uint32_t ip) {
+  const uint32_t first = ip >> 24;
+  return first != 0 && first != 127 && first < 224 && (ip >> 16) != 0xA9FE;  // 169.254
+}
+
+bool IsV6Fetchable(const in6_addr& ip) {
+  if (IN6_IS_ADDR_V4MAPPED(&ip)) {
+    uint32_t v4 = 0;
+    std::memcpy(&v4, ip.s6_addr + 12, sizeof v4);
+    return IsV4Fetchable(ntohl(v4));
+  }
+  return !IN6_IS_ADDR_LOOPBACK(&ip) && !IN6_IS_ADDR_UNSPECIFIED(&ip) && !IN6_IS_ADDR_LINKLOCAL(&ip) &&
+         !IN6_IS_ADDR_MULTICAST(&ip);
+}
+
+curl_socket_t Dial(void* to, curlsocktype, curl_sockaddr* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* const ip = address->family == AF_INET
+                             ? static_cast<const void*>(&reinterpret_cast<sockaddr_in*>(&address->addr)->sin_addr)
+                             : &reinterpret_cast<sockaddr_in6*>(&address->addr)->sin6_addr;
+  if (inet_ntop(address->family, ip, text.data(), text.size()) == nullptr || !IsFetchable(text.data())) {
+    static_cast<Fetching*>(to)->refused = text.data();
+    return CURL_SOCKET_BAD;
+  }
+  return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+size_t Take(char* data, size_t, size_t size, void* to) {
+  auto& fetching = *static_cast<Fetching*>(to);
+  fetching.bytes += size;
+  if (fetching.bytes_most > 0 && fetching.bytes > fetching.bytes_most) {
+    fetching.status = absl::InvalidArgumentError(
+        fmt::format("it has more than the {} bytes that the site takes", fetching.bytes_most));
+    return 0;
+  }
+  fetching.status = fetching.add({data, size});
+  return fetching.status.ok() ? size : 0;
+}
+
+bool IsForGood(CURLcode code, long answer) {
+  return code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_TOO_MANY_REDIRECTS ||
+         code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
+         (answer >= 400 && answer < 500 && answer != 408 && answer != 429);
+}
+
+}  // namespace
+
+bool IsFetchable(std::string_view ip) {
+  const std::string text(ip);
+  in_addr v4{};
+  in6_addr v6{};
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) {
+    return IsV4Fetchable(ntohl(v4.s_addr));
+  }
+  return inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IsV6Fetchable(v6);
+}
+
+absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
+                      const std::function<absl::Status(std::string_view)>& add) {
+  static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
+  CHECK(global == CURLE_OK && curl != nullptr);
+  Fetching fetching{add, bytes_most, 0, absl::OkStatus(), ""};
+  std::array<char, CURL_ERROR_SIZE> words{};
+  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl.get(), CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");  // the environment is nobody's word
+  curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_MAXREDIRS, kRedirects);
+  curl_easy_setopt(curl.get(), CURLOPT_FAILONERROR, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT, kConnect_s);
+  curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_LIMIT, kSlow_bytes_s);
+  curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_TIME, kSlow_s);
+  curl_easy_setopt(curl.get(), CURLOPT_USERAGENT, "sekisho-stager");
+  curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, words.data());
+  curl_easy_setopt(curl.get(), CURLOPT_OPENSOCKETFUNCTION, Dial);
+  curl_easy_setopt(curl.get(), CURLOPT_OPENSOCKETDATA, &fetching);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Take);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &fetching);
+
+  const CURLcode code = curl_easy_perform(curl.get());
+  long answer = 0;
+  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &answer);
+  if (!fetching.status.ok()) {
+    return absl::Status(fetching.status.code(),
+                        url + ": " + std::string(fetching.status.message().data(), fetching.status.message().size()));
+  }
+  if (code == CURLE_OK) {
+    return absl::OkStatus();
+  }
+  if (!fetching.refused.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {} is an address of this machine or its link, which is not asked", url, fetching.refused));
+  }
+  const std::string why = words[0] != 0 ? words.data() : curl_easy_strerror(code);
+  return IsForGood(code, answer) ? absl::InvalidArgumentError(url + ": " + why)
+                                 : absl::FailedPreconditionError(url + ": " + why);
+}
+
+}  // namespace sekisho::qserver::stager

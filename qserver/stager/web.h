@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a web server has, by libcurl: docs/protocol/17-staging.md, "Web servers".
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "common/status.h"
+
+namespace sekisho::qserver::stager {
+
+// May this address be asked?  Not the machine's own, nor those of its link: what listens there trusts who is near.
+bool IsFetchable(std::string_view ip);
+
+// Hands it to `add` piece by piece.  InvalidArgument: that server will never give it, or it has more than `bytes_most` (0:
+// any).  FailedPrecondition: perhaps later.  An error of `add` is passed on.
+absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
+                      const std::function<absl::Status(std::string_view)>& add);
+
+}  // namespace sekisho::qserver::stager
