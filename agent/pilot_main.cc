@@ -176,16 +176,12 @@ absl::Status Run(const Options& options) {
   leave.Use(tasks);
   RETURN_IF_ERROR(tasks.Recover());
   Launches launches(outbox, (uint64_t{std::random_device{}()} << 20) + 1);
-  LauncherService launcher(loop, outbox, launches,
-                           [&tasks](const std::string& job_id, const std::string& token) {
-                             return tasks.FindByToken(job_id, token);
-                           });
-  PmiServer pmi(
-      loop, outbox,
-      [&tasks](const std::string& job_id, const std::string& token) {
-        return tasks.FindByToken(job_id, token);
-      },
-      [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); });
+  const auto find_task = [&tasks](const std::string& job_id, const std::string& token) {
+    return tasks.FindByToken(job_id, token);
+  };
+  LauncherService launcher(loop, outbox, launches, find_task);
+  PmiServer pmi(loop, outbox, find_task,
+                [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); });
   pmi_pointer = &pmi;
   RETURN_IF_ERROR(pmi.Listen(pmi_socket));
   Acceptor door(loop, {}, /*expect_tls=*/false);

@@ -21,6 +21,7 @@
 #include "client/file_names.h"
 #include "client/harmless.h"
 #include "client/outage.h"
+#include "client/reach_again.h"
 #include "client/site_call.h"
 #include "client/staged_files.h"
 #include "common/refusal.h"
@@ -228,12 +229,7 @@ awaitable<absl::Status> DownloadAll(Session& session, const FileAccess& access, 
       outage.End();
     }
     outage.Begin(Outage::Clock::now());
-    const auto pause = outage.NextPause(Outage::Clock::now());
-    if (pause.count() == 0) {
-      co_return status;
-    }
-    co_await Sleep(session.loop(), pause);
-    (co_await session.OpenAgain()).IgnoreError();  // the next call says why not
+    CO_RETURN_IF_ERROR(co_await ReachAgain(session, outage, status));
   }
 }
 

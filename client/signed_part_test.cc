@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/refusal.h"
+#include "tests/support/signed.h"
 #include "tests/support/test_ca.h"
 
 namespace sekisho::client {
@@ -26,16 +27,7 @@ class SignedPartTest : public ::testing::Test {
     body_.mutable_submit()->mutable_charter()->set_part(1);
   }
 
-  proto::SignedRequest Signed(const identity::Credential& signer) const {
-    const identity::SignedRequest made = *identity::Sign(body_.SerializeAsString(), signer);
-    proto::SignedRequest request;
-    request.set_body(made.body);
-    request.set_signature(made.signature);
-    for (const std::string& der : made.chain) {
-      request.add_chain(der);
-    }
-    return request;
-  }
+  proto::SignedRequest Signed(const identity::Credential& signer) const { return test::Signed(body_, signer); }
 
   absl::StatusOr<proto::RequestBody> Judge(const proto::SignedRequest& shown, int part = 1) {
     return JudgeSignedPart(shown, kWorld, part, kTaro, *signers_, TestNow());

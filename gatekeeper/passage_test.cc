@@ -6,6 +6,7 @@
 
 #include "common/identity/signed_request.h"
 #include "proto/job.pb.h"
+#include "tests/support/signed.h"
 #include "tests/support/test_ca.h"
 
 namespace sekisho::gatekeeper {
@@ -33,16 +34,7 @@ class PassageTest : public ::testing::Test {
         std::chrono::duration_cast<std::chrono::milliseconds>((TestNow() + hours(1)).time_since_epoch()).count());
   }
 
-  proto::SignedRequest Signed(const identity::Credential& signer) const {
-    const identity::SignedRequest made = *identity::Sign(body_.SerializeAsString(), signer);
-    proto::SignedRequest request;
-    request.set_body(made.body);
-    request.set_signature(made.signature);
-    for (const std::string& der : made.chain) {
-      request.add_chain(der);
-    }
-    return request;
-  }
+  proto::SignedRequest Signed(const identity::Credential& signer) const { return test::Signed(body_, signer); }
 
   absl::StatusOr<identity::Identity> Judge(const proto::SignedRequest& request, identity::Time now = TestNow()) {
     return JudgePassage(request.SerializeAsString(), kGatekeeper, *signers_, now);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/refusal.h"
+#include "tests/support/signed.h"
 #include "tests/support/test_ca.h"
 
 namespace sekisho::qserver {
@@ -35,15 +36,9 @@ class AdmissionTest : public ::testing::Test {
   }
 
   proto::QueueRequest Sign(const identity::Credential& signer) {
-    const identity::SignedRequest signed_request =
-        *identity::Sign(body_.SerializeAsString(), signer);
     proto::QueueRequest request;
     request.set_account("alice");
-    request.mutable_request()->set_body(signed_request.body);
-    request.mutable_request()->set_signature(signed_request.signature);
-    for (const std::string& certificate : signed_request.chain) {
-      request.mutable_request()->add_chain(certificate);
-    }
+    *request.mutable_request() = test::Signed(body_, signer);
     return request;
   }
   absl::StatusOr<Verified> VerifyNow(const proto::QueueRequest& request) {

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "topology/median.h"
+
 namespace sekisho::topology {
 namespace {
 
@@ -17,15 +19,6 @@ double Dot(const std::vector<double>& a, const std::vector<double>& b) {
     sum += a[i] * b[i];
   }
   return sum;
-}
-
-double MedianOf(std::vector<double> values) {
-  if (values.empty()) {
-    return 0;
-  }
-  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace
@@ -154,7 +147,7 @@ double Fit::Spread() const {
   if (freedom < 3) {
     return 1;
   }
-  return 1.4826 * MedianOf(std::move(ratios)) *
+  return 1.4826 * Median(std::move(ratios)) *
          std::sqrt(static_cast<double>(pairs_.size()) / freedom);
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "topology/gateway.h"
+#include "topology/median.h"
 #include "topology/neighbour_joining.h"
 
 namespace sekisho::topology {
@@ -16,12 +17,6 @@ constexpr double kCoreZ = 2.0;         // a link of the core must be so many tim
 constexpr double kStubZ = 3.0;         // and so a site's link to the core
 constexpr double kPrior = 6;           // measurements that the assumed noise counts for
 constexpr double kSecondGateway = 10;  // what a second gateway must explain, squared deviations
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
 
 struct Distance {
   double rtt_us = 0;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "topology/median.h"
+
 namespace sekisho::topology {
 namespace {
 
@@ -35,15 +37,6 @@ std::vector<int> SwitchesOf(const Tree& tree) {
     }
   }
   return switch_of;
-}
-
-double Median(std::vector<double> values) {
-  if (values.empty()) {
-    return 0;
-  }
-  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 }  // namespace
