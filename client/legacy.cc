@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "client/verb_rankmap.h"
+#include "client/rankmap/verb_rankmap.h"
 
 namespace sekisho::client {
 namespace {

@@ -9,16 +9,16 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
-#include "client/exit_code.h"
 #include "client/legacy.h"
-#include "client/verb_pm.h"
-#include "client/verb_proxy.h"
-#include "client/verb_rankmap.h"
-#include "client/verb_relay.h"
-#include "client/verb_rsl.h"
-#include "client/verb_topology.h"
-#include "client/verb_files.h"
-#include "client/verbs.h"
+#include "client/local/verb_pm.h"
+#include "client/local/verb_proxy.h"
+#include "client/local/verb_relay.h"
+#include "client/local/verb_rsl.h"
+#include "client/rankmap/verb_rankmap.h"
+#include "client/site/exit_code.h"
+#include "client/topology/verb_topology.h"
+#include "client/verbs/verb_files.h"
+#include "client/verbs/verbs.h"
 #include "common/version.h"
 
 namespace sekisho::client {

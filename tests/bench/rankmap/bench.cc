@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "client/verb_rankmap.h"
+#include "client/rankmap/verb_rankmap.h"
 #include "tests/bench/rankmap/tables.h"
 
 int main(int argc, char** argv) {

@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-#include "client/rankmap_files.h"
+#include "client/rankmap/rankmap_files.h"
 #include "rankmap/qap_solver.h"
 
 namespace sekisho::bench {

@@ -5,8 +5,8 @@
 #include <ctime>
 #include <vector>
 
-#include "client/rankmap_files.h"
-#include "client/rankmap_run.h"
+#include "client/rankmap/rankmap_files.h"
+#include "client/rankmap/rankmap_run.h"
 #include "rankmap/pattern_format.h"
 #include "rankmap/portfolio.h"
 #include "tests/bench/rankmap/tables.h"

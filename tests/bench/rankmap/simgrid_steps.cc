@@ -12,7 +12,7 @@
 #include <simgrid/s4u.hpp>
 #include <unistd.h>
 
-#include "client/rankmap_files.h"
+#include "client/rankmap/rankmap_files.h"
 #include "rankmap/network_format.h"
 #include "rankmap/pattern_format.h"
 

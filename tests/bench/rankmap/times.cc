@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
-#include "client/rankmap_files.h"
+#include "client/rankmap/rankmap_files.h"
 #include "rankmap/flow_time.h"
 #include "tests/bench/rankmap/tables.h"
 

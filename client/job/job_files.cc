@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/job/job_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <variant>
+
+#include <asio/experimental/awaitable_operators.hpp>
+#include <asio/signal_set.hpp>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include "client/job/file_names.h"
+#include "client/job/staged_files.h"
+#include "client/site/exit_code.h"
+#include "client/site/harmless.h"
+#include "client/site/outage.h"
+#include "client/site/reach_again.h"
+#include "client/site/site_call.h"
+#include "common/refusal.h"
+#include "rsl/check.h"
+#include "rsl/location.h"
+
+namespace sekisho::client {
+namespace {
+
+using asio::experimental::awaitable_operators::operator||;
+
+absl::StatusOr<std::shared_ptr<rpc::ClientReader<proto::FilePiece>>> Ask(Session& session, const FileAccess& access) {
+  proto::RequestBody body;
+  *body.mutable_files() = access;
+  ASSIGN_OR_RETURN(const proto::SignedRequest request, session.Sign(std::move(body)));
+  return rpc::Start<rpc::ClientReader<proto::FilePiece>>(
+      session.loop(), session.Options(),
+      [&](auto& call) { session.stub().async()->Files(&call.context(), &request, &call); });
+}
+
+absl::Status CannotWrite(const std::string& path) {
+  return Refuse(absl::StatusCode::kInvalidArgument, 0, fmt::format("cannot write {}: {}", path, std::strerror(errno)),
+                "write to a place of yours with room: -o PATH");
+}
+
+bool IsThereAndNoFile(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+// A link stays one: the file that it leads to is replaced.
+std::string BehindLinks(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path behind = std::filesystem::canonical(path, error);
+  return error ? path : behind.string();
+}
+
+// What comes, on its way into a file: beside its place, and then there in one step.  What stands there and is no file, a
+// pipe or a device, gets it as it comes.
+class Sink {
+ public:
+  explicit Sink(const std::string& path)
+      : is_straight_(path == "-" || IsThereAndNoFile(path)),
+        path_(is_straight_ ? path : BehindLinks(path)),
+        aside_(path_ + ".XXXXXX") {
+    fd_ = path == "-"      ? STDOUT_FILENO
+          : is_straight_ ? open(path.c_str(), O_WRONLY | O_CLOEXEC)
+                         : mkostemp(aside_.data(), O_CLOEXEC);
+  }
+  ~Sink() {
+    if (fd_ >= 0 && path_ != "-") {
+      close(fd_);
+    }
+    if (fd_ >= 0 && !is_straight_) {
+      unlink(aside_.c_str());  // gone if it was kept
+    }
+  }
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  uint64_t size() const { return size_; }
+  absl::Status Check() const { return fd_ < 0 ? CannotWrite(path_) : absl::OkStatus(); }
+
+  absl::Status Add(std::string_view data) {
+    while (!data.empty()) {
+      const ssize_t written = write(fd_, data.data(), data.size());
+      if (written < 0 && errno == EINTR) {
+        continue;
+      }
+      if (written < 0) {
+        return CannotWrite(path_);
+      }
+      data.remove_prefix(size_t(written));
+      size_ += uint64_t(written);
+    }
+    return absl::OkStatus();
+  }
+  // From this size on what is there counts no more.
+  absl::Status Cut(uint64_t size) {
+    if (size == size_) {
+      return absl::OkStatus();
+    }
+    if (is_straight_ || ftruncate(fd_, off_t(size)) != 0 || lseek(fd_, off_t(size), SEEK_SET) < 0) {
+      return Refuse(absl::StatusCode::kDataLoss, 0, "the file has changed while it was read", "read it again");
+    }
+    size_ = size;
+    return absl::OkStatus();
+  }
+  absl::Status Keep(uint32_t mode) {
+    if (is_straight_) {
+      return absl::OkStatus();
+    }
+    const mode_t mask = umask(077);
+    umask(mask);
+    return fchmod(fd_, mode & 0777 & ~mask) == 0 && rename(aside_.c_str(), path_.c_str()) == 0 ? absl::OkStatus()
+                                                                                              : CannotWrite(path_);
+  }
+
+ private:
+  const bool is_straight_;
+  const std::string path_;
+  std::string aside_;  // beside it, of no other's
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
+
+struct Sum {
+  Sum() : context(EVP_MD_CTX_new()) { Begin(); }
+  ~Sum() { EVP_MD_CTX_free(context); }
+  Sum(const Sum&) = delete;
+  Sum& operator=(const Sum&) = delete;
+  void Begin() { CHECK(EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1); }
+  void Add(std::string_view data) { CHECK(EVP_DigestUpdate(context, data.data(), data.size()) == 1); }
+  std::string Finish() {
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    CHECK(EVP_DigestFinal_ex(context, digest, &size) == 1);
+    return {reinterpret_cast<const char*>(digest), size};
+  }
+  EVP_MD_CTX* const context;
+};
+
+bool IsSame(const proto::FileEntry& a, const proto::FileEntry& b) {
+  return a.size() == b.size() && a.modified_ms() == b.modified_ms();
+}
+
+// One call, from where the sink is.  `entry`: of the file as the first call saw it; `sum`: of what is in the sink.
+awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& sink, proto::FileEntry& entry,
+                                     Sum& sum) {
+  const uint64_t from = sink.size();
+  if (access.has_kept()) {
+    access.mutable_kept()->set_offset(from);
+  } else {
+    access.mutable_read()->set_offset(from);
+  }
+  CO_ASSIGN_OR_RETURN(const auto call, Ask(session, access));
+  std::string expected;
+  proto::FilePiece piece;
+  for (;;) {
+    const bool is_read = co_await call->Read(piece);
+    if (!is_read) {
+      break;
+    }
+    if (piece.has_entry() && from > 0 && !IsSame(piece.entry(), entry)) {
+      CO_RETURN_IF_ERROR(sink.Cut(0));
+      sum.Begin();
+      entry = piece.entry();
+      co_return absl::UnavailableError("it has changed");  // anew
+    }
+    if (piece.has_entry()) {
+      entry = piece.entry();
+    } else if (piece.kind_case() == proto::FilePiece::kData) {
+      sum.Add(piece.data());
+      CO_RETURN_IF_ERROR(sink.Add(piece.data()));
+    } else {
+      expected = piece.sha256();
+    }
+  }
+  CO_RETURN_IF_ERROR(co_await call->Finish());
+  if (sum.Finish() != expected) {
+    co_return Refuse(absl::StatusCode::kDataLoss, 155, "what came is not what the site says it sent",
+                     "fetch it again; if that does not help, somebody on the way changes what is sent");
+  }
+  co_return absl::OkStatus();
+}
+
+}  // namespace
+
+awaitable<absl::StatusOr<std::vector<proto::FileEntry>>> ListFiles(Session& session, std::string job_id,
+                                                                   std::string path) {
+  FileAccess access;
+  access.set_job_id(job_id);
+  access.mutable_list()->set_path(path);
+  CO_ASSIGN_OR_RETURN(const auto call, Ask(session, access));
+  std::vector<proto::FileEntry> entries;
+  proto::FilePiece piece;
+  for (;;) {
+    const bool is_read = co_await call->Read(piece);
+    if (!is_read) {
+      break;
+    }
+    entries.push_back(piece.entry());
+  }
+  CO_RETURN_IF_ERROR(co_await call->Finish());
+  co_return entries;
+}
+
+namespace {
+
+awaitable<absl::Status> DownloadAll(Session& session, const FileAccess& access, Sink& sink,
+                                    std::chrono::seconds patience) {
+  proto::FileEntry entry;
+  Sum sum;
+  Outage outage(patience);
+  for (;;) {
+    const uint64_t before = sink.size();
+    const absl::Status status = co_await DownloadOnce(session, access, sink, entry, sum);
+    if (status.ok()) {
+      co_return sink.Keep(entry.mode());
+    }
+    if (status.code() != absl::StatusCode::kUnavailable) {
+      co_return status;
+    }
+    if (sink.size() != before) {
+      outage.End();
+    }
+    outage.Begin(Outage::Clock::now());
+    CO_RETURN_IF_ERROR(co_await ReachAgain(session, outage, status));
+  }
+}
+
+awaitable<absl::Status> Interrupted(Loop& loop) {
+  asio::signal_set signals(loop, SIGINT, SIGTERM);
+  co_await signals.async_wait(kAsTuple);
+  co_return absl::CancelledError("interrupted");
+}
+
+}  // namespace
+
+awaitable<absl::Status> Download(Session& session, FileAccess access, std::string local, std::chrono::seconds patience) {
+  Sink sink(local);
+  CO_RETURN_IF_ERROR(sink.Check());
+  // So that what has come is taken away.
+  const auto ended = co_await (DownloadAll(session, access, sink, patience) || Interrupted(session.loop()));
+  co_return std::visit([](const absl::Status& either) { return either; }, ended);
+}
+
+namespace {
+
+FileAccess Kept(const proto::JobStatus& job, int number) {
+  FileAccess access;
+  access.set_job_id(job.job_id());
+  access.mutable_kept()->set_number(number);
+  return access;
+}
+
+}  // namespace
+
+int ReportFetch(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kCancelled ? kExitCancelled : Report(status);
+}
+
+awaitable<absl::Status> FetchStagedOut(Session& session, const proto::JobStatus& job, std::string rsl,
+                                       std::chrono::seconds patience) {
+  const rsl::CheckReport checked = rsl::Check(rsl);
+  if (checked.jobs.size() != 1) {
+    co_return absl::OkStatus();
+  }
+  for (const proto::StagedFile& file : job.staged_out()) {
+    const std::vector<rsl::Transfer>& asked = checked.jobs[0].file_stage_out;
+    if (file.is_kept() && file.number() >= 0 && size_t(file.number()) < asked.size()) {
+      const std::string local = LocalPath(asked[size_t(file.number())].to);
+      CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, file.number()), local, patience));
+    }
+  }
+  co_return absl::OkStatus();
+}
+
+awaitable<absl::Status> FetchStagedOutInto(Session& session, const proto::JobStatus& job, std::string place,
+                                           std::chrono::seconds patience) {
+  std::error_code error;
+  std::vector<std::string> names;
+  std::vector<int> numbers;
+  for (const proto::StagedFile& file : job.staged_out()) {
+    if (file.is_kept()) {
+      const std::string name = rsl::PlainName(LocalPath(file.destination()), fmt::format("file.{}", file.number()));
+      names.push_back(FreeName(name, file.number(), names));
+      numbers.push_back(file.number());
+    }
+  }
+  CO_ASSIGN_OR_RETURN(const auto places, PlacesHere(names, place, std::filesystem::is_directory(place, error)));
+  for (size_t i = 0; i < places.size(); ++i) {
+    CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, numbers[i]), places[i], patience));
+    if (place != "-") {
+      fmt::print("{}\n", places[i]);
+    }
+  }
+  co_return absl::OkStatus();
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/job/job_options.h"
+
+namespace sekisho::client {
+
+void AddJobOptions(CLI::App& verb, JobOptions& options) {
+  auto* group = verb.add_option_group("Job", "Instead of RSL, with a command");
+  group->add_option("--count", options.count, "Processes (-np)")->check(CLI::PositiveNumber);
+  group->add_option("--host-count", options.host_count, "Nodes to spread them over")->check(CLI::PositiveNumber);
+  group->add_option("--job-type", options.job_type, "single, multiple or mpi");
+  group->add_option("--directory", options.directory, "Working directory at the site");
+  group->add_option("--env", options.environment, "NAME=VALUE; may be repeated")->allow_extra_args(false);
+  group->add_option("--stage-in", options.stage_in, "LOCAL[=REMOTE]: a file of this machine that the job reads there")
+      ->allow_extra_args(false);
+  group->add_flag("--stage-exe", options.stages_executable, "The command is a program of this machine");
+  group->add_option("--stdin", options.standard_input, "File at the site; client://PATH: of this machine");
+  group->add_option("--stdout", options.standard_output, "File at the site, instead of streaming");
+  group->add_option("--stderr", options.standard_error, "File at the site, instead of streaming");
+  group->add_option("--queue", options.queue, "Queue");
+  group->add_option("--project", options.project, "Project to charge");
+  group->add_option("--max-wall-time", options.max_wall_time, "Minutes")->check(CLI::PositiveNumber);
+  group->add_option("--max-memory", options.max_memory, "MB a process")->check(CLI::PositiveNumber);
+  group->add_option("--after", options.after, "Start once this job has ended well; may be repeated")
+      ->allow_extra_args(false);
+  group->add_option("--after-any", options.after_any, "Start once this job has ended; may be repeated")
+      ->allow_extra_args(false);
+  group->add_flag("--hold", options.is_held, "Do not start before `sekisho release JOB`");
+  group->add_option("--array", options.array, "So many jobs, numbered: 1-1000, or 1-1000%50 for 50 at a time");
+  group->add_option("-x", options.clauses, "An RSL relation, e.g. '(arch=amd64)'; may be repeated")
+      ->allow_extra_args(false);
+}
+
+CLI::App* JobVerb(CLI::App& app, const char* name, const char* help, std::vector<std::string>& jobs) {
+  auto* verb = app.add_subcommand(name, help);
+  verb->add_option("JOB", jobs, "SITE/ID, as submit printed it, or a job contact; elements of arrays: SITE/ID[3-7]")
+      ->required();
+  return verb;
+}
+
+}  // namespace sekisho::client

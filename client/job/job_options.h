@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of run and submit that describe a job.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+#include "client/job/request.h"
+
+namespace sekisho::client {
+
+void AddJobOptions(CLI::App& verb, JobOptions& options);
+
+// A verb about jobs that exist.
+CLI::App* JobVerb(CLI::App& app, const char* name, const char* help, std::vector<std::string>& jobs);
+
+}  // namespace sekisho::client

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/local/verb_pm.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "client/verbs/verbs.h"
+#include "transport/pm/ping.h"
+#include "transport/pm/unix_message.h"
+#include "transport/pm/wire.h"
+
+namespace sekisho::client {
+namespace {
+
+constexpr int kExitFailed = 125;
+constexpr int kExitUsage = 64;
+constexpr int kAnswerMs = 5000;
+
+struct PmOptions {
+  std::string daemon;
+  std::string job;
+  std::string file;
+  std::string address;
+  int node = -1;
+  int as = 0;
+  double timeout_s = 5;
+  unsigned count = 100;
+  double interval_ms = 1;
+  bool is_json = false;
+};
+
+int Fail(const std::string& what, int error) {
+  fmt::print(stderr, "sekisho pm: {}: {}\n", what, std::strerror(error));
+  return kExitFailed;
+}
+
+// A connection for each question: the daemon answers one.
+int AskOnce(const PmOptions& options, const pm::AskMessage& ask, std::span<const int> fds,
+            std::string& text) {
+  std::array<char, 108> path{};
+  if (!pm::DaemonPath(options.daemon.empty() ? nullptr : options.daemon.c_str(), path)) {
+    return ENAMETOOLONG;
+  }
+  const int daemon = pm::ConnectDaemon(path.data());
+  if (daemon < 0) {
+    return errno;
+  }
+  pm::AnswerMessage answer;
+  pm::Received received;
+  const int error = pm::AskDaemon(daemon, ask, fds, kAnswerMs + static_cast<int>(ask.timeout_ms),
+                                  answer, received);
+  close(daemon);
+  for (std::size_t i = 0; i < received.fd_count; ++i) {
+    close(received.fds[i]);
+  }
+  if (error == 0) {
+    text.assign(answer.text.data(), std::min<std::size_t>(answer.length, answer.text.size()));
+  }
+  return error;
+}
+
+// The nodes of a context that this host's daemon has.
+std::vector<int> LocalNodes(const PmOptions& options, unsigned context, int& error) {
+  if (options.node >= 0) {
+    return {options.node};
+  }
+  std::string text;
+  std::vector<int> nodes;
+  error = AskOnce(options, {}, {}, text);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    unsigned number = 0;
+    int node = 0;
+    if (std::sscanf(text.c_str() + at, "context %u node %d", &number, &node) == 2 &&
+        number == context) {
+      nodes.push_back(node);
+    }
+    at = end + 1;
+  }
+  return nodes;
+}
+
+bool ReadJob(const PmOptions& options, pm::JobFile& job) {
+  int line = 0;
+  const std::error_code error = pm::ReadJobFile(options.job.c_str(), job, line);
+  if (error) {
+    fmt::print(stderr, "sekisho pm: {}{}: {}\n", options.job,
+               line > 0 ? fmt::format(":{}", line) : "", error.message());
+  }
+  return !error;
+}
+
+// The same question for each node of the job that is on this host.
+int AskNodes(const PmOptions& options, pm::Ask what, int file) {
+  pm::JobFile job;
+  if (!ReadJob(options, job)) {
+    return kExitUsage;
+  }
+  const int key = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
+  if (key < 0) {
+    return Fail(job.key_path.get(), errno);
+  }
+  int error = 0;
+  const std::vector<int> nodes = LocalNodes(options, job.context, error);
+  if (error == 0 && nodes.empty()) {
+    error = ENOENT;
+  }
+  nlohmann::json all = nlohmann::json::array();
+  for (std::size_t i = 0; i < nodes.size() && error == 0; ++i) {
+    pm::AskMessage ask;
+    ask.ask = what;
+    ask.config.context = job.context;
+    ask.config.node = static_cast<pm::NodeId>(nodes[i]);
+    ask.timeout_ms = static_cast<std::uint32_t>(options.timeout_s * 1000);
+    const std::array<int, 2> fds = {key, file};
+    std::string text;
+    const pm::Nanos begin = pm::Wire::Now();
+    error = AskOnce(options, ask, std::span(fds).first(file >= 0 ? 2 : 1), text);
+    const double took_us = static_cast<double>(pm::Wire::Now() - begin) / 1000;
+    if (error != 0) {
+      break;
+    }
+    if (options.is_json) {
+      all.push_back(
+          {{"context", job.context}, {"node", nodes[i]}, {"took_us", took_us}, {"text", text}});
+    } else {
+      fmt::print("{}", text.empty() ? fmt::format("context {} node {}: done in {:.0f} us\n",
+                                                  job.context, nodes[i], took_us)
+                                    : text);
+    }
+  }
+  close(key);
+  if (options.is_json && error == 0) {
+    fmt::print("{}\n", all.dump(2));
+  }
+  return error == 0 ? 0 : Fail(options.job, error);
+}
+
+int SaveVerb(const PmOptions& options) {
+  // It holds the job's key.
+  const int file = open(options.file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) {
+    return Fail(options.file, errno);
+  }
+  const int code = AskNodes(options, pm::Ask::kSave, file);
+  close(file);
+  return code;
+}
+
+int RestoreVerb(const PmOptions& options) {
+  pm::JobFile job;
+  if (!ReadJob(options, job)) {
+    return kExitUsage;
+  }
+  pm::AskMessage ask;
+  ask.ask = pm::Ask::kRestore;
+  if (!options.address.empty() && pm::ParseAddress(options.address.c_str(), ask.own)) {
+    fmt::print(stderr, "sekisho pm: {} is no ADDRESS:PORT\n", options.address);
+    return kExitUsage;
+  }
+  const int key = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
+  const int file = open(options.file.c_str(), O_RDONLY | O_CLOEXEC);
+  int error = key < 0 || file < 0 ? errno : 0;
+  const std::array<int, 2> fds = {key, file};
+  std::string text;
+  if (error == 0) {
+    error = AskOnce(options, ask, fds, text);
+  }
+  close(key);
+  close(file);
+  return error == 0 ? 0 : Fail(options.file, error);
+}
+
+double Microseconds(const pm::PingResult& result, double share) {
+  const auto last = static_cast<double>(result.times.size() - 1);
+  return static_cast<double>(result.times[static_cast<std::size_t>(share * last)]) / 1000;
+}
+
+int PingVerb(const PmOptions& options) {
+  pm::JobFile job;
+  if (!ReadJob(options, job)) {
+    return kExitUsage;
+  }
+  pm::PingResult result;
+  const auto interval = static_cast<pm::Nanos>(options.interval_ms * pm::kMillisecond);
+  const std::error_code error =
+      pm::Ping(job, static_cast<pm::NodeId>(options.as), static_cast<pm::NodeId>(options.node),
+               options.count, interval, result);
+  if (error) {
+    fmt::print(stderr, "sekisho pm ping: {}\n", error.message());
+    return kExitUsage;
+  }
+  nlohmann::json out = {{"sent", result.sent},
+                        {"received", result.received},
+                        {"duplicates", result.duplicates},
+                        {"reordered", result.reordered}};
+  if (!result.times.empty()) {
+    out["rtt_us"] = {{"min", Microseconds(result, 0)},
+                     {"p50", Microseconds(result, 0.5)},
+                     {"p99", Microseconds(result, 0.99)},
+                     {"max", Microseconds(result, 1)}};
+  }
+  if (options.is_json) {
+    fmt::print("{}\n", out.dump(2));
+  } else {
+    fmt::print("sent {} received {} duplicates {} reordered {}\n", result.sent, result.received,
+               result.duplicates, result.reordered);
+    if (!result.times.empty()) {
+      fmt::print("rtt_us min {:.1f} p50 {:.1f} p99 {:.1f} max {:.1f}\n", Microseconds(result, 0),
+                 Microseconds(result, 0.5), Microseconds(result, 0.99), Microseconds(result, 1));
+    }
+  }
+  return result.received > 0 ? 0 : kExitFailed;
+}
+
+// Becomes the benchmark: beside this program (build folder), or where it is installed.
+int BenchVerb(const std::vector<std::string>& words) {
+  std::array<char, 4096> buffer{};
+  const ssize_t length = readlink("/proc/self/exe", buffer.data(), buffer.size() - 1);
+  std::string folder(buffer.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  folder.erase(std::min(folder.rfind('/'), folder.size()));
+  std::string path = folder + "/sekisho-pm-bench";
+  if (access(path.c_str(), X_OK) != 0) {
+    path = folder + "/../libexec/sekisho/sekisho-pm-bench";
+  }
+  std::vector<char*> arguments = {path.data()};
+  for (const std::string& word : words) {
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  }
+  arguments.push_back(nullptr);
+  execv(path.c_str(), arguments.data());
+  return Fail(path, errno);
+}
+
+struct NodeVerb {
+  const char* name;
+  pm::Ask ask;
+  const char* what;
+};
+
+constexpr std::array<NodeVerb, 4> kNodeVerbs = {{
+    {"top", pm::Ask::kTop, "Who drives, round trips, what was sent twice and why"},
+    {"stop", pm::Ask::kStop, "The whole job, on all hosts; done when nothing is on its way"},
+    {"go", pm::Ask::kGo, "The whole job goes on after stop or restore"},
+    {"drop", pm::Ask::kDrop, "Forget a saved context whose program is dead; no peer is told"},
+}};
+
+CLI::App* Add(CLI::App* pm, const char* name, const char* what, PmOptions& options) {
+  CLI::App* verb = pm->add_subcommand(name, what);
+  verb->add_option("--daemon", options.daemon, "Socket of sekisho-pmd (else PM_DAEMON)");
+  verb->add_flag("--json", options.is_json, "For machines");
+  return verb;
+}
+
+CLI::App* AddJob(CLI::App* verb, PmOptions& options) {
+  verb->add_option("JOB", options.job, "The job file")->required();
+  verb->add_option("--node", options.node, "Only this node (else all of the job on this host)");
+  return verb;
+}
+
+}  // namespace
+
+void AddPmVerb(CLI::App& app, Invocation& invocation) {
+  CLI::App* pm =
+      app.add_subcommand("pm", "Reliable messages on UDP: contexts of this host's sekisho-pmd");
+  pm->require_subcommand(1);
+  for (const NodeVerb& node_verb : kNodeVerbs) {
+    auto options = std::make_shared<PmOptions>();
+    CLI::App* verb = AddJob(Add(pm, node_verb.name, node_verb.what, *options), *options);
+    verb->add_option("--timeout", options->timeout_s, "Seconds")->capture_default_str();
+    verb->callback([options, &invocation, ask = node_verb.ask] {
+      invocation.exit_code = AskNodes(*options, ask, -1);
+    });
+  }
+
+  auto list = std::make_shared<PmOptions>();
+  Add(pm, "list", "The contexts of this host", *list)->callback([list, &invocation] {
+    std::string text;
+    const int error = AskOnce(*list, {}, {}, text);
+    fmt::print("{}", text);
+    invocation.exit_code = error == 0 ? 0 : Fail("sekisho-pmd", error);
+  });
+
+  auto save = std::make_shared<PmOptions>();
+  CLI::App* verb =
+      AddJob(Add(pm, "save", "A stopped context to a file (which holds the key)", *save), *save);
+  verb->add_option("FILE", save->file, "Where to")->required();
+  verb->callback([save, &invocation] { invocation.exit_code = SaveVerb(*save); });
+
+  auto restore = std::make_shared<PmOptions>();
+  verb = AddJob(Add(pm, "restore", "A saved context, into the stopped one or a new one", *restore),
+                *restore);
+  verb->add_option("FILE", restore->file, "What save wrote")->required();
+  verb->add_option("--address", restore->address, "ADDRESS:PORT if it is not the old one");
+  verb->callback([restore, &invocation] { invocation.exit_code = RestoreVerb(*restore); });
+
+  auto ping = std::make_shared<PmOptions>();
+  ping->node = 1;
+  verb = Add(pm, "ping", "Round trips to a node of a job", *ping);
+  verb->add_option("JOB", ping->job, "The job file")->required();
+  verb->add_option("NODE", ping->node, "The node asked")->capture_default_str();
+  verb->add_option("--as", ping->as, "The node that asks")->capture_default_str();
+  verb->add_option("--count", ping->count, "Datagrams")
+      ->check(CLI::Range(1u, 1000000u))
+      ->capture_default_str();
+  verb->add_option("--interval", ping->interval_ms, "Milliseconds")
+      ->check(CLI::Range(0.01, 10000.0))
+      ->capture_default_str();
+  verb->callback([ping, &invocation] { invocation.exit_code = PingVerb(*ping); });
+
+  verb = pm->add_subcommand("bench", "PM against TCP on this host; options as of sekisho-pm-bench");
+  verb->prefix_command();
+  verb->callback([verb, &invocation] { invocation.exit_code = BenchVerb(verb->remaining()); });
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the solvers of sekisho rankmap share: the clock, signals and the progress line.
+#pragma once
+
+#include <csignal>
+#include <iosfwd>
+
+#include "client/rankmap/rankmap_solve.h"
+#include "common/status.h"
+#include "rankmap/portfolio.h"
+
+namespace sekisho::client {
+
+double MonotonicSeconds();
+
+// On MonotonicSeconds' clock; infinity if only --iterations limits.
+absl::StatusOr<double> TimeLimit(const RankmapSolveOptions& options, double started);
+
+// SIGINT and SIGTERM end the search, not the program: the best so far is written.
+class SignalGuard {
+ public:
+  SignalGuard();
+  ~SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+ private:
+  struct sigaction old_int_ {};
+  struct sigaction old_term_ {};
+};
+bool WasInterrupted();
+
+// One line on a terminal that is written over: objective, gap to the bound, rate, time left.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool is_wanted);
+  void Show(const rankmap::Standing& standing, double started);
+  void Close();
+
+ private:
+  bool is_shown_;
+  bool is_open_ = false;
+  double shown_ = 0;
+};
+
+absl::Status SolveQap(const RankmapSolveOptions& options, std::ostream& out);
+
+// By the tasks of one job, `options.jobs` of them at `options.resource`, that share what they find: rankmap_jobs.cc.
+absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out);
+
+// What a placement is worth, as --json or in words.
+void Report(const RankmapSolveOptions& options, const rankmap::Problem& problem, const rankmap::Placement& best,
+            double seconds, std::ostream& out);
+// A picture of it beside `before`, if one is wanted.
+absl::Status WritePicture(const RankmapSolveOptions& options, const rankmap::Problem& problem,
+                          const rankmap::Placement& before, const rankmap::Placement& after);
+absl::StatusOr<rankmap::SolveOptions> Translate(const RankmapSolveOptions& options);
+
+}  // namespace sekisho::client

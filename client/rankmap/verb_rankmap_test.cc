@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// sekisho rankmap as a user types it: results, mistakes, and files that are whole or not there.
+#include "client/rankmap/verb_rankmap.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+namespace sekisho::client {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class RankmapVerb : public testing::Test {
+ protected:
+  RankmapVerb()
+      : directory_(std::filesystem::temp_directory_path() /
+                   ("rankmap-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(directory_);
+  }
+  ~RankmapVerb() override { std::filesystem::remove_all(directory_); }
+
+  std::string Path(const std::string& name) const { return (directory_ / name).string(); }
+  std::string Write(const std::string& name, std::string_view text) const {
+    std::ofstream(Path(name)) << text;
+    return Path(name);
+  }
+  static std::string Read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  size_t Files() const {
+    return std::distance(std::filesystem::directory_iterator(directory_), {});
+  }
+
+  static Outcome Run(std::vector<std::string> words) {
+    std::ostringstream out, err;
+    auto* old_out = std::cout.rdbuf(out.rdbuf());
+    auto* old_err = std::cerr.rdbuf(err.rdbuf());
+    Outcome outcome;
+    CLI::App app;
+    AddRankmapVerb(app, outcome.code);
+    words.insert(words.begin(), "rankmap");
+    std::reverse(words.begin(), words.end());
+    try {
+      app.parse(words);
+    } catch (const CLI::ParseError&) {
+      outcome.code = 64;
+    }
+    std::cout.rdbuf(old_out);
+    std::cerr.rdbuf(old_err);
+    outcome.out = out.str();
+    outcome.err = err.str();
+    return outcome;
+  }
+
+  std::filesystem::path directory_;
+};
+
+// Pairs that talk are put at one switch of a tree that `topology infer` wrote.
+TEST_F(RankmapVerb, PlacesRanksByATreeOfHosts) {
+  Write("t.edges", "a s1 20\nb s1 20\nc s2 20\nd s2 20\ns1 s2 100\n");
+  Write("hosts", "a:1\nc:1\nb:1\nd:1\n");
+  Write("p", "ranks 4\n0 1 1000\n2 3 1000\n1 0 1000\n3 2 1000\n");
+
+  const Outcome solved = Run({"solve", "--network", Path("t.edges") + "," + Path("hosts"), "--pattern",
+                              Path("p"), "-o", Path("out"), "--iterations", "20000"});
+
+  ASSERT_EQ(solved.code, 0) << solved.err;
+  const std::string text = Read(Path("out"));
+  std::istringstream lines(text.substr(0, text.rfind('\n')));
+  std::vector<int> nodes;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] != '#') {
+      nodes.push_back(std::stoi(line));
+    }
+  }
+  ASSERT_EQ(nodes.size(), 4u) << text;
+  EXPECT_EQ(nodes[0] % 2, nodes[1] % 2) << text;  // lines a and b, or c and d
+  EXPECT_EQ(nodes[2] % 2, nodes[3] % 2) << text;
+}
+
+TEST_F(RankmapVerb, NamesTheHostThatATreeDoesNotKnow) {
+  Write("t.edges", "a s1 20\nb s1 20\n");
+  Write("hosts", "a\nz\n");
+  Write("p", "ranks 2\n0 1 1000\n");
+
+  const Outcome solved = Run({"solve", "--network", Path("t.edges") + "," + Path("hosts"), "--pattern",
+                              Path("p"), "-o", Path("out")});
+
+  EXPECT_NE(solved.code, 0);
+  EXPECT_THAT(solved.err, HasSubstr("z is no host of"));
+  EXPECT_FALSE(std::filesystem::exists(Path("out")));
+}
+
+TEST_F(RankmapVerb, GeneratesSolvesAndEvaluates) {
+  ASSERT_EQ(Run({"gen", "stencil", "--grid", "4x4x4", "--permute", "1", "-o", Path("p")}).code, 0);
+
+  const Outcome solved = Run({"solve", "--network", "torus:4x4x4", "--pattern", Path("p"), "-o",
+                              Path("out"), "--iterations", "200000", "--report", Path("r.html")});
+  ASSERT_EQ(solved.code, 0) << solved.err;
+  const Outcome eval = Run({"eval", "--network", "torus:4x4x4", "--pattern", Path("p"),
+                            "--placement", Path("out"), "--json"});
+  ASSERT_EQ(eval.code, 0) << eval.err;
+
+  const auto json = nlohmann::json::parse(eval.out);
+  EXPECT_EQ(json["avg_hops"], 1.0);
+  EXPECT_EQ(json["hop_bytes"], 64 * 6 * 65536);
+  EXPECT_EQ(json["hops_sum"], 64 * 6);
+  EXPECT_EQ(json["rmatt_eval"], json["hops_sum"].get<int64_t>() * json["max_link"].get<int64_t>());
+  EXPECT_EQ(json["step_sum"], json["max_link"]);
+  EXPECT_THAT(Read(Path("r.html")), AllOf(HasSubstr("</svg>"), HasSubstr("waiting at routers"), HasSubstr("ends after")));
+}
+
+TEST_F(RankmapVerb, IterationsRepeatAndResumeByteForByte) {
+  ASSERT_EQ(Run({"gen", "random", "--ranks", "60", "-o", Path("p")}).code, 0);
+  const auto solve = [&](const std::string& out, std::vector<std::string> more) {
+    std::vector<std::string> words = {"solve", "--network", "mesh:8x8",    "--pattern", Path("p"),
+                                      "-o",    Path(out),   "--objective", "maxlink"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(Run(words).code, 0);
+    return Read(Path(out));
+  };
+
+  const std::string once = solve("a", {"--iterations", "60000"});
+  const std::string again = solve("b", {"--iterations", "60000", "--checkpoint", Path("c")});
+  const std::string resumed = solve("d", {"--iterations", "60000", "--resume", Path("c")});
+
+  EXPECT_EQ(once, again);
+  EXPECT_EQ(once, resumed);
+}
+
+TEST_F(RankmapVerb, SearchesThatShareAFolderTakeTheBestOfOneAnother) {
+  ASSERT_EQ(Run({"gen", "random", "--ranks", "60", "-o", Path("p")}).code, 0);
+  const auto solve = [&](const std::string& out, std::vector<std::string> more) {
+    std::vector<std::string> words = {"solve", "--network", "mesh:8x8", "--pattern", Path("p"), "-o", Path(out)};
+    words.insert(words.end(), more.begin(), more.end());
+    return Run(words);
+  };
+  ASSERT_EQ(solve("good", {"--iterations", "400000"}).code, 0);
+  std::filesystem::create_directory(Path("shared"));
+  std::filesystem::copy(Path("good"), Path("shared") + "/7.place");
+  std::ofstream(Path("shared") + "/8.place") << "of another problem\n";
+
+  ASSERT_EQ(solve("taken", {"--iterations", "1", "--exchange", Path("shared"), "--island", "0"}).code, 0);
+
+  EXPECT_EQ(Read(Path("taken")), Read(Path("good")));
+  EXPECT_FALSE(std::filesystem::exists(Path("shared")));  // the first one has ended
+  EXPECT_EQ(solve("late", {"--iterations", "1", "--exchange", Path("shared"), "--island", "2"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(Path("late")));
+  EXPECT_EQ(solve("none", {"--exchange", Path("shared"), "--island", "0"}).code, 64);
+}
+
+TEST_F(RankmapVerb, SolvesQaplibInstances) {
+  Write("q.dat", "3\n\n0 1 9\n1 0 1\n9 1 0\n\n0 5 1\n5 0 5\n1 5 0\n");
+
+  const Outcome solved =
+      Run({"solve", "--qap", Path("q.dat"), "-o", Path("q.sln"), "--iterations", "2000"});
+
+  ASSERT_EQ(solved.code, 0) << solved.err;
+  EXPECT_THAT(Read(Path("q.sln")), StartsWith("3 38\n"));
+  const Outcome printed = Run({"solve", "--qap", Path("q.dat"), "-o", "-", "--iterations", "2000"});
+  EXPECT_THAT(printed.out, StartsWith("3 38\n"));
+  EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
+TEST_F(RankmapVerb, MistakesAreNamedAndLeaveNoFile) {
+  const std::string good = Write("good", "ranks 2\n0 1 5\n");
+  const std::string cut = Write("cut", "ranks 2\n0 1 5\n1 0");
+  const std::string many = Write("many", "ranks 9\n0 8 5\n");
+  const std::string nan = Write("nan", "matrix 2\n0 nan\n1 0\n");
+  const size_t files = Files();
+  const auto error = [&](const std::string& network, const std::string& pattern) {
+    const Outcome outcome = Run(
+        {"solve", "--network", network, "--pattern", pattern, "-o", Path("out"), "--time", "1s"});
+    EXPECT_EQ(outcome.code, 64);
+    return outcome.err;
+  };
+
+  EXPECT_THAT(error("torus:2x2", cut), StartsWith(cut + ":3: "));
+  EXPECT_THAT(error(nan, good), StartsWith(nan + ":2: "));
+  EXPECT_THAT(error("torus:2x2", many), HasSubstr("9 ranks"));
+  EXPECT_THAT(error("torus:2x2", Path("none")), HasSubstr("cannot be opened"));
+  EXPECT_THAT(error("torus:2y2", good), HasSubstr("size"));
+  EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", good, "-o", Path("no/such/out"),
+                 "--iterations", "10"})
+                .code,
+            64);
+  EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", good, "-o", Path("out"),
+                 "--objective", "best"})
+                .code,
+            64);
+  EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", good}).code, 64);
+  EXPECT_EQ(Files(), files);
+}
+
+// What each wrong file is answered with: its name and line.
+TEST_F(RankmapVerb, WrongFilesAreNamedWithTheLineAndLeaveTheOldResult) {
+  const std::string good = Write("good", "ranks 2\n0 1 5\n");
+  const std::string old = Write("out", "0\n1\n");
+  struct Wrong {
+    std::string network, pattern, place;
+  };
+  const std::string torus = "torus:2x2";
+  const std::vector<Wrong> wrong = {
+      {Write("short", "matrix 2\n0 1\n1\n"), good, "short:3: "},
+      {Write("oblong", "matrix 2\n0 1 2\n1 0 2\n"), good, "oblong:2: "},
+      {Write("negative", "matrix 2\n0 -1\n1 0\n"), good, "negative:2: "},
+      {Write("nan", "matrix 2\n0 nan\n1 0\n"), good, "nan:2: "},
+      {Write("apart", "matrix 2\n0 inf\n1 0\n"), good, "apart:2: the network is disconnected"},
+      {Write("clusters", "cluster a 2 1\ncluster b 2 1\n"), good, "clusters:2: the network is disconnected"},
+      {Write("cutnetwork", "matrix 2\n0 1\n1 0"), good, "cutnetwork:3: "},
+      {Write("huge", "torus 70000x70000\n"), good, "huge:1: "},
+      {torus, Write("cut", "ranks 2\n0 1 5\n1 0 1"), "cut:3: "},
+      {torus, Write("many", "# nine\nranks 9\n0 8 5\n"), "many:2: for the network torus:2x2: the pattern has 9 ranks"},
+      {torus, Write("minus", "ranks 2\n0 1 -5\n"), "minus:2: "},
+      {torus, Write("nanbytes", "ranks 2\n0 1 nan\n"), "nanbytes:2: "},
+      {torus, Write("sums", "ranks 2\n0 1 9007199254740992\n1 0 9007199254740992\n"), "sums:3: "},
+      {torus, Write("far.graph", "2 1 001\n2 5\n1 4\n"), "far.graph:1: "},
+      {torus, Write("cut.grf", "0\n2 2\n0 010\n1 5 1\n1"), "cut.grf:5: "},
+  };
+  const size_t files = Files();
+
+  for (const Wrong& one : wrong) {
+    const Outcome outcome = Run({"solve", "--network", one.network, "--pattern", one.pattern, "-o", old, "--time", "1s"});
+    EXPECT_EQ(outcome.code, 64) << one.place;
+    EXPECT_THAT(outcome.err, StartsWith(Path(one.place)));
+    const Outcome bound = Run({"bound", "--network", one.network, "--pattern", one.pattern});
+    EXPECT_EQ(bound.code, 64) << one.place;
+  }
+  EXPECT_EQ(Read(old), "0\n1\n");
+  EXPECT_EQ(Files(), files);
+}
+
+TEST_F(RankmapVerb, WrongPlacementsAndInstancesAreNamedWithTheLine) {
+  const std::string good = Write("good", "ranks 2\n0 1 5\n");
+  const std::pair<const char*, const char*> placements[] = {{"# two\n0\n5\n", "p:3: rank 1 on node 5"}, {"0\n\n0\n", "p:3: rank 1"},
+                                                            {"0\n", "p:1: 1 lines for 2"}, {"0\n1\n2\n", "p:3: 3 lines for 2"},
+                                                            {"0\n1", "p:2: "}, {"0\n-1\n", "p:2: "}};
+  for (const auto& [text, place] : placements) {
+    const std::string path = Write("p", text);
+    const Outcome outcome = Run({"eval", "--network", "torus:2x2", "--pattern", good, "--placement", path});
+    EXPECT_EQ(outcome.code, 64) << place;
+    EXPECT_THAT(outcome.err, StartsWith(Path(place)));
+    EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", good, "-o", Path("out"), "--start", path}).code, 64);
+  }
+  for (const char* text : {"2\n0 1 2 0\n0 3 4\n", "2\n0 1 -2 0\n0 3 4 0\n", "2\n0 nan 2 0\n0 3 4 0\n", "2\n0 1 2 0\n0 3 4 0 5 6\n"}) {
+    const Outcome outcome = Run({"solve", "--qap", Write("q.dat", text), "-o", Path("out"), "--time", "1s"});
+    EXPECT_EQ(outcome.code, 64) << text;
+    EXPECT_THAT(outcome.err, testing::ContainsRegex("q[.]dat:[0-9]+: "));
+  }
+  const std::string state = Write("state", "half a checkp");
+  const Outcome resumed = Run({"solve", "--network", "torus:2x2", "--pattern", good, "-o", Path("out"), "--resume", state});
+  EXPECT_EQ(resumed.code, 64);
+  EXPECT_THAT(resumed.err, StartsWith(state + ":0: "));
+  EXPECT_FALSE(std::filesystem::exists(Path("out")));
+}
+
+TEST_F(RankmapVerb, ConvertsForLaunchers) {
+  const std::string placement = Write("pl", "1\n0\n1\n");
+  const std::string hosts = Write("hosts", "alpha\nbeta\n");
+
+  EXPECT_EQ(Run({"convert", "--placement", placement, "--hosts", hosts, "--to", "machinefile"}).out,
+            "beta\nalpha\nbeta\n");
+  EXPECT_EQ(Run({"convert", "--placement", placement, "--to", "cray"}).out, "1\n0,2\n");
+  EXPECT_EQ(Run({"convert", "--placement", placement, "--to", "csv"}).code, 64);
+}
+
+TEST_F(RankmapVerb, BoundsArePrinted) {
+  const std::string pattern = Write("p", "ranks 4\n0 1 8\n");
+
+  const Outcome bound = Run({"bound", "--network", "torus:2x2", "--pattern", pattern, "--json"});
+
+  ASSERT_EQ(bound.code, 0) << bound.err;
+  EXPECT_EQ(nlohmann::json::parse(bound.out)["hop_bytes"], 8);
+}
+
+}  // namespace
+}  // namespace sekisho::client

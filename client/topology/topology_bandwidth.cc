@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/topology/topology_bandwidth.h"
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "client/rankmap/rankmap_files.h"
+#include "client/topology/topology_probers.h"
+#include "topology/bandwidth.h"
+#include "topology/errors.h"
+#include "topology/text_format.h"
+
+namespace sekisho::client {
+namespace {
+
+using topology::Transfer;
+
+// One of a transfer's, in the direction in which it is tried.
+struct Flow {
+  size_t transfer = 0;
+  int from = 0;
+  int to = 0;
+  bool is_second = false;  // the other direction has failed
+};
+
+class Stage {
+ public:
+  Stage(TopologyProbers& probers, int transfer_ms, long& next_id)
+      : probers_(probers), transfer_ms_(transfer_ms), next_id_(next_id) {}
+
+  // What each transfer carried in all, Mb/s; where a flow did not run, what the others did.
+  std::vector<double> Run(const std::vector<Transfer>& transfers) {
+    carried_.assign(transfers.size(), 0);
+    for (size_t i = 0; i < transfers.size(); ++i) {
+      for (const auto& [from, to] : transfers[i].flows) {
+        Start({i, from, to});
+      }
+    }
+    while (!under_way_.empty()) {
+      for (const TopologyProbers::Event& event : probers_.Wait()) {
+        Take(event);
+      }
+    }
+    return carried_;
+  }
+
+ private:
+  void Start(const Flow& flow) {
+    if (!probers_.Lost(flow.from).empty() || !probers_.Lost(flow.to).empty()) {
+      return;
+    }
+    const long id = next_id_++;
+    under_way_.emplace(id, flow);
+    probers_.Order(flow.from, id,
+                   topology::PrintFlowOrder(id, probers_.Ready(flow.to).at, transfer_ms_));
+  }
+
+  void Take(const TopologyProbers::Event& event) {
+    if (!event.answer) {
+      std::erase_if(under_way_, [&](const auto& one) { return one.second.from == event.host; });
+      return;
+    }
+    const auto found = under_way_.find(event.id);
+    if (found == under_way_.end()) {
+      return;
+    }
+    Flow flow = found->second;
+    under_way_.erase(found);
+    const double mbps = topology::ParseFlow(*event.answer);
+    carried_[flow.transfer] += mbps;
+    if (mbps <= 0 && !flow.is_second) {
+      std::swap(flow.from, flow.to);
+      flow.is_second = true;
+      Start(flow);
+    }
+  }
+
+  TopologyProbers& probers_;
+  int transfer_ms_;
+  long& next_id_;
+  std::map<long, Flow> under_way_;
+  std::vector<double> carried_;
+};
+
+}  // namespace
+
+absl::Status MapBandwidth(const TopologyBandwidthOptions& options, std::ostream& out,
+                          std::ostream& log) {
+  // Validate.
+  TopologyProbers probers;
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.tree));
+  ASSIGN_OR_RETURN(const topology::HostList hosts, OpenProbers(options.source, probers));
+  ASSIGN_OR_RETURN(const topology::NamedTree named,
+                   topology::ParseTree(text, options.tree, hosts.names));
+
+  // Measure.
+  topology::BandwidthMap map(named.tree);
+  long next_id = 1;
+  const auto begin = TopologyProbers::Clock::now();
+  Stage stage(probers, options.transfer_ms, next_id);
+  for (;;) {
+    const std::vector<Transfer> transfers = map.Next();
+    if (transfers.empty()) {
+      break;
+    }
+    const std::vector<double> mbps = stage.Run(transfers);
+    for (size_t i = 0; i < transfers.size(); ++i) {
+      map.Report(transfers[i], mbps[i]);
+    }
+  }
+  const double seconds =
+      std::chrono::duration<double>(TopologyProbers::Clock::now() - begin).count();
+
+  // Answer.
+  nlohmann::json links = nlohmann::json::array();
+  for (size_t i = 0; i < named.tree.links.size(); ++i) {
+    const topology::Link& link = named.tree.links[i];
+    const bool is_at_least = map.IsAtLeast(static_cast<int>(i));
+    const std::string& u = named.names[link.u];
+    const std::string& v = named.names[link.v];
+    if (options.is_json) {
+      links.push_back({{"u", u}, {"v", v}, {"mbps", map.mbps()[i]}, {"is_at_least", is_at_least}});
+    } else {
+      out << fmt::format("{} {} {}{:.1f}\n", u, v, is_at_least ? ">=" : "", map.mbps()[i]);
+    }
+  }
+  if (options.is_json) {
+    out << nlohmann::json{{"links", links}, {"seconds", seconds}, {"stages", map.stages()}}.dump(1)
+        << '\n';
+  }
+  for (int host = 0; host < probers.count(); ++host) {
+    if (!probers.Lost(host).empty()) {
+      log << fmt::format("{}: {}\n", hosts.names[host], probers.Lost(host));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/topology/topology_infer.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "client/rankmap/rankmap_files.h"
+#include "topology/alpha_matrix.h"
+#include "topology/errors.h"
+#include "topology/fast.h"
+#include "topology/methods.h"
+#include "topology/revise.h"
+#include "topology/run.h"
+#include "topology/show.h"
+#include "topology/text_format.h"
+
+namespace sekisho::client {
+namespace {
+
+nlohmann::json TreeJson(const topology::Tree& tree, const std::vector<std::string>& names) {
+  nlohmann::json json;
+  json["hosts"] = nlohmann::json::array();
+  json["links"] = nlohmann::json::array();
+  // A switch is as sure as the least sure link to another.
+  std::vector<double> confidence(tree.vertex_count, 1);
+  for (const topology::Link& link : tree.links) {
+    json["links"].push_back({{"u", names[link.u]},
+                             {"v", names[link.v]},
+                             {"latency_us", link.rtt_us / 2},
+                             {"confidence", link.confidence}});
+    for (const int end : {link.u, link.v}) {
+      confidence[end] = std::min(confidence[end], link.confidence);
+    }
+  }
+  for (int i = 0; i < tree.host_count; ++i) {
+    json["hosts"].push_back(names[i]);
+  }
+  json["switches"] = nlohmann::json::array();
+  for (int i = tree.host_count; i < tree.vertex_count; ++i) {
+    json["switches"].push_back({{"name", names[i]}, {"confidence", confidence[i]}});
+  }
+  return json;
+}
+
+// What was measured of them before they went says too little of where they belong.
+std::vector<bool> LostHosts(const TopologySource& source) {
+  std::vector<bool> is_lost;
+  for (size_t i = 0; i < source.hosts().names.size(); ++i) {
+    is_lost.push_back(!source.WhyLost(static_cast<int>(i)).empty());
+  }
+  return is_lost;
+}
+
+// The hosts that something is wrong with, and what, by who knows it best.
+std::vector<std::pair<std::string, std::string>> Missing(const TopologySource& source,
+                                                         const topology::Outcome& outcome) {
+  std::map<int, std::string> why;
+  for (const topology::Excluded& excluded : outcome.excluded) {
+    why[excluded.host] = excluded.why;
+  }
+  const std::vector<std::string>& names = source.hosts().names;
+  std::vector<std::pair<std::string, std::string>> missing;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const int host = static_cast<int>(i);
+    const std::string lost = source.WhyLost(host);
+    if (!lost.empty() || why.contains(host)) {
+      missing.emplace_back(names[i], lost.empty() ? why[host] : lost);
+    }
+  }
+  return missing;
+}
+
+// Starts from a tree of earlier.
+absl::StatusOr<std::unique_ptr<topology::ReviseMethod>> StartFrom(
+    const std::string& path, const std::vector<std::string>& hosts, uint64_t seed) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(topology::NamedTree named, topology::ParseTree(text, path, hosts));
+  std::vector<int> links(named.tree.vertex_count, 0);
+  for (const topology::Link& link : named.tree.links) {
+    for (const int end : {link.u, link.v}) {
+      if (++links[end] > 1 && named.tree.IsHost(end)) {
+        return topology::errors::BadFile(
+            path, fmt::format("{} is a switch there, and a host's name now", named.names[end]));
+      }
+    }
+  }
+  return std::make_unique<topology::ReviseMethod>(
+      topology::Known{.tree = topology::Simplified(named.tree),
+                      .is_here = std::vector<bool>(hosts.size(), true)},
+      seed);
+}
+
+std::string Describe(const topology::Revision& revision, const std::vector<std::string>& names) {
+  if (revision.is_anew) {
+    return "inferred anew: too little of the known tree is true\n";
+  }
+  std::string text =
+      fmt::format("{} placed, {} moved\n", revision.placed.size(), revision.moved.size());
+  for (const int host : revision.placed) {
+    text += names[host] + ": placed\n";
+  }
+  for (const int host : revision.moved) {
+    text += names[host] + ": is not where it was\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& out,
+                           std::ostream& log) {
+  // Validate.
+  RETURN_IF_ERROR(topology::MakeMethod(options.method, 1, {}).status());
+  ASSIGN_OR_RETURN(const std::unique_ptr<TopologySource> source,
+                   OpenTopologySource(options.source));
+  const topology::HostList& hosts = source->hosts();
+  const int count = static_cast<int>(hosts.names.size());
+  topology::MethodOptions method_options{.seed = options.seed, .site_hints = {}};
+  if (options.has_site_hints) {
+    if (hosts.cluster_of.empty()) {
+      return topology::errors::BadFile(options.source.hosts,
+                                       "--site-hints needs the site of every host: NAME SITE");
+    }
+    method_options.site_hints = hosts.cluster_of;
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<topology::Method> method,
+                   topology::MakeMethod(options.method, count, method_options));
+  topology::ReviseMethod* revise = nullptr;
+  if (!options.known.empty()) {
+    ASSIGN_OR_RETURN(auto from_known, StartFrom(options.known, hosts.names, options.seed));
+    revise = from_known.get();
+    method = std::move(from_known);
+  }
+
+  // Measure.
+  ASSIGN_OR_RETURN(const topology::RunTotals totals, source->Run(*method));
+  topology::Outcome outcome = method->Finish();
+  outcome.tree = topology::Without(std::move(outcome.tree), LostHosts(*source));
+  if (count > 1 && outcome.tree.links.empty()) {
+    return topology::errors::NothingAnswered();
+  }
+
+  // Answer.
+  const auto missing = Missing(*source, outcome);
+  RETURN_IF_ERROR(WriteFile(options.out, topology::PrintTree(outcome.tree, hosts.names)));
+  const int sites = outcome.site_of.empty()
+                        ? 1
+                        : 1 + *std::max_element(outcome.site_of.begin(), outcome.site_of.end());
+  const double per_host = std::max(count, 1);
+  if (!options.report.empty()) {
+    nlohmann::json json = TreeJson(outcome.tree, topology::VertexNames(outcome.tree, hosts.names));
+    json["excluded"] = nlohmann::json::array();
+    for (const auto& [host, why] : missing) {
+      json["excluded"].push_back({{"host", host}, {"why", why}});
+    }
+    json["sites"] = sites;
+    json[source->IsVirtual() ? "virtual_seconds" : "seconds"] = totals.makespan_us / 1e6;
+    json["measurements"] = totals.measurements;
+    json["pings"] = totals.pings;
+    RETURN_IF_ERROR(WriteFile(options.report, json.dump(1) + "\n"));
+  }
+  out << fmt::format(
+      "{} hosts, {} site{}, {} switches; {:.3f} s {}, {:.1f} measurements and {:.0f} pings a "
+      "host\n",
+      count, sites, sites == 1 ? "" : "s", outcome.tree.vertex_count - outcome.tree.host_count,
+      totals.makespan_us / 1e6, source->KindOfTime(),
+      static_cast<double>(totals.measurements) / per_host,
+      static_cast<double>(totals.pings) / per_host);
+  if (revise != nullptr) {
+    out << Describe(revise->revision(), hosts.names);
+  }
+  for (const auto& [host, why] : missing) {
+    log << fmt::format("{}: {}\n", host, why);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostream& out) {
+  // Validate.
+  if (options.method != "tree" && options.method != "alpha") {
+    return topology::errors::UnknownMatrixMethod(options.method);
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<TopologySource> source,
+                   OpenTopologySource(options.source));
+  const int count = static_cast<int>(source->hosts().names.size());
+
+  // Measure.
+  topology::RunTotals totals;
+  topology::Matrix matrix(count);
+  if (options.method == "alpha") {
+    topology::AlphaMatrix method(count, options.alpha, options.seed);
+    ASSIGN_OR_RETURN(totals, source->Run(method));
+    matrix = method.matrix();
+  } else {
+    topology::FastMethod method(count, {.site_hints = {}, .seed = options.seed});
+    ASSIGN_OR_RETURN(totals, source->Run(method));
+    const topology::Tree tree = method.Finish().tree;
+    for (int i = 0; i < count; ++i) {
+      const topology::Rooted rooted = topology::HangUp(tree, i);
+      for (const int vertex : rooted.order) {
+        if (vertex < i) {
+          const double measured = method.ledger().Rtt(i, vertex);
+          matrix.Set(i, vertex, measured >= 0 ? measured : rooted.depth_us[vertex]);
+        }
+      }
+    }
+  }
+
+  // Answer.
+  std::string text;
+  long unknown = 0;
+  for (int i = 0; i < count; ++i) {
+    for (int j = i + 1; j < count; ++j) {
+      if (matrix.At(i, j) >= 0) {
+        text += fmt::format("{} {} {:.3f}\n", i, j, matrix.At(i, j));
+      } else {
+        ++unknown;
+      }
+    }
+  }
+  RETURN_IF_ERROR(WriteFile(options.out, text));
+  out << fmt::format("{} hosts; {:.3f} s {}, {:.1f} measurements a host; {} pairs unknown\n", count,
+                     totals.makespan_us / 1e6, source->KindOfTime(),
+                     static_cast<double>(totals.measurements) / std::max(count, 1), unknown);
+  return absl::OkStatus();
+}
+
+absl::Status ShowTopology(const TopologyShowOptions& options, std::ostream& out) {
+  std::vector<std::string> names;
+  if (!options.hosts.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(options.hosts));
+    ASSIGN_OR_RETURN(topology::HostList hosts, topology::ParseHosts(text, options.hosts));
+    names = std::move(hosts.names);
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.tree));
+  ASSIGN_OR_RETURN(const topology::NamedTree named, topology::ParseTree(text, options.tree, names));
+  if (options.is_json) {
+    out << TreeJson(named.tree, named.names).dump(1) << '\n';
+  } else if (options.is_dot) {
+    out << topology::ShowDot(named.tree, named.names);
+  } else if (options.is_svg) {
+    out << topology::ShowSvg(named.tree, named.names);
+  } else {
+    out << topology::ShowText(named.tree, named.names);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sekisho::client

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sekisho topology infer, simulate, matrix and show do.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+
+#include "client/topology/topology_source.h"
+#include "common/status.h"
+
+namespace sekisho::client {
+
+struct TopologyInferOptions {
+  TopologySourceOptions source;
+  std::string out;
+  std::string report;
+  std::string method = "fast";
+  uint64_t seed = 1;
+  std::string known;  // a tree to start from; empty: none
+  bool has_site_hints = false;
+};
+
+absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& out,
+                           std::ostream& log);
+
+struct TopologyMatrixOptions {
+  TopologySourceOptions source;
+  std::string out;
+  std::string method = "tree";
+  double alpha = 5;
+  uint64_t seed = 1;
+};
+
+// Lines "i j rtt_us" of all pairs: what was measured, and the rest from the tree or by the alpha
+// rule.
+absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostream& out);
+
+struct TopologySimulateOptions {
+  std::string family;
+  std::string truth;
+  std::string hosts;
+  std::string noise = "quiet";
+  std::string method = "fast";
+  std::string out;
+  uint64_t seed = 1;
+  bool has_site_hints = false;
+  bool is_json = false;
+};
+
+absl::Status SimulateTopology(const TopologySimulateOptions& options, std::ostream& out);
+
+struct TopologyShowOptions {
+  std::string tree;
+  std::string hosts;
+  bool is_dot = false;
+  bool is_svg = false;
+  bool is_json = false;
+};
+
+absl::Status ShowTopology(const TopologyShowOptions& options, std::ostream& out);
+
+}  // namespace sekisho::client

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/topology/verb_topology.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include "client/topology/shell_child.h"
+#include "client/topology/topology_infer.h"
+#include "client/topology/topology_live.h"
+#include "topology/fast.h"
+
+namespace sekisho::client {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+std::string Oracle(const std::string& arguments) {
+  const char* bin = std::getenv("SEKISHO_BIN");
+  return fmt::format("{}/sekisho-topology-oracle {}", bin == nullptr ? "." : bin, arguments);
+}
+
+class TopologyVerb : public ::testing::Test {
+ protected:
+  TopologyVerb() {
+    std::string name = (fs::temp_directory_path() / "topologyXXXXXX").string();
+    directory_ = mkdtemp(name.data());
+  }
+  ~TopologyVerb() override { fs::remove_all(directory_); }
+
+  std::string File(const std::string& name) const { return (directory_ / name).string(); }
+  void WriteHosts(int count, bool has_sites = false) const {
+    std::ofstream file(File("hosts"));
+    for (int i = 0; i < count; ++i) {
+      file << fmt::format("h{:04}{}\n", i, has_sites ? " c0" : "");
+    }
+  }
+  absl::Status Infer(const std::string& oracle, const std::string& method = "fast") {
+    return InferTopology({.source = {.hosts = File("hosts"), .oracle = oracle, .timeout_s = 1},
+                          .out = File("tree"),
+                          .report = File("report"),
+                          .method = method},
+                         out_, log_);
+  }
+  // Neither a tree nor a part of one.
+  bool IsEmpty() const {
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      if (entry.path().filename() != "hosts" && entry.path().filename() != "log") {
+        return false;
+      }
+    }
+    return true;
+  }
+  size_t Lines(const std::string& name) const {
+    std::ifstream file(File(name));
+    size_t lines = 0;
+    for (std::string line; std::getline(file, line);) {
+      ++lines;
+    }
+    return lines;
+  }
+
+  fs::path directory_;
+  std::ostringstream out_;
+  std::ostringstream log_;
+};
+
+TEST_F(TopologyVerb, BringsAKnownTreeUpToDateForFewMeasurements) {
+  WriteHosts(64);
+  ASSERT_TRUE(Infer(Oracle("single64 7")).ok());
+  fs::rename(File("tree"), File("old"));
+
+  const absl::Status status =
+      InferTopology({.source = {.hosts = File("hosts"), .oracle = Oracle("single64 7")},
+                     .out = File("tree"),
+                     .known = File("old")},
+                    out_, log_);
+
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_THAT(out_.str(), HasSubstr("0 placed, 0 moved"));
+}
+
+TEST_F(TopologyVerb, SaysWhichHostIsASwitchOfTheKnownTree) {
+  WriteHosts(3);
+  std::ofstream(File("old")) << "h0000 h0001 1\nh0001 h0002 1\n";
+
+  const absl::Status status =
+      InferTopology({.source = {.hosts = File("hosts"), .oracle = Oracle("tiny3 7")},
+                     .out = File("tree"),
+                     .known = File("old")},
+                    out_, log_);
+
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(status.ToString(), HasSubstr("h0001 is a switch there"));
+  EXPECT_FALSE(fs::exists(File("tree")));
+}
+
+TEST_F(TopologyVerb, InfersATreeThatCanBeShown) {
+  WriteHosts(64);
+
+  ASSERT_TRUE(Infer(Oracle("single64 3")).ok());
+
+  EXPECT_THAT(out_.str(), HasSubstr("64 hosts, 1 site, "));
+  EXPECT_GE(Lines("tree"), 64u);
+  for (const bool is_svg : {false, true}) {
+    std::ostringstream shown;
+    ASSERT_TRUE(ShowTopology({.tree = File("tree"), .is_svg = is_svg}, shown).ok());
+    EXPECT_THAT(shown.str(), HasSubstr("h0063"));
+  }
+}
+
+TEST_F(TopologyVerb, AsksOnlyMeasurementsAtTimesThatNeverDecrease) {
+  WriteHosts(64);
+
+  ASSERT_TRUE(Infer(Oracle("single64 3 --log " + File("log"))).ok());
+
+  std::ifstream log(File("log"));
+  double last = 0;
+  int from, to, pings;
+  double start, duration;
+  int lines = 0;
+  while (log >> from >> to >> pings >> start >> duration) {
+    EXPECT_GE(start, last);
+    last = start;
+    ++lines;
+  }
+  EXPECT_GT(lines, 500);
+}
+
+TEST_F(TopologyVerb, WritesNothingIfTheOracleDies) {
+  WriteHosts(64);
+
+  const absl::Status status = Infer(Oracle("single64 3 --die-after 100"));
+
+  EXPECT_THAT(std::string(status.message()), HasSubstr("exit code 3 after 100 answers"));
+  EXPECT_TRUE(IsEmpty());
+}
+
+TEST_F(TopologyVerb, WritesNothingIfTheOracleIsSilent) {
+  WriteHosts(2);
+
+  const absl::Status status = Infer("sleep 100");
+
+  EXPECT_THAT(std::string(status.message()), HasSubstr("did not answer for 1 s"));
+  EXPECT_TRUE(IsEmpty());
+}
+
+TEST_F(TopologyVerb, WritesNothingIfTheOracleTalksNonsense) {
+  WriteHosts(64);
+
+  EXPECT_FALSE(Infer("yes").ok());
+  EXPECT_FALSE(Infer("/nonexistent/oracle").ok());
+  EXPECT_FALSE(Infer("echo 64; while read line; do echo nonsense; done").ok());
+  EXPECT_TRUE(IsEmpty());
+}
+
+TEST_F(TopologyVerb, BearsSomeGarbage) {
+  WriteHosts(64);
+
+  EXPECT_TRUE(Infer(Oracle("single64 3 --garbage-every 15")).ok());
+  EXPECT_GE(Lines("tree"), 64u);
+}
+
+TEST_F(TopologyVerb, NamesHostsThatAreDead) {
+  WriteHosts(64);
+
+  ASSERT_TRUE(Infer(Oracle("single64 3 --dead 7 --dead 9")).ok());
+
+  EXPECT_EQ(log_.str(), "h0007: no answer\nh0009: no answer\n");
+}
+
+TEST_F(TopologyVerb, RefusesAnOracleForOtherHosts) {
+  WriteHosts(63);
+
+  EXPECT_THAT(std::string(Infer(Oracle("single64 3")).message()),
+              HasSubstr("names 63 hosts, the oracle says 64"));
+}
+
+std::string Prober() {
+  const char* bin = std::getenv("SEKISHO_BIN");
+  return fmt::format("exec {}/sekisho-agent --probe-only --interface lo",
+                     bin == nullptr ? "." : bin);
+}
+
+TEST_F(TopologyVerb, NamesProbersThatCannotDoTheirPart) {
+  const topology::HostList hosts{
+      .names = {"good", "twice", "gone", "frozen", "liar"}, .cluster_of = {}, .cluster_names = {}};
+  TopologyProbers probers(std::chrono::seconds(1));
+  ASSERT_TRUE(
+      probers
+          .Start(hosts,
+                 fmt::format("case $HOST in\n"
+                             "good|twice) {} ;;\n"
+                             "gone) exit 7 ;;\n"
+                             "frozen) echo welcome; echo R 9 127.0.0.2 frozen; exec sleep 100 ;;\n"
+                             "liar) echo R 9 127.0.0.3 liar; exec yes ;;\n"
+                             "esac",
+                             Prober()),
+                 20)
+          .ok());
+
+  topology::FastMethod method(5, {.site_hints = {0, 0, 0, 0, 0}});
+  RunLive(method, probers, 0);
+
+  EXPECT_EQ(probers.Lost(0), "");
+  EXPECT_THAT(probers.Lost(1), HasSubstr("the same host as good"));
+  EXPECT_EQ(probers.Lost(2), "its prober ended with exit code 7");
+  EXPECT_EQ(probers.Lost(3), "its prober was silent for 1 s");
+  EXPECT_EQ(probers.Lost(4), "its prober said \"y\"");
+}
+
+TEST_F(TopologyVerb, AProberRefusesWhatIsNoOrder) {
+  ShellChild child;
+  ASSERT_TRUE(child.Start(Prober() + " 2>&1 | tail -n 1 > " + File("log")).ok());
+
+  ASSERT_EQ(write(child.socket(), "M 1 127.0.0.1 9 1 1 1\n", 22), 22);  // before the key
+  child.End(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+
+  std::ifstream log(File("log"));
+  std::string line;
+  std::getline(log, line);
+  EXPECT_THAT(line, HasSubstr("expected \"K KEY\" first"));
+}
+
+TEST_F(TopologyVerb, NeedsToKnowWhereMeasurementsComeFrom) {
+  WriteHosts(2);
+
+  for (const TopologySourceOptions& source : std::vector<TopologySourceOptions>{
+           {.hosts = File("hosts")},
+           {.hosts = File("hosts"), .oracle = "true", .launch = "true"},
+           {.launch = "true"},
+           {.site = "siteA"},
+           {.hosts = File("hosts"), .site = "siteA", .nodes = 2}}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        InferTopology({.source = source, .out = File("tree"), .report = ""}, out_, log_)));
+  }
+  EXPECT_TRUE(IsEmpty());
+}
+
+TEST_F(TopologyVerb, TakesTwoHostsAndOne) {
+  WriteHosts(2);
+  EXPECT_TRUE(Infer(Oracle("tiny2 3")).ok());
+  EXPECT_EQ(Lines("tree"), 1u);
+
+  WriteHosts(1);
+  EXPECT_TRUE(Infer("read line; echo 1; read line").ok());
+  EXPECT_EQ(Lines("tree"), 0u);
+}
+
+TEST_F(TopologyVerb, WritesAMatrixOfAllPairs) {
+  WriteHosts(64);
+  for (const char* method : {"tree", "alpha"}) {
+    ASSERT_TRUE(
+        WriteTopologyMatrix({.source = {.hosts = File("hosts"), .oracle = Oracle("single64 3")},
+                             .out = File("matrix"),
+                             .method = method},
+                            out_)
+            .ok());
+    EXPECT_EQ(Lines("matrix"), 64u * 63 / 2);
+  }
+}
+
+TEST_F(TopologyVerb, SimulatesANetworkFromAFile) {
+  std::ofstream(File("truth")) << "a x 20 20 1000\nb x 21 21 1000\nx y 3 3 1000\nc y 22 22 1000\n"
+                                  "d y 20 20 1000\n";
+
+  ASSERT_TRUE(SimulateTopology({.truth = File("truth"), .noise = "exact"}, out_).ok());
+
+  EXPECT_THAT(out_.str(), HasSubstr("robinson_foulds        0"));
+  EXPECT_FALSE(SimulateTopology({.truth = File("nowhere")}, out_).ok());
+  EXPECT_FALSE(SimulateTopology({.family = "nothing"}, out_).ok());
+}
+
+}  // namespace
+}  // namespace sekisho::client

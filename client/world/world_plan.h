@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what `sekisho mpirun` is asked to the parts that sites are: docs/protocol/15-mpirun.md.
+// Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "client/job/request.h"
+#include "client/world/machine_file.h"
+#include "common/status.h"
+#include "proto/job.pb.h"
+
+namespace sekisho::client {
+
+// A part's RSL, as it is sent to its site.
+absl::StatusOr<std::string> PartRsl(const JobOptions& job, const RankRange& part);
+
+// All parts as one multi-request, as DUROC has it.
+absl::StatusOr<std::string> MultiRequestRsl(const JobOptions& job,
+                                            const std::vector<RankRange>& parts);
+
+// Where ranks of several sites meet: at the relay of the one site whose nodes reach no other, else
+// of the first that has one.  FailedPrecondition if there is none that all reach.
+struct SiteRelay {
+  std::string site;
+  proto::SiteInfo::Relay relay;
+};
+absl::StatusOr<SiteRelay> ChooseRelay(const std::vector<SiteRelay>& sites);
+
+}  // namespace sekisho::client
