@@ -15,17 +15,14 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "client/local/pm_daemon.h"
+#include "client/local/verb_pm_trace.h"
 #include "client/verbs/verbs.h"
 #include "transport/pm/ping.h"
-#include "transport/pm/unix_message.h"
 #include "transport/pm/wire.h"
 
 namespace sekisho::client {
 namespace {
-
-constexpr int kExitFailed = 125;
-constexpr int kExitUsage = 64;
-constexpr int kAnswerMs = 5000;
 
 struct PmOptions {
   std::string daemon;
@@ -40,79 +37,18 @@ struct PmOptions {
   bool is_json = false;
 };
 
-int Fail(const std::string& what, int error) {
-  fmt::print(stderr, "sekisho pm: {}: {}\n", what, std::strerror(error));
-  return kExitFailed;
-}
-
-// A connection for each question: the daemon answers one.
-int AskOnce(const PmOptions& options, const pm::AskMessage& ask, std::span<const int> fds,
-            std::string& text) {
-  std::array<char, 108> path{};
-  if (!pm::DaemonPath(options.daemon.empty() ? nullptr : options.daemon.c_str(), path)) {
-    return ENAMETOOLONG;
-  }
-  const int daemon = pm::ConnectDaemon(path.data());
-  if (daemon < 0) {
-    return errno;
-  }
-  pm::AnswerMessage answer;
-  pm::Received received;
-  const int error = pm::AskDaemon(daemon, ask, fds, kAnswerMs + static_cast<int>(ask.timeout_ms),
-                                  answer, received);
-  close(daemon);
-  for (std::size_t i = 0; i < received.fd_count; ++i) {
-    close(received.fds[i]);
-  }
-  if (error == 0) {
-    text.assign(answer.text.data(), std::min<std::size_t>(answer.length, answer.text.size()));
-  }
-  return error;
-}
-
-// The nodes of a context that this host's daemon has.
-std::vector<int> LocalNodes(const PmOptions& options, unsigned context, int& error) {
-  if (options.node >= 0) {
-    return {options.node};
-  }
-  std::string text;
-  std::vector<int> nodes;
-  error = AskOnce(options, {}, {}, text);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    unsigned number = 0;
-    int node = 0;
-    if (std::sscanf(text.c_str() + at, "context %u node %d", &number, &node) == 2 &&
-        number == context) {
-      nodes.push_back(node);
-    }
-    at = end + 1;
-  }
-  return nodes;
-}
-
-bool ReadJob(const PmOptions& options, pm::JobFile& job) {
-  int line = 0;
-  const std::error_code error = pm::ReadJobFile(options.job.c_str(), job, line);
-  if (error) {
-    fmt::print(stderr, "sekisho pm: {}{}: {}\n", options.job,
-               line > 0 ? fmt::format(":{}", line) : "", error.message());
-  }
-  return !error;
-}
-
 // The same question for each node of the job that is on this host.
 int AskNodes(const PmOptions& options, pm::Ask what, int file) {
   pm::JobFile job;
-  if (!ReadJob(options, job)) {
-    return kExitUsage;
+  if (!ReadPmJob(options.job, job)) {
+    return kPmUsage;
   }
   const int key = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
   if (key < 0) {
-    return Fail(job.key_path.get(), errno);
+    return PmFail(job.key_path.get(), errno);
   }
   int error = 0;
-  const std::vector<int> nodes = LocalNodes(options, job.context, error);
+  const std::vector<int> nodes = PmNodesHere(options.daemon, job.context, options.node, error);
   if (error == 0 && nodes.empty()) {
     error = ENOENT;
   }
@@ -126,7 +62,7 @@ int AskNodes(const PmOptions& options, pm::Ask what, int file) {
     const std::array<int, 2> fds = {key, file};
     std::string text;
     const pm::Nanos begin = pm::Wire::Now();
-    error = AskOnce(options, ask, std::span(fds).first(file >= 0 ? 2 : 1), text);
+    error = AskPmDaemon(options.daemon, ask, std::span(fds).first(file >= 0 ? 2 : 1), text);
     const double took_us = static_cast<double>(pm::Wire::Now() - begin) / 1000;
     if (error != 0) {
       break;
@@ -144,14 +80,14 @@ int AskNodes(const PmOptions& options, pm::Ask what, int file) {
   if (options.is_json && error == 0) {
     fmt::print("{}\n", all.dump(2));
   }
-  return error == 0 ? 0 : Fail(options.job, error);
+  return error == 0 ? 0 : PmFail(options.job, error);
 }
 
 int SaveVerb(const PmOptions& options) {
   // It holds the job's key.
   const int file = open(options.file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) {
-    return Fail(options.file, errno);
+    return PmFail(options.file, errno);
   }
   const int code = AskNodes(options, pm::Ask::kSave, file);
   close(file);
@@ -160,14 +96,14 @@ int SaveVerb(const PmOptions& options) {
 
 int RestoreVerb(const PmOptions& options) {
   pm::JobFile job;
-  if (!ReadJob(options, job)) {
-    return kExitUsage;
+  if (!ReadPmJob(options.job, job)) {
+    return kPmUsage;
   }
   pm::AskMessage ask;
   ask.ask = pm::Ask::kRestore;
   if (!options.address.empty() && pm::ParseAddress(options.address.c_str(), ask.own)) {
     fmt::print(stderr, "sekisho pm: {} is no ADDRESS:PORT\n", options.address);
-    return kExitUsage;
+    return kPmUsage;
   }
   const int key = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
   const int file = open(options.file.c_str(), O_RDONLY | O_CLOEXEC);
@@ -175,11 +111,11 @@ int RestoreVerb(const PmOptions& options) {
   const std::array<int, 2> fds = {key, file};
   std::string text;
   if (error == 0) {
-    error = AskOnce(options, ask, fds, text);
+    error = AskPmDaemon(options.daemon, ask, fds, text);
   }
   close(key);
   close(file);
-  return error == 0 ? 0 : Fail(options.file, error);
+  return error == 0 ? 0 : PmFail(options.file, error);
 }
 
 double Microseconds(const pm::PingResult& result, double share) {
@@ -189,8 +125,8 @@ double Microseconds(const pm::PingResult& result, double share) {
 
 int PingVerb(const PmOptions& options) {
   pm::JobFile job;
-  if (!ReadJob(options, job)) {
-    return kExitUsage;
+  if (!ReadPmJob(options.job, job)) {
+    return kPmUsage;
   }
   pm::PingResult result;
   const auto interval = static_cast<pm::Nanos>(options.interval_ms * pm::kMillisecond);
@@ -199,7 +135,7 @@ int PingVerb(const PmOptions& options) {
                options.count, interval, result);
   if (error) {
     fmt::print(stderr, "sekisho pm ping: {}\n", error.message());
-    return kExitUsage;
+    return kPmUsage;
   }
   nlohmann::json out = {{"sent", result.sent},
                         {"received", result.received},
@@ -221,7 +157,7 @@ int PingVerb(const PmOptions& options) {
                  Microseconds(result, 0.5), Microseconds(result, 0.99), Microseconds(result, 1));
     }
   }
-  return result.received > 0 ? 0 : kExitFailed;
+  return result.received > 0 ? 0 : kPmFailed;
 }
 
 // Becomes the benchmark: beside this program (build folder), or where it is installed.
@@ -240,7 +176,7 @@ int BenchVerb(const std::vector<std::string>& words) {
   }
   arguments.push_back(nullptr);
   execv(path.c_str(), arguments.data());
-  return Fail(path, errno);
+  return PmFail(path, errno);
 }
 
 struct NodeVerb {
@@ -287,9 +223,9 @@ void AddPmVerb(CLI::App& app, Invocation& invocation) {
   auto list = std::make_shared<PmOptions>();
   Add(pm, "list", "The contexts of this host", *list)->callback([list, &invocation] {
     std::string text;
-    const int error = AskOnce(*list, {}, {}, text);
+    const int error = AskPmDaemon(list->daemon, {}, {}, text);
     fmt::print("{}", text);
-    invocation.exit_code = error == 0 ? 0 : Fail("sekisho-pmd", error);
+    invocation.exit_code = error == 0 ? 0 : PmFail("sekisho-pmd", error);
   });
 
   auto save = std::make_shared<PmOptions>();
@@ -318,6 +254,8 @@ void AddPmVerb(CLI::App& app, Invocation& invocation) {
       ->check(CLI::Range(0.01, 10000.0))
       ->capture_default_str();
   verb->callback([ping, &invocation] { invocation.exit_code = PingVerb(*ping); });
+
+  AddPmTraceVerb(*pm, invocation);
 
   verb = pm->add_subcommand("bench", "PM against TCP on this host; options as of sekisho-pm-bench");
   verb->prefix_command();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sekisho pm list|top|stop|go|drop|save|restore|ping|bench: docs/operations/pm.md.
+// sekisho pm list|top|stop|go|drop|save|restore|ping|trace|bench: docs/operations/pm.md.
 #pragma once
 
 namespace CLI {

@@ -37,6 +37,7 @@ std::error_code Context::Open(const Config& config, const Address& own, const ch
   const auto error = daemon != nullptr ? context->OpenByDaemon(config, own, key_fd)
                                        : context->OpenAlone(config, own);
   if (error) return error;
+  context->wire_.SetTrace(context->memory_.trace(), Side::kProgram);
   context->head().program_pid.store(getpid());
   out = std::move(context);
   return {};

@@ -30,7 +30,8 @@ std::error_code LastError() { return {errno, std::generic_category()}; }
 std::size_t SharedMemory::SizeFor(const Config& config) {
   const std::size_t area = Endpoint::AreaNeeded(config);
   if (area == 0) return 0;
-  return kHeadSize + kAreas * PageUp(area) + PageUp(Endpoint::RingsNeeded(config));
+  return kHeadSize + kAreas * PageUp(area) + PageUp(Endpoint::RingsNeeded(config)) +
+         PageUp(sizeof(TraceRing));
 }
 
 std::error_code CheckHead(const SharedHead& head, std::size_t size, Config& config) {
@@ -51,8 +52,11 @@ MutableBytes SharedMemory::AreaBytes(std::uint32_t index) const {
 }
 
 MutableBytes SharedMemory::RingBytes() const {
-  return mapping_.subspan(kHeadSize + kAreas * PageUp(Endpoint::AreaNeeded(config_)));
+  return mapping_.subspan(kHeadSize + kAreas * PageUp(Endpoint::AreaNeeded(config_)),
+                          PageUp(Endpoint::RingsNeeded(config_)));
 }
+
+MutableBytes SharedMemory::TraceBytes() const { return mapping_.last(PageUp(sizeof(TraceRing))); }
 
 std::error_code SharedMemory::MapChecked(std::size_t size) {
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
@@ -73,6 +77,7 @@ std::error_code SharedMemory::Make(const Config& config, const Address& own, Nan
   new (head_) SharedHead;
   head_->config = config;
   head_->own = own;
+  trace_ = reinterpret_cast<TraceRing*>(TraceBytes().data());
   for (std::uint32_t i = 0; i < kAreas; ++i) {
     const auto error = i == 0 ? areas_[i].Init(config, AreaBytes(i), RingBytes(), nullptr, now)
                               : areas_[i].Attach(config, AreaBytes(i), RingBytes());
@@ -92,10 +97,16 @@ std::error_code SharedMemory::Map(int fd) {
   const auto size = static_cast<std::size_t>(status.st_size);
   if (const auto error = MapChecked(size)) return error;
   if (const auto error = CheckHead(*head_, size, config_)) return error;
+  trace_ = reinterpret_cast<TraceRing*>(TraceBytes().data());
   for (std::uint32_t i = 0; i < kAreas; ++i) {
     if (const auto error = areas_[i].Attach(config_, AreaBytes(i), RingBytes())) return error;
   }
   return {};
+}
+
+void SharedMemory::ForgetTrace() {
+  const MutableBytes trace = TraceBytes();
+  (void)madvise(trace.data(), trace.size(), MADV_REMOVE);
 }
 
 void SharedMemory::Rebuild(std::uint32_t from, std::uint32_t to, Nanos now) {

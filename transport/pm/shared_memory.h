@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of a context, which a program and the daemon's keeper map both: a head, three areas of
-// which one holds the state, the rings.  docs/protocol/9-pm.md, "Two drivers".
+// which one holds the state, the rings, the trace.  docs/protocol/9-pm.md, "Two drivers".
 #pragma once
 
 #include <atomic>
@@ -8,11 +8,12 @@
 
 #include "transport/pm/endpoint.h"
 #include "transport/pm/hand_over.h"
+#include "transport/pm/trace_ring.h"
 
 namespace sekisho::pm {
 
 struct SharedHead {
-  static constexpr std::uint64_t kMagic = 0x32306d7073656b31;  // changes with the layout
+  static constexpr std::uint64_t kMagic = 0x33306d7073656b31;  // changes with the layout
 
   std::uint64_t magic = kMagic;
   Config config;
@@ -50,6 +51,9 @@ class SharedMemory {
   int fd() const { return fd_; }
   SharedHead& head() const { return *head_; }
   const Config& config() const { return config_; }  // ours: checked once
+  TraceRing& trace() const { return *trace_; }
+  // Gives the pages of the trace back: what was in it is gone.
+  void ForgetTrace();
   Endpoint& area(std::uint32_t index) { return areas_[index % kAreas]; }
   // Makes the state of the spare area from that of another.
   void Rebuild(std::uint32_t from, std::uint32_t to, Nanos now);
@@ -60,10 +64,12 @@ class SharedMemory {
   std::error_code MapChecked(std::size_t size);
   MutableBytes AreaBytes(std::uint32_t index) const;
   MutableBytes RingBytes() const;
+  MutableBytes TraceBytes() const;
 
   int fd_ = -1;
   MutableBytes mapping_;
   SharedHead* head_ = nullptr;
+  TraceRing* trace_ = nullptr;
   Config config_;
   Endpoint areas_[kAreas];
 };

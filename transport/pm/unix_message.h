@@ -20,7 +20,8 @@ enum class Ask : std::uint32_t {
   kGo,        // the whole job
   kSave,      // of a stopped context; second descriptor: the file
   kRestore,
-  kDrop,  // of a stopped job, its program dead: forgotten, and nobody is told
+  kDrop,   // of a stopped job, its program dead: forgotten, and nobody is told
+  kTrace,  // answer: a descriptor, the context's memory
 };
 
 struct AskMessage {

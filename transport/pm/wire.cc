@@ -257,13 +257,26 @@ void Wire::Feed(Endpoint& endpoint) {
     const auto& [from, total, step] = datagrams_[i];
     MutableBytes rest = receive_buffers_.subspan(i * kReceiveBufferSize, total);
     if (step < total) counters_.received_together += (total + step - 1) / step;
+    const bool traced = trace_ != nullptr && trace_->IsOn(now);
     while (!rest.empty()) {
       const std::size_t size = std::min(step, rest.size());
+      if (traced) trace_->Write(now, from, false, driver_, rest.first(size));
       endpoint.OnDatagram(from, rest.first(size), false, now);
       rest = rest.subspan(size);
     }
   }
   pulled_ = 0;
+}
+
+void Wire::Trace(std::span<const Run> runs) {
+  const Nanos now = Now();
+  if (!trace_->IsOn(now)) return;
+  for (const Run& run : runs) {
+    for (std::size_t done = 0; done < run.size; done += run.step) {
+      const std::size_t size = std::min(run.step, run.size - done);
+      trace_->Write(now, run.to, true, driver_, send_buffer_.subspan(run.offset + done, size));
+    }
+  }
 }
 
 void Wire::SendSingly(const Run& run) {
@@ -354,6 +367,7 @@ void Wire::Flush(Endpoint& endpoint, const Fence& fence) {
     }
     if (count > 0) {
       if (!fence.holds()) return;
+      if (trace_ != nullptr && trace_->asked()) Trace(std::span(runs).first(count));
       Send(std::span(runs).first(count));
     }
     if (!more) return;

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "transport/pm/endpoint.h"
-#include "transport/pm/hand_over.h"
+#include "transport/pm/trace_ring.h"
 
 namespace sekisho::pm {
 
@@ -69,6 +69,8 @@ class Wire {
   std::error_code Open(const Address& own, const Options& options);
   // A socket that another process opened so; `fd` becomes ours.
   std::error_code Adopt(int fd);
+  // Where datagrams are recorded when somebody asks for it; as those of `driver`.
+  void SetTrace(TraceRing& trace, Side driver) { trace_ = &trace, driver_ = driver; }
 
   // Takes datagrams from the socket; how many buffers.  Touches no endpoint.
   std::size_t Pull();
@@ -103,6 +105,7 @@ class Wire {
 
   std::error_code Prepare();
   std::size_t PullOne();
+  void Trace(std::span<const Run> runs);
   void Send(std::span<Run> runs);
   bool SendOne(const Run& run);
   void SendSingly(const Run& run);
@@ -111,6 +114,8 @@ class Wire {
   int family_ = 0;
   Address own_;
   WireCounters counters_;
+  TraceRing* trace_ = nullptr;
+  Side driver_ = Side::kNone;
   MutableBytes mapping_;  // receive buffers, then send buffer
   MutableBytes receive_buffers_;
   MutableBytes send_buffer_;

@@ -60,6 +60,7 @@ void Ring(int bell) {
 int Keeper::Run() {
   SetSpoiledHandler(Leave);
   if (memory_.Map(setup_.fds.memory) || wire_.Adopt(setup_.fds.socket)) return kKeeperSpoiled;
+  wire_.SetTrace(memory_.trace(), Side::kKeeper);
   LockMemory(setup_.fds.memory);
   WatchTurns();
   dead_ = setup_.pid_fd < 0 && !setup_.parked;

@@ -274,13 +274,28 @@ int Registry::Adopt(const Client& client, const AskMessage& ask, Received& recei
   return 0;
 }
 
-// The keeper answers the client itself.
-int Registry::Forward(const Client& client, const AskMessage& ask, const Received& received) {
+// The context that is meant, if the client has its key.
+int Registry::Named(const Client& client, const AskMessage& ask, const Received& received,
+                    Context*& context) {
   JobKey key;
   if (received.fd_count == 0) return EINVAL;
   if (const auto error = ReadKeyFile(received.fds[0], client.uid, key)) return Errno(error);
-  Context* context = Find(ask.config.context, ask.config.node, client.uid);
-  if (context == nullptr || key != context->key) return ENOENT;
+  context = Find(ask.config.context, ask.config.node, client.uid);
+  return context == nullptr || key != context->key ? ENOENT : 0;
+}
+
+// Who has user and key of a program may see what it sees.
+int Registry::Trace(const Client& client, const AskMessage& ask, const Received& received) {
+  Context* context = nullptr;
+  if (const int error = Named(client, ask, received, context)) return error;
+  Reply(client.fd, 0, "", std::span(&context->fds.memory, 1));
+  return 0;
+}
+
+// The keeper answers the client itself.
+int Registry::Forward(const Client& client, const AskMessage& ask, const Received& received) {
+  Context* context = nullptr;
+  if (const int error = Named(client, ask, received, context)) return error;
   const std::array<int, 2> fds = {client.fd, received.fds[1]};
   return SendMessage(context->control, BytesOf(ask),
                      std::span(fds).first(received.fd_count > 1 ? 2u : 1u));
@@ -317,6 +332,10 @@ void Registry::OnMessage(const Client& client, const AskMessage& ask, Received& 
         break;
       case Ask::kRestore:
         error = Restore(client, ask, received);
+        answered = error == 0;
+        break;
+      case Ask::kTrace:
+        error = Trace(client, ask, received);
         answered = error == 0;
         break;
       case Ask::kTop:

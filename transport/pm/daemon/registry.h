@@ -53,7 +53,10 @@ class Registry {
   int Attach(Context& context, const Client& client);
   int Restore(const Client& client, const AskMessage& ask, const Received& received);
   int Adopt(const Client& client, const AskMessage& ask, Received& received);
+  int Named(const Client& client, const AskMessage& ask, const Received& received,
+            Context*& context);
   int Forward(const Client& client, const AskMessage& ask, const Received& received);
+  int Trace(const Client& client, const AskMessage& ask, const Received& received);
   std::string List(uid_t uid) const;
   bool MayHaveMore(uid_t uid) const;
   int Start(Context& context);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions to this host's sekisho-pmd, as the verbs of sekisho pm ask them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/pm/job_file.h"
+#include "transport/pm/unix_message.h"
+
+namespace sekisho::client {
+
+inline constexpr int kPmFailed = 125;
+inline constexpr int kPmUsage = 64;
+
+// Says so on standard error; an exit code.
+int PmFail(const std::string& what, int error);
+
+// 0 or errno.  `socket` may be empty: the usual one.  `descriptor`, if given, gets the answer's
+// first descriptor, or -1.
+int AskPmDaemon(const std::string& socket, const pm::AskMessage& ask, std::span<const int> fds,
+                std::string& text, int* descriptor = nullptr);
+
+// The nodes of a context that this host's daemon has; only `node` unless that is negative.
+std::vector<int> PmNodesHere(const std::string& socket, unsigned context, int node, int& error);
+
+// False: said so on standard error.
+bool ReadPmJob(const std::string& path, pm::JobFile& job);
+
+}  // namespace sekisho::client
