@@ -15,7 +15,8 @@ constexpr int kWideRounds = 6;
 constexpr double kGatewayMargin = 9;   // squared standard deviations
 constexpr double kHintShare = 0.0039;  // of the pairs between sites
 constexpr double kFindShare = 0.0115;
-constexpr int kFirstPairs = 4;  // a pair of sites
+constexpr int kLeastPairs = 10;  // of two sites, however few that share is
+constexpr int kFirstPairs = 4;
 constexpr int kMorePairs = 14;
 
 }  // namespace
@@ -23,6 +24,7 @@ constexpr int kMorePairs = 14;
 FastMethod::FastMethod(int hosts, const FastOptions& options)
     : hosts_(hosts),
       options_(options),
+      random_(options.seed * 53 + 29),
       ledger_(hosts),
       slots_(hosts),
       is_dropped_(hosts, false),
@@ -72,7 +74,8 @@ void FastMethod::BeginSites(const std::vector<int>& site_of) {
   }
   const double share = options_.site_hints.empty() ? kFindShare : kHintShare;
   const double sites = static_cast<double>(members.size());
-  wide_budget_ = static_cast<long>(std::max(share * between, 5 * sites * (sites - 1) / 2));
+  wide_budget_ =
+      static_cast<long>(std::max(share * between, kLeastPairs * sites * (sites - 1) / 2));
   for (size_t i = 0; i < members.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       const long have = static_cast<long>(ledger_.Between(members[i], members[j]).size());
@@ -108,7 +111,8 @@ void FastMethod::AskWide(int left, int right, int pairs) {
   }
 }
 
-// An order of the site's hosts in which the next is from another switch.
+// An order of the site's hosts in which the next is from another switch; never the same switches
+// in the same order, or two sites' would always meet in the same pairs.
 void FastMethod::SpreadOut(Site& site) {
   const Tree& tree = site.search->tree();
   std::vector<std::vector<int>> groups(tree.vertex_count);
@@ -123,6 +127,7 @@ void FastMethod::SpreadOut(Site& site) {
   std::vector<int> order;
   for (size_t round = 0, added = 1; added > 0; ++round) {
     added = 0;
+    std::shuffle(groups.begin(), groups.end(), random_);
     for (const auto& group : groups) {
       if (round < group.size()) {
         order.push_back(group[round]);
@@ -196,11 +201,15 @@ bool FastMethod::ReviewWide() {
   }
   if (wide_rounds_ == 1) {
     // The tree between the sites: a few more of every pair of them.
-    const long left = (wide_budget_ - wide_pairs_) / 3;
-    const int each = static_cast<int>(std::min<long>(left / (count * (count - 1) / 2), 8));
-    for (int i = 0; each > 0 && i < count; ++i) {
+    const long left = wide_budget_ - wide_pairs_;
+    const long site_pairs = count * (count - 1) / 2;
+    const long each = std::min(left / 3 / site_pairs, 8L);
+    for (int i = 0; i < count; ++i) {
       for (int j = 0; j < i; ++j) {
-        AskWide(j, i, each);
+        const long have =
+            static_cast<long>(ledger_.Between(sites_[i].hosts, sites_[j].hosts).size());
+        AskWide(j, i,
+                static_cast<int>(std::max(each, std::min(left / site_pairs, kLeastPairs - have))));
       }
     }
   }

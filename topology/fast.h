@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include "topology/join.h"
@@ -55,6 +56,7 @@ class FastMethod final : public Method {
 
   int hosts_;
   FastOptions options_;
+  std::mt19937_64 random_;
   Ledger ledger_;
   Slots slots_;
   std::vector<bool> is_dropped_;

@@ -100,6 +100,25 @@ Gateway GatewaySearch::Middle() const {
       ->place;
 }
 
+Gateway GatewaySearch::Centre() const {
+  const auto farthest = [this](const Candidate& candidate) {
+    double most = 0;
+    for (int host = 0; host < tree_.host_count; ++host) {
+      most = std::max(most, Way(host, candidate.place));
+    }
+    return most;
+  };
+  Gateway centre;
+  double least = std::numeric_limits<double>::max();
+  for (const Candidate& candidate : candidates_) {
+    if (const double most = farthest(candidate); most < least) {
+      least = most;
+      centre = candidate.place;
+    }
+  }
+  return centre;
+}
+
 Gateway GatewaySearch::Best(const std::vector<FarSight>& sights, int groups) const {
   std::vector<double> costs;
   for (const Candidate& candidate : candidates_) {

@@ -24,7 +24,9 @@ class GatewaySearch {
   Gateway Best(const std::vector<FarSight>& sights, int groups) const;
   // From a host of the site to a gateway that Best() gave.
   double Way(int host, const Gateway& gateway) const;
+  // Where to begin: what lies fewest links from all hosts, and what is least far from them.
   Gateway Middle() const;
+  Gateway Centre() const;
 
  private:
   struct Candidate {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "topology/gateway.h"
 #include "topology/median.h"
@@ -34,6 +36,7 @@ class Joiner {
   int count() const { return static_cast<int>(sites_.size()); }
   std::vector<FarSight> Sights(int site, const std::vector<bool>& is_wanted) const;
   Distance Measure(const Crossing& crossing) const;
+  double Settle();
   void FindGateways();
   std::vector<Observation> Distances(const std::vector<int>& gateway_count) const;
   Tree Core(const std::vector<Observation>& distances) const;
@@ -113,8 +116,11 @@ Distance Joiner::Measure(const Crossing& crossing) const {
   return distance;
 }
 
-void Joiner::FindGateways() {
+// From where they are, each in turn to where it fits best with the others as they are.  How badly
+// all fits then, by the noise as it was assumed.
+double Joiner::Settle() {
   const std::vector<bool> all(sites_.size(), true);
+  spread_.assign(crossings_.size(), 1);
   for (int round = 0; round < kGatewayRounds; ++round) {
     for (int site = 0; site < count(); ++site) {
       const std::vector<FarSight> sights = Sights(site, all);
@@ -128,6 +134,28 @@ void Joiner::FindGateways() {
         spread_[c] = Measure(crossings_[c]).spread;
       }
     }
+  }
+  const std::vector<double> spread = std::exchange(spread_, std::vector<double>(spread_.size(), 1));
+  double cost = 0;
+  for (int site = 0; site < count(); ++site) {
+    const std::vector<FarSight> sights = Sights(site, all);
+    cost += sights.empty() ? 0 : searches_[site].Best(sights, count()).cost;
+  }
+  spread_ = spread;
+  return cost;
+}
+
+// Two gateways may hold each other in wrong places, where neither can leave alone: so the better of
+// two ways to begin.
+void Joiner::FindGateways() {
+  const double cost = Settle();
+  const auto found = std::tuple(best_, gateway_, spread_);
+  for (int site = 0; site < count(); ++site) {
+    best_[site] = searches_[site].Centre();
+    gateway_[site].assign(sites_.size(), best_[site]);
+  }
+  if (Settle() >= cost) {
+    std::tie(best_, gateway_, spread_) = found;
   }
 }
 
