@@ -20,10 +20,10 @@ constexpr double kDoubtful = 4;  // times the usual distance from the tree
 constexpr int kDoubtRounds = 2;
 constexpr int kDoubtPings = 20;
 constexpr int kMorePartners = 5;
-constexpr double kMoveGain = 9;  // squared standard deviations, as topology/place.cc counts them
+constexpr double kMoveGain = 16;  // squared standard deviations, as topology/place.cc counts them
 constexpr double kLeastNoise_us = 1;
 constexpr double kPairShare = 0.003;  // of a round trip
-constexpr double kMostNoise_us = 6;   // the usual distance from a tree that is no longer true
+constexpr double kMostNoise_us = 6;   // with the next: of a tree that is no longer true
 constexpr double kMostNoiseShare = 0.03;
 constexpr double kLinkPenalty = 8;  // as where a site's tree is grown: topology/lan.cc
 
@@ -149,19 +149,25 @@ void ReviseMethod::AskFar(int host) {
 }
 
 std::vector<std::pair<int, int>> ReviseMethod::Doubtful() {
+  std::vector<Excess> excesses;
+  for (const auto& [a, b] : checked_) {
+    if (ledger_.Has(a, b)) {
+      excesses.push_back({a, b, ledger_.Rtt(a, b) - rooted_.Rtt(a, b)});
+    }
+  }
+  shifts_ = FitShifts(known_.tree.host_count, excesses);
   std::vector<std::pair<double, double>> by_length;  // expected, and how far off it was
   std::vector<double> shares;
-  std::vector<std::pair<std::pair<int, int>, double>> found;
-  for (const auto& pair : checked_) {
-    const double measured = ledger_.Rtt(pair.first, pair.second);
-    if (measured < 0) {
-      continue;
-    }
-    const double expected = rooted_.Rtt(pair.first, pair.second);
-    const double off = std::abs(measured - expected);
-    found.emplace_back(pair, off - kDoubtful * kPairShare * expected);
+  for (const Excess& pair : excesses) {
+    const double expected = rooted_.Rtt(pair.a, pair.b);
+    const double off = std::abs(pair.us - shifts_.Of(pair.a, pair.b));
     by_length.emplace_back(expected, off);
     shares.push_back(off / std::max(expected, 1.0));
+  }
+  std::vector<std::pair<std::pair<int, int>, double>> found;
+  for (size_t i = 0; i < excesses.size(); ++i) {
+    found.emplace_back(std::pair(excesses[i].a, excesses[i].b),
+                       by_length[i].second - kDoubtful * kPairShare * by_length[i].first);
   }
   // Of the shorter half: across sites the noise is that of the way between them.
   std::sort(by_length.begin(), by_length.end());
@@ -169,9 +175,13 @@ std::vector<std::pair<int, int>> ReviseMethod::Doubtful() {
   for (size_t i = 0; i < (by_length.size() + 1) / 2; ++i) {
     short_off.push_back(by_length[i].second);
   }
-  const double usual = 1.4826 * Median(std::move(short_off));
+  // The shifts have taken their part of it.
+  const double pairs = static_cast<double>(excesses.size());
+  const double freedom = std::max(pairs - static_cast<double>(here_.size()), pairs / 4);
+  const double usual =
+      1.4826 * Median(std::move(short_off)) * std::sqrt(pairs / std::max(freedom, 1.0));
   revision_.noise_us = usual;
-  noise_us_ = std::clamp(usual, kLeastNoise_us, kMostNoise_us);
+  noise_us_ = std::max(usual, kLeastNoise_us);
   if (usual > kMostNoise_us && Median(shares) > kMostNoiseShare) {
     InferAnew();
     return {};
@@ -202,46 +212,39 @@ std::set<int> ReviseMethod::Misfits() const {
   return misfits;
 }
 
-// Who contradicts the tree with half of those at his switch, or with most of all, or fits
-// elsewhere, is to be placed again.
+// Hosts that are farther from all that they measured than others are: busy, or elsewhere.
+std::set<int> ReviseMethod::Strays() const {
+  std::set<int> strays;
+  for (const int host : here_) {
+    if (std::abs(shifts_.host_us[host] - shifts_.usual_us) >
+        kDoubtful * std::max(noise_us_, shifts_.spread_us)) {
+      strays.insert(host);
+    }
+  }
+  return strays;
+}
+
+// Who is to be placed again.
 void ReviseMethod::Judge(const std::vector<std::pair<int, int>>& doubtful) {
-  struct Count {
-    int asked = 0;
-    int wrong = 0;
-  };
-  std::vector<Count> all(known_.tree.host_count);
-  std::vector<Count> near(known_.tree.host_count);
+  std::set<int> moved = Misfits();
+  std::vector<Contradiction> pairs;
   const std::set<std::pair<int, int>> is_wrong(doubtful.begin(), doubtful.end());
-  for (const auto& pair : checked_) {
-    if (ledger_.Has(pair.first, pair.second)) {
-      const bool is_near = switch_of_[pair.first] == switch_of_[pair.second];
-      for (const int host : {pair.first, pair.second}) {
-        for (Count* count : {&all[host], is_near ? &near[host] : nullptr}) {
-          if (count != nullptr) {
-            ++count->asked;
-            count->wrong += is_wrong.contains(pair) ? 1 : 0;
-          }
-        }
-      }
+  for (const auto& [a, b] : checked_) {
+    if (ledger_.Has(a, b)) {
+      pairs.push_back({a, b, switch_of_[a] == switch_of_[b], is_wrong.contains({a, b})});
     }
   }
-  std::vector<int> moved;
-  const std::set<int> misfits = Misfits();
-  for (int host = 0; host < known_.tree.host_count; ++host) {
-    const bool is_off_near = near[host].wrong > 0 && 2 * near[host].wrong >= near[host].asked;
-    const bool is_off = all[host].wrong > 1 && 2 * all[host].wrong > all[host].asked;
-    if (is_off_near || is_off || misfits.contains(host)) {
-      moved.push_back(host);
-    }
-  }
+  const std::vector<int> blamed = Blame(known_.tree.host_count, std::move(pairs));
+  moved.insert(blamed.begin(), blamed.end());
   // Many at once, or pairs of which neither is wrong: the network between them is not what it was.
   if (moved.size() > 2 + here_.size() / 20 ||
       (moved.empty() && doubtful.size() > 2 + checked_.size() / 20)) {
     return InferAnew();
   }
-  std::erase_if(known_.tree.links, [&](const Link& link) {
-    return std::binary_search(moved.begin(), moved.end(), std::min(link.u, link.v));
-  });
+  const std::set<int> strays = Strays();
+  moved.insert(strays.begin(), strays.end());
+  std::erase_if(known_.tree.links,
+                [&](const Link& link) { return moved.contains(std::min(link.u, link.v)); });
   Index();
   for (const int host : moved) {
     to_place_.push_back(host);
@@ -253,7 +256,8 @@ std::vector<Sight> ReviseMethod::SightsOf(int host) const {
   std::vector<Sight> sights;
   for (const int partner : ledger_.Partners(host)) {
     if (IsPlaced(partner)) {
-      const double rtt = ledger_.Rtt(host, partner);
+      const double rtt =
+          std::max(ledger_.Rtt(host, partner) - shifts_.host_us[partner] - shifts_.usual_us, 0.0);
       sights.push_back({partner, rtt, std::hypot(noise_us_, kPairShare * rtt)});
     }
   }
@@ -275,9 +279,7 @@ bool ReviseMethod::PlaceNext() {
       if (before >= 0 && place.vertex != before && place.cost + kMoveGain > place.current_cost) {
         place = {.vertex = before, .leaf_us = old_leaf_us_[host]};  // no reason to move
       }
-      const bool is_back = before >= 0 && place.vertex == before &&
-                           std::abs(place.leaf_us - old_leaf_us_[host]) < kDoubtful * noise_us_;
-      if (!is_back) {
+      if (before < 0 || place.vertex != before) {
         (before < 0 ? revision_.placed : revision_.moved).push_back(host);
       }
       Hang(known_.tree, host, place);
@@ -320,6 +322,7 @@ void ReviseMethod::Step() {
         return;
       }
       std::set<int> hosts = Misfits();
+      hosts.merge(Strays());
       for (const auto& [a, b] : doubtful) {
         hosts.insert({a, b});
       }

@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "topology/blame.h"
 #include "topology/fast.h"
 #include "topology/ledger.h"
 #include "topology/method.h"
 #include "topology/place.h"
+#include "topology/shifts.h"
 #include "topology/slots.h"
 
 namespace sekisho::topology {
@@ -55,6 +57,7 @@ class ReviseMethod final : public Method {
   std::set<int> Misfits() const;
   // Pairs that the tree contradicts.
   std::vector<std::pair<int, int>> Doubtful();
+  std::set<int> Strays() const;
   void Judge(const std::vector<std::pair<int, int>>& doubtful);
   bool PlaceNext();
   std::vector<Sight> SightsOf(int host) const;
@@ -71,6 +74,7 @@ class ReviseMethod final : public Method {
   Stage stage_ = Stage::kCheck;
   int doubt_rounds_ = 0;
   double noise_us_ = 1;
+  Shifts shifts_;
   Rooted rooted_;
   std::vector<int> switch_of_;      // of each host; -1: it has no place
   std::vector<int> old_switch_of_;  // before this revision

@@ -48,6 +48,11 @@ double Network::PairBias(int a, int b, double rtt_us) const {
   return normal * std::hypot(truth_.noise.pair_us, truth_.noise.pair_share * rtt_us);
 }
 
+double Network::HostShift(int host) const {
+  return truth_.noise.session_us * Unit(Mix(seed_ + 3)) -
+         truth_.noise.host_us * std::log(Unit(Hash(seed_ + 5, host, host)));
+}
+
 double Network::Ping(double base_us, int from, int to) {
   if (truth_.noise.is_exact) {
     return base_us;
@@ -83,7 +88,9 @@ Answer Network::Measure(const Request& request) {
   }
   const double path = PathRtt(request.from, request.to);
   const Noise& noise = truth_.noise;
-  const double base = noise.is_exact ? path : path + PairBias(request.from, request.to, path);
+  const double base = noise.is_exact ? path
+                                     : path + PairBias(request.from, request.to, path) +
+                                           HostShift(request.from) + HostShift(request.to);
   std::uniform_real_distribution<double> unit(0, 1);
   Answer answer{.is_ok = true};
   for (int set = 0; set < request.sets; ++set) {

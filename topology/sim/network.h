@@ -19,6 +19,7 @@ class Network {
  private:
   double Ping(double base_us, int from, int to);
   double PairBias(int a, int b, double rtt_us) const;
+  double HostShift(int host) const;
 
   const Truth& truth_;
   uint64_t seed_;

@@ -26,6 +26,9 @@ struct Noise {
   double connection_us = 15;
   double busy_chance = 0;  // that one ping of a busy host waits
   double busy_us = 0;
+  double session_us =
+      0;  // uniform up to so much: what a host adds to all of its pairs while a network lives
+  double host_us = 0;  // exponential: the same, of each host by itself
 };
 
 Noise QuietNoise();
