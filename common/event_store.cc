@@ -108,11 +108,14 @@ class SqliteEventStore final : public EventStore {
   }
   void Forget(std::string key) override { Queue({Change::kForget, std::move(key), ""}); }
 
-  awaitable<absl::StatusOr<std::vector<Row>>> Read(std::string key) override {
-    co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(key), -1), asio::use_awaitable);
+  awaitable<absl::StatusOr<std::vector<Row>>> Read(std::vector<uint64_t> sequences) override {
+    co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(sequences)), asio::use_awaitable);
   }
   awaitable<absl::StatusOr<std::vector<Row>>> ReadFirst(std::string key) override {
     co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(key), 1), asio::use_awaitable);
+  }
+  awaitable<absl::StatusOr<std::vector<Row>>> Read(std::string key) override {
+    co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(key), -1), asio::use_awaitable);
   }
 
   awaitable<absl::Status> Flush() override {
@@ -138,18 +141,34 @@ class SqliteEventStore final : public EventStore {
 
  private:
   // On the writer's thread, which alone uses the database after the start.
+  awaitable<absl::StatusOr<std::vector<Row>>> ReadOnWriter(std::vector<uint64_t> sequences) {
+    std::vector<Row> found;
+    CO_RETURN_IF_ERROR(Fenced(path_, [&]() -> absl::Status {
+      SQLite::Statement row(database_, "SELECT sequence, event FROM events WHERE sequence=?");
+      for (const uint64_t sequence : sequences) {
+        row.reset();
+        Bind(row, 1, static_cast<int64_t>(sequence));
+        TakeRows(row, found);
+      }
+      return absl::OkStatus();
+    }));
+    co_return found;
+  }
   awaitable<absl::StatusOr<std::vector<Row>>> ReadOnWriter(std::string key, int most) {
     std::vector<Row> found;
     CO_RETURN_IF_ERROR(Fenced(path_, [&]() -> absl::Status {
       SQLite::Statement rows(database_, "SELECT sequence, event FROM events WHERE key=? ORDER BY sequence LIMIT ?");
       Bind(rows, 1, key);
       rows.bind(2, most);
-      while (rows.executeStep()) {
-        found.push_back({static_cast<uint64_t>(rows.getColumn(0).getInt64()), rows.getColumn(1).getString()});
-      }
+      TakeRows(rows, found);
       return absl::OkStatus();
     }));
     co_return found;
+  }
+  static void TakeRows(SQLite::Statement& rows, std::vector<Row>& found) {
+    while (rows.executeStep()) {
+      found.push_back({static_cast<uint64_t>(rows.getColumn(0).getInt64()), rows.getColumn(1).getString()});
+    }
   }
 
   void Queue(Change change) {

@@ -39,12 +39,14 @@ class EventStore {
   virtual void Put(std::string name, std::string value) = 0;
   virtual void Forget(std::string key) = 0;  // removes all events of this key
 
-  // What is on disk of one key, oldest first.  Flush() before, to see all that was queued.
+  // What is on disk.  Flush() before, to see all that was queued.  A read waits for the group that is being written:
+  // who needs many events asks for all at once.
   struct Row {
     uint64_t sequence = 0;
     std::string event;
   };
-  virtual awaitable<absl::StatusOr<std::vector<Row>>> Read(std::string key) = 0;
+  virtual awaitable<absl::StatusOr<std::vector<Row>>> Read(std::vector<uint64_t> sequences) = 0;  // those there are
+  virtual awaitable<absl::StatusOr<std::vector<Row>>> Read(std::string key) = 0;  // of one key, oldest first
   virtual awaitable<absl::StatusOr<std::vector<Row>>> ReadFirst(std::string key) = 0;  // the oldest, if any
 
   // Waits until all that was queued before this call is on disk.  After an error nothing more is stored, and

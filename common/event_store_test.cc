@@ -112,18 +112,19 @@ TEST_F(EventStoreTest, ManyAppendsOfOneTurnAreOneFlush) {
   EXPECT_EQ(Events(*store).size(), 1000u);
 }
 
-TEST_F(EventStoreTest, ReadsTheEventsOfOneKeyOldestFirst) {
+TEST_F(EventStoreTest, ReadsEventsByNumberAndByKey) {
   auto store = OpenStore();
   store->Append("a", "1");
   store->Append("b", "2");
   store->Append("a", std::string("3\0", 2));
   ASSERT_TRUE(Flush(*store).ok());
 
-  std::vector<EventStore::Row> rows;
-  std::vector<EventStore::Row> first;
+  const std::vector<uint64_t> wanted = {3, 7, 1};  // there is no 7
+  std::vector<EventStore::Row> rows, first, of_key;
   const auto read = [&]() -> awaitable<void> {
     first = *co_await store->ReadFirst("a");
-    rows = *co_await store->Read("a");
+    of_key = *co_await store->Read("a");
+    rows = *co_await store->Read(wanted);
   };
   co_spawn(loop_, read, detached);
   loop_.restart();
@@ -134,11 +135,14 @@ TEST_F(EventStoreTest, ReadsTheEventsOfOneKeyOldestFirst) {
 
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0].event, "1");
+  ASSERT_EQ(of_key.size(), 2u);
+  EXPECT_EQ(of_key[0].sequence, 1u);
+  EXPECT_EQ(of_key[1].sequence, 3u);
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0].sequence, 1u);
-  EXPECT_EQ(rows[0].event, "1");
-  EXPECT_EQ(rows[1].sequence, 3u);
-  EXPECT_EQ(rows[1].event, std::string("3\0", 2));
+  EXPECT_EQ(rows[0].sequence, 3u);
+  EXPECT_EQ(rows[0].event, std::string("3\0", 2));
+  EXPECT_EQ(rows[1].sequence, 1u);
+  EXPECT_EQ(rows[1].event, "1");
 }
 
 TEST_F(EventStoreTest, StoresNothingMoreOnceSomethingWasLost) {

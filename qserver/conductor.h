@@ -68,8 +68,8 @@ class Conductor {
 
   const Queue& queue() const { return queue_; }
   const Journal& journal() const { return journal_; }
-  // One that the journal has cut.
-  awaitable<absl::StatusOr<proto::JobEvent>> ReadEvent(std::string job_id, uint64_t sequence);
+  // With those that the journal has cut as they are in the store; cut stays what was forgotten meanwhile.
+  awaitable<absl::StatusOr<std::vector<Journal::Found>>> Complete(std::vector<Journal::Found> events);
   Spool& spool() { return spool_; }
   AllocatorLink& allocator() { return allocator_; }
   const std::map<std::string, NodeLink>& nodes() const { return nodes_; }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conductor's half about what is on disk of jobs: read again, and forgotten.
+#include <unordered_map>
+
 #include <fmt/format.h>
 
 #include "common/job_array.h"
@@ -10,18 +12,31 @@
 
 namespace sekisho::qserver {
 
-awaitable<absl::StatusOr<proto::JobEvent>> Conductor::ReadEvent(std::string job_id,
-                                                                uint64_t sequence) {
-  CO_ASSIGN_OR_RETURN(const auto rows, co_await store_.Read(job_id));
-  proto::JobEvent event;
-  for (const EventStore::Row& row : rows) {
-    if (row.sequence == sequence && event.ParseFromString(row.event)) {
-      event.set_sequence(sequence);
-      event.mutable_submitted()->mutable_request()->clear_chain();
-      co_return event;
+awaitable<absl::StatusOr<std::vector<Journal::Found>>> Conductor::Complete(std::vector<Journal::Found> events) {
+  std::vector<uint64_t> cut;
+  for (const Journal::Found& found : events) {
+    if (found.is_cut) {
+      cut.push_back(found.event.sequence());
     }
   }
-  co_return absl::DataLossError(fmt::format("event {} of job {} is gone", sequence, job_id));
+  if (cut.empty()) {
+    co_return events;
+  }
+  CO_ASSIGN_OR_RETURN(const auto rows, co_await store_.Read(std::move(cut)));
+  std::unordered_map<uint64_t, const std::string*> stored;
+  for (const EventStore::Row& row : rows) {
+    stored[row.sequence] = &row.event;
+  }
+  for (Journal::Found& found : events) {
+    const uint64_t sequence = found.event.sequence();
+    const auto at = stored.find(sequence);
+    if (at != stored.end() && found.event.ParseFromString(*at->second)) {
+      found.event.set_sequence(sequence);
+      found.event.mutable_submitted()->mutable_request()->clear_chain();
+      found.is_cut = false;
+    }
+  }
+  co_return events;
 }
 
 awaitable<absl::StatusOr<std::string>> Conductor::ReadRsl(std::string job_id) {

@@ -200,19 +200,14 @@ awaitable<absl::Status> QueueService::HandleEvents(grpc::CallbackServerContext& 
     co_return absl::CancelledError("the jobmanager has gone");
   }
   for (;;) {
-    const std::vector<Journal::Found> events =
-        conductor_.journal().After(request.account(), at, kEventsAtOnce);
-    for (const Journal::Found& found : events) {
-      proto::JobEvent event = found.event;
-      at = event.sequence();
+    CO_ASSIGN_OR_RETURN(std::vector<Journal::Found> events,
+                        co_await conductor_.Complete(conductor_.journal().After(request.account(), at, kEventsAtOnce)));
+    for (Journal::Found& found : events) {
+      at = found.event.sequence();
       if (found.is_cut) {
-        absl::StatusOr<proto::JobEvent> whole = co_await conductor_.ReadEvent(event.job_id(), at);
-        if (!whole.ok()) {
-          continue;  // forgotten meanwhile
-        }
-        event = *std::move(whole);
+        continue;  // forgotten meanwhile
       }
-      const bool is_there = co_await writer.Write(std::move(event));
+      const bool is_there = co_await writer.Write(std::move(found.event));
       if (!is_there) {
         co_return absl::CancelledError("the jobmanager has gone");
       }
