@@ -116,7 +116,8 @@ def firewall(world, site):
     """The router's rules.  Connection mark 1: through a pinhole; 2: opened from inside.
 
     What the drop policy lets through is counted a second time, later and by another rule (`audit`): other_accepted
-    stays 0 only if the rules above it are right."""
+    stays 0 only if the rules above it are right.  What fits no connection is dropped, not rejected, as firewalld does: a
+    connection that takes the port of one just closed may begin so, and is to try again rather than to fail."""
     address = lambda name: world.host(name).address
     pinholes = "\n".join(
         f"    ct state new ip saddr {address(hole.source)} ip daddr {address(hole.target)} "
@@ -140,6 +141,7 @@ table inet lab {{
     type filter hook forward priority filter; policy drop;
     iifname "{INSIDE}" ct state established,related accept
     iifname "{INSIDE}" oifname "{INSIDE}" accept
+    iifname "{INSIDE}" ct state invalid drop
 {dial_out}
     iifname "{INSIDE}" reject with icmpx admin-prohibited
 {pinholes}
