@@ -69,6 +69,9 @@ std::vector<std::string> Environment(const proto::ServerMessage::Start& start,
     variables["SEKISHO_LAUNCH_SOCKET"] = node.launch_socket;
     variables["SEKISHO_LAUNCH_TOKEN"] = start.launch_token();
   }
+  if (!node.pm_socket.empty()) {
+    variables["PM_AGENT"] = start.task().job_id() + ":" + node.pm_socket;
+  }
   if (start.has_rank()) {
     variables["PMI_FD"] = std::to_string(task::kPmiFd);
     variables["PMI_RANK"] = std::to_string(start.rank().rank());

@@ -16,6 +16,7 @@ struct NodeSettings {
   std::string boot_id;
   std::string launch_socket;
   std::string pmi_socket;
+  std::string pm_socket;  // where libpm asks for the job's daemon; empty: nowhere
   task::Grouping grouping = task::Grouping::kNone;
   std::string cgroup_parent;  // of the tasks' own cgroups; empty with kNone
   int64_t process_limit = 0;

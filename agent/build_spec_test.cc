@@ -76,6 +76,18 @@ TEST(BuildSpec, OnlyTasksWithATokenLearnOfTheLauncher) {
   EXPECT_THAT(spec->environment, Contains("SEKISHO_LAUNCH_TOKEN=t"));
 }
 
+TEST(BuildSpec, TasksLearnWhereTheirJobsPmDaemonIsAskedFor) {
+  NodeSettings node = kNode;
+  node.pm_socket = "/run/pm";
+  auto start = Minimal();
+  (*start.mutable_environment())["PM_AGENT"] = "other:/run/pm";
+
+  const auto spec = BuildSpec(start, kAlice, node, "/s");
+
+  ASSERT_TRUE(spec.ok());
+  EXPECT_THAT(spec->environment, Contains("PM_AGENT=j:/run/pm"));
+}
+
 TEST(BuildSpec, RefusesRootWhateverItIsCalled) {
   Account toor = kAlice;
   toor.name = "toor";

@@ -22,6 +22,7 @@
 #include "agent/launches.h"
 #include "agent/links.h"
 #include "agent/outbox.h"
+#include "agent/pm_daemons.h"
 #include "agent/pmi_server.h"
 #include "agent/session.h"
 #include "agent/task/record.h"
@@ -58,6 +59,7 @@ void SetDefaults(Config& config) {
   set(config.mutable_state_directory(), "/var/lib/sekisho/agent");
   set(config.mutable_launch_socket(), "/run/sekisho/agent/launch");
   set(config.mutable_pmi_socket(), "/run/sekisho/agent/pmi");
+  set(config.mutable_pm_socket(), "/run/sekisho/agent/pm");
   set(config.mutable_cgroup(), "auto");
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -65,6 +67,7 @@ void SetDefaults(Config& config) {
   set(config.mutable_task_program(), fs::exists(installed, error)
                                          ? installed.lexically_normal().string()
                                          : (here / "sekisho-task").string());
+  set(config.mutable_pm_program(), (here / "sekisho-pmd").string());
   config.set_output_limit_mb(config.output_limit_mb() == 0 ? 10240 : config.output_limit_mb());
   config.set_process_limit(config.process_limit() == 0 ? 4096 : config.process_limit());
 }
@@ -137,6 +140,7 @@ absl::Status Run(const Config& config, bool is_check) {
   const NodeSettings node{.boot_id = facts.boot_id,
                           .launch_socket = config.launch_socket(),
                           .pmi_socket = config.pmi_socket(),
+                          .pm_socket = config.pm_socket(),
                           .grouping = place.grouping,
                           .cgroup_parent = place.parent,
                           .process_limit = config.process_limit()};
@@ -161,6 +165,17 @@ absl::Status Run(const Config& config, bool is_check) {
                      }
                    }});
   RETURN_IF_ERROR(tasks.Recover());
+  PmDaemons pm_daemons(loop,
+                       {.program = config.pm_program(),
+                        .folder = config.pm_socket() + ".d",
+                        .state_directory = config.state_directory() + "/.pm",
+                        .task_program = config.task_program(),
+                        .node = node},
+                       [&tasks](const std::string& job_id) { return tasks.FindRunning(job_id); });
+  proto::AgentMessage::Hello held;
+  tasks.FillHello(held);
+  RETURN_IF_ERROR(pm_daemons.Recover(held));
+  RETURN_IF_ERROR(pm_daemons.Listen(config.pm_socket()));
   Launches launches(outbox, (uint64_t{std::random_device{}()} << 20) + 1);
   const auto find_task = [&tasks](const std::string& job_id, const std::string& token) {
     return tasks.FindByToken(job_id, token);
@@ -188,9 +203,10 @@ absl::Status Run(const Config& config, bool is_check) {
                          pmi.OnWelcome();
                        },
                    .on_message =
-                       [&pmi, &tasks_started](const proto::ServerMessage& message) {
+                       [&pmi, &pm_daemons, &tasks_started](const proto::ServerMessage& message) {
                          tasks_started += message.has_start() && !message.start().check_only();
                          pmi.Handle(message);
+                         pm_daemons.Handle(message);
                        },
                    .on_lost = [&is_attached](const absl::Status&) { is_attached = false; }});
   session_pointer = &session;

@@ -220,6 +220,16 @@ size_t Tasks::running() const {
       tasks_.begin(), tasks_.end(), [](const auto& entry) { return entry.second->is_running(); }));
 }
 
+const task::Spec* Tasks::FindRunning(const std::string& job_id) const {
+  for (auto task = tasks_.lower_bound({job_id, 0});
+       task != tasks_.end() && task->first.first == job_id; ++task) {
+    if (task->second->is_running()) {
+      return &task->second->spec();
+    }
+  }
+  return nullptr;
+}
+
 const task::Spec* Tasks::FindByToken(const std::string& job_id, const std::string& token) const {
   for (const auto& [key, task] : tasks_) {
     if (key.first == job_id && task->is_running() && !token.empty() &&

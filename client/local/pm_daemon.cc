@@ -5,11 +5,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include "transport/pm/agent_door.h"
 
 namespace sekisho::client {
 namespace {
@@ -27,7 +30,12 @@ int PmFail(const std::string& what, int error) {
 int AskPmDaemon(const std::string& socket, const pm::AskMessage& ask, std::span<const int> fds,
                 std::string& text, int* descriptor) {
   std::array<char, 108> path{};
-  if (!pm::DaemonPath(socket.empty() ? nullptr : socket.c_str(), path)) {
+  const char* agent = std::getenv("PM_AGENT");
+  const bool is_named = !socket.empty() || std::getenv("PM_DAEMON") != nullptr;
+  if (const int error = is_named || agent == nullptr ? 0 : pm::AskAgent(agent, path)) {
+    return error;
+  }
+  if (path[0] == 0 && !pm::DaemonPath(socket.empty() ? nullptr : socket.c_str(), path)) {
     return ENAMETOOLONG;
   }
   const int daemon = pm::ConnectDaemon(path.data());

@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <new>
 
+#include "transport/pm/agent_door.h"
 #include "transport/pm/context.h"
 #include "transport/pm/job_file.h"
 #include "transport/pm/pm.h"
@@ -75,6 +77,7 @@ int Errno(const std::error_code& error) {
 }
 
 struct Arguments {
+  std::array<char, 108> asked{};  // for `daemon`
   const char* job = nullptr;
   const char* node = nullptr;
   const char* daemon = nullptr;
@@ -100,6 +103,17 @@ bool ReadArguments(int argc, char** argv, Arguments& arguments) {
     }
   }
   return argc % 2 == 0 && arguments.job != nullptr && arguments.node != nullptr;
+}
+
+// The one that was named, the one that the job's agent starts, or none.
+int FindDaemon(Arguments& arguments) {
+  const char* agent = getenv("PM_AGENT");
+  if (arguments.daemon == nullptr && agent != nullptr) {
+    if (const int error = sekisho::pm::AskAgent(agent, arguments.asked)) return error;
+    arguments.daemon = arguments.asked.data();
+  }
+  if (arguments.daemon != nullptr && arguments.daemon[0] == 0) arguments.daemon = nullptr;
+  return 0;
 }
 
 bool ReadWaiting(const char* name, Waiting& waiting) {
@@ -174,6 +188,7 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   context->nodes = job.nodes;
   context->told_gone.reset(new (std::nothrow) bool[job.nodes]());
   if (!context->told_gone) return ENOMEM;
+  if (const int error = FindDaemon(arguments)) return error;
   int key_fd = -1;
   if (arguments.daemon != nullptr) {
     key_fd = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);

@@ -33,15 +33,17 @@ int Listen(const std::string& path) {
   if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) return -1;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
+  if (path.size() + 1 >= sizeof address.sun_path) {
     errno = ENAMETOOLONG;
     return -1;
   }
-  memcpy(address.sun_path, path.c_str(), path.size());
+  const std::string fresh = path + "~";  // it has its name when it can be connected to
+  memcpy(address.sun_path, fresh.c_str(), fresh.size());
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  (void)unlink(path.c_str());
+  (void)unlink(fresh.c_str());
   if (fd < 0 || bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      chmod(path.c_str(), 0666) != 0 || listen(fd, 128) != 0) {
+      chmod(fresh.c_str(), 0666) != 0 || listen(fd, 128) != 0 ||
+      rename(fresh.c_str(), path.c_str()) != 0) {
     return -1;
   }
   return fd;

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pm_daemons.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+#include <asio/experimental/awaitable_operators.hpp>
+#include <asio/read_until.hpp>
+
+#include "agent/errors.h"
+#include "common/log.h"
+#include "common/refusal.h"
+
+namespace sekisho::agent {
+
+using asio::experimental::awaitable_operators::operator||;
+using asio::local::stream_protocol;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kTask = 999'999;  // helpers count from 1,000,000
+constexpr std::chrono::seconds kQuestionWithin{10};
+constexpr size_t kLineMax = 64;
+constexpr int kStrangersMost = 1024;
+
+uid_t CallerOf(stream_protocol::socket& socket) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  const int result = getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &who, &size);
+  return result == 0 ? who.uid : static_cast<uid_t>(-1);
+}
+
+// One short line into an empty socket: it fits.
+void Answer(stream_protocol::socket& socket, const std::string& line) {
+  std::error_code ignored;
+  socket.send(asio::buffer(line + "\n"), 0, ignored);
+}
+
+}  // namespace
+
+PmDaemons::PmDaemons(Loop& loop, Settings settings, FindJob find_job)
+    : loop_(loop),
+      settings_(std::move(settings)),
+      find_job_(std::move(find_job)),
+      watcher_(loop),
+      daemons_(loop, nobody_,
+               {.state_directory = settings_.state_directory,
+                .task_program = settings_.task_program,
+                .node = settings_.node,
+                .output_limit = 0,
+                .on_change = [this] { OnChange(); },
+                .judge_end = nullptr}),
+      acceptor_(loop) {}
+
+absl::Status PmDaemons::Recover(const proto::AgentMessage::Hello& held) {
+  RETURN_IF_ERROR(daemons_.Recover());
+  proto::AgentMessage::Hello ours;
+  daemons_.FillHello(ours);
+  for (const auto& daemon : ours.held()) {
+    const bool is_wanted =
+        std::any_of(held.held().begin(), held.held().end(),
+                    [&](const auto& task) { return task.job_id() == daemon.job_id(); });
+    if (!is_wanted) {
+      Forget(daemon.job_id());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PmDaemons::Listen(const std::string& door) {
+  std::error_code error;
+  fs::create_directories(settings_.folder, error);
+  unlink(door.c_str());
+  acceptor_.open(stream_protocol(), error);
+  if (!error) {
+    acceptor_.bind(stream_protocol::endpoint(door), error);
+  }
+  if (!error) {
+    acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  }
+  // Everybody may knock: who runs a task of the job is let in.
+  if (!error && (chmod(door.c_str(), 0666) != 0 || chmod(settings_.folder.c_str(), 0711) != 0)) {
+    error = std::error_code(errno, std::generic_category());
+  }
+  if (error) {
+    return errors::BadDirectory(door, error.message());
+  }
+  co_spawn(loop_, Accept(), detached);
+  return absl::OkStatus();
+}
+
+awaitable<void> PmDaemons::Accept() {
+  for (;;) {
+    auto socket = std::make_shared<Socket>(loop_);
+    const auto [error] = co_await acceptor_.async_accept(*socket, kAsTuple);
+    if (error == asio::error::operation_aborted) {
+      co_return;
+    }
+    if (error) {  // out of descriptors: some will be free again
+      co_await Sleep(loop_, std::chrono::milliseconds(100));
+      continue;
+    }
+    if (strangers_ < kStrangersMost) {
+      co_spawn(loop_, Serve(std::move(socket)), detached);
+    }
+  }
+}
+
+awaitable<void> PmDaemons::Serve(std::shared_ptr<Socket> socket) {
+  // Who asks for which job.
+  ++strangers_;
+  std::string line;
+  const auto came = co_await (
+      asio::async_read_until(*socket, asio::dynamic_buffer(line, kLineMax), '\n', kAsTuple) ||
+      Sleep(loop_, kQuestionWithin));
+  --strangers_;
+  const std::string job_id = line.substr(0, line.find('\n'));
+  if (came.index() != 0 || job_id.size() == line.size() || !task::IsJobId(job_id)) {
+    co_return;
+  }
+  const task::Spec* asking = find_job_(job_id);
+  const uid_t caller = CallerOf(*socket);
+  if (asking == nullptr || (caller != asking->uid && caller != 0)) {
+    co_return Answer(*socket, "!no running task of this account's belongs to the job");
+  }
+
+  // Where its daemon listens, or will.
+  if (access(settings_.program.c_str(), X_OK) != 0) {
+    co_return Answer(*socket, "-");
+  }
+  const absl::Status status = Start(*asking);
+  if (!status.ok()) {
+    spdlog::error("{} job={}", Message(status), job_id);
+    co_return Answer(*socket, "!" + Message(status));
+  }
+  if (access(SocketOf(job_id).c_str(), F_OK) == 0) {
+    co_return Answer(*socket, SocketOf(job_id));
+  }
+  if (daemons_.FindRunning(job_id) == nullptr) {
+    co_return Answer(*socket, "!sekisho-pmd cannot be started");
+  }
+  jobs_[job_id].waiting.push_back(std::move(socket));
+}
+
+// Unless it runs.
+absl::Status PmDaemons::Start(const task::Spec& asking) {
+  const std::string& job_id = asking.job_id;
+  const std::string folder = FolderOf(job_id);
+  if (daemons_.FindRunning(job_id) != nullptr) {
+    return absl::OkStatus();
+  }
+  Forget(job_id);  // one that was killed
+  if (mkdir(folder.c_str(), 0700) != 0 || chown(folder.c_str(), asking.uid, asking.gid) != 0) {
+    return errors::BadDirectory(folder, std::strerror(errno));
+  }
+  // It is bound under another name and renamed when it can be connected to.
+  jobs_[job_id].watch = watcher_.Add(folder, [this, job_id](std::string_view) {
+    if (access(SocketOf(job_id).c_str(), F_OK) == 0) {
+      Tell(job_id, SocketOf(job_id));
+    }
+  });
+  proto::ServerMessage message;
+  proto::ServerMessage::Start& start = *message.mutable_start();
+  start.mutable_task()->set_job_id(job_id);
+  start.mutable_task()->set_task(kTask);
+  start.set_account(asking.account);
+  start.set_directory(folder);
+  start.set_umask(077);
+  for (const std::string& word : {settings_.program, std::string("--socket"), SocketOf(job_id)}) {
+    start.add_argument(word);
+  }
+  daemons_.Handle(message);
+  spdlog::info("sekisho-pmd started job={}", job_id);
+  return absl::OkStatus();
+}
+
+void PmDaemons::Tell(const std::string& job_id, const std::string& answer) {
+  const auto job = jobs_.find(job_id);
+  if (job == jobs_.end()) {
+    return;
+  }
+  for (const auto& socket : std::exchange(job->second.waiting, {})) {
+    Answer(*socket, answer);
+  }
+}
+
+// One may have ended before it listened.
+void PmDaemons::OnChange() {
+  for (const auto& [job_id, job] : jobs_) {
+    if (!job.waiting.empty() && daemons_.FindRunning(job_id) == nullptr) {
+      Tell(job_id, "!sekisho-pmd ended at once");
+    }
+  }
+}
+
+void PmDaemons::Forget(const std::string& job_id) {
+  if (const auto job = jobs_.find(job_id); job != jobs_.end()) {
+    watcher_.Remove(job->second.watch);
+    jobs_.erase(job);
+  }
+  proto::ServerMessage message;
+  message.mutable_forget()->set_job_id(job_id);
+  daemons_.Handle(message);
+  std::error_code ignored;
+  fs::remove_all(FolderOf(job_id), ignored);
+}
+
+void PmDaemons::Handle(const proto::ServerMessage& message) {
+  if (message.has_forget() && message.forget().task() == 0 &&
+      task::IsJobId(message.forget().job_id())) {
+    Forget(message.forget().job_id());
+  }
+}
+
+}  // namespace sekisho::agent
