@@ -10,9 +10,8 @@ namespace sekisho::topology {
 namespace {
 
 constexpr size_t kMostFlows = 16;
-constexpr int kMostRounds = 12;
-constexpr int kEnoughRepeats = 3;  // with as many partners: not all of them are as slow
-constexpr double kSame = 0.93;     // two rates that differ by less are one
+constexpr int kMostBeyond = 40;  // stages
+constexpr double kAny = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -44,7 +43,7 @@ BandwidthMap::BandwidthMap(const Tree& tree)
 // What the hosts below can send up to `vertex`.
 double BandwidthMap::Supply(int vertex) const {
   if (tree_.IsHost(vertex)) {
-    return std::numeric_limits<double>::infinity();
+    return kAny;
   }
   double sum = 0;
   for (const int child : children_[vertex]) {
@@ -53,18 +52,14 @@ double BandwidthMap::Supply(int vertex) const {
   return sum;
 }
 
-// Hosts below, a branch after the other in turn, best branches first.
-std::vector<int> BandwidthMap::Senders(int vertex) const {
-  if (tree_.IsHost(vertex)) {
-    return {vertex};
-  }
-  std::vector<int> branches = children_[vertex];
+// Hosts below these vertices, one of each after the other in turn, best branches first.
+std::vector<int> BandwidthMap::Senders(std::vector<int> branches) const {
   std::sort(branches.begin(), branches.end(), [this](int a, int b) {
     return mbps_[rooted_.parent_link[a]] > mbps_[rooted_.parent_link[b]];
   });
   std::vector<std::vector<int>> below;
   for (const int child : branches) {
-    below.push_back(Senders(child));
+    below.push_back(tree_.IsHost(child) ? std::vector<int>{child} : Senders(children_[child]));
   }
   std::vector<int> senders;
   for (size_t round = 0, added = 1; added > 0 && senders.size() < kMostFlows; ++round) {
@@ -79,126 +74,160 @@ std::vector<int> BandwidthMap::Senders(int vertex) const {
   return senders;
 }
 
+std::vector<Branch> BandwidthMap::BranchesAt(int vertex) const {
+  std::vector<Branch> branches;
+  for (const int child : children_[vertex]) {
+    branches.push_back({.link = rooted_.parent_link[child],
+                        .hosts = Senders({child}),
+                        .supply = Supply(child),
+                        .with = {}});
+  }
+  // Above a single branch there is nothing to tell it from what follows; and of a host that hangs
+  // the tree up, it is the other end.
+  if (branches.size() == 1 && tree_.IsHost(vertex)) {
+    branches.push_back({.link = branches[0].link, .hosts = {vertex}, .supply = kAny, .with = {}});
+  }
+  return branches;
+}
+
 void BandwidthMap::BeginLevel() {
   active_.clear();
   while (active_.empty() && --level_ >= 0) {
     for (const int vertex : rooted_.order) {
-      if (rooted_.level[vertex] != level_ || children_[vertex].empty()) {
-        continue;
+      if (rooted_.level[vertex] == level_ && !children_[vertex].empty()) {
+        active_.emplace_back(vertex, BranchesAt(vertex));
       }
-      Level level{.vertex = vertex, .branches = {}};
-      for (const int child : children_[vertex]) {
-        level.branches.push_back(
-            {.link = rooted_.parent_link[child], .hosts = Senders(child), .supply = Supply(child)});
-      }
-      // Above a single branch there is nothing to tell it from what follows; and of a host that
-      // hangs the tree up, it is the other end.
-      if (level.branches.size() == 1 && tree_.IsHost(vertex)) {
-        level.branches.push_back({.link = level.branches[0].link,
-                                  .hosts = {vertex},
-                                  .supply = std::numeric_limits<double>::infinity()});
-      }
-      active_.push_back(std::move(level));
     }
   }
 }
 
-// Pairs of branches of which at least one is not known yet: the best seen helps a doubtful one to
-// show what it can do.
-std::vector<Transfer> BandwidthMap::Pair(Level& level) {
-  std::vector<Transfer> transfers;
-  if (level.rounds++ >= kMostRounds) {
-    return transfers;
-  }
-  const int count = static_cast<int>(level.branches.size());
-  std::vector<int> order(count);
-  for (int i = 0; i < count; ++i) {
-    order[i] = i;
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return level.branches[a].best > level.branches[b].best; });
-  std::vector<bool> is_taken(count, false);
-  // The least known first, with the best that it has not met.
-  std::vector<int> doubtful(order.rbegin(), order.rend());
-  for (const int i : doubtful) {
-    Branch& one = level.branches[i];
-    if (one.is_known || is_taken[i]) {
+std::vector<int> BandwidthMap::LookBeyond(const Switch& from, const std::vector<bool>& is_used,
+                                          Branch& beyond) const {
+  const double wanted = from.Wanted();
+  beyond = {.link = rooted_.parent_link[from.vertex()],
+            .hosts = {},
+            .supply = kAny,
+            .with = {},
+            .is_known = true};
+  std::vector<int> others;
+  std::vector<std::pair<double, double>> way;  // what a link carries, and others at its end
+  int at = from.vertex();
+  for (int left = from.climb(); rooted_.parent[at] >= 0; at = rooted_.parent[at]) {
+    std::vector<int> here = children_[rooted_.parent[at]];
+    std::erase(here, at);
+    left -= here.empty() ? 0 : 1;
+    way.emplace_back(mbps_[rooted_.parent_link[at]], 0);
+    if (left > 0) {
+      others.insert(others.end(), here.begin(), here.end());
+      for (const int other : here) {
+        way.back().second += mbps_[rooted_.parent_link[other]];
+      }
       continue;
     }
-    for (const int j : order) {
-      Branch& other = level.branches[j];
-      if (j == i || is_taken[j] || std::find(one.met.begin(), one.met.end(), j) != one.met.end()) {
-        continue;
-      }
-      is_taken[i] = is_taken[j] = true;
-      one.met.push_back(j);
-      other.met.push_back(i);
-      Transfer transfer{.vertex = level.vertex, .left = one.link, .right = other.link, .flows = {}};
-      const size_t flows = std::max(one.hosts.size(), other.hosts.size());
-      for (size_t k = 0; k < flows; ++k) {
-        transfer.flows.emplace_back(one.hosts[k % one.hosts.size()],
-                                    other.hosts[k % other.hosts.size()]);
-      }
-      transfers.push_back(std::move(transfer));
-      break;
+    // Of the last ones as many as it takes: more switches can look beyond at once.
+    if (is_used[at]) {
+      return {};
     }
+    const bool is_busy = std::erase_if(here, [&](int other) { return is_used[other]; }) > 0;
+    std::stable_sort(here.begin(), here.end(), [this](int a, int b) {
+      return mbps_[rooted_.parent_link[a]] > mbps_[rooted_.parent_link[b]];
+    });
+    std::vector<int> roots{at};
+    for (size_t i = 0; i < here.size() && way.back().second < wanted; ++i) {
+      roots.push_back(here[i]);
+      others.push_back(here[i]);
+      way.back().second += mbps_[rooted_.parent_link[here[i]]];
+    }
+    if (is_busy && way.back().second < wanted) {
+      return {};
+    }
+    for (size_t i = way.size(); i-- > 0;) {
+      beyond.best = std::min(way[i].first, way[i].second + beyond.best);
+    }
+    beyond.hosts = Senders(std::move(others));
+    return roots.size() > 1 ? roots : std::vector<int>{};
   }
-  return transfers;
+  return {};
+}
+
+// Switches that have something open, as many as do not come across each other.
+void BandwidthMap::BeginBeyond() {
+  is_beyond_ = true;
+  active_.clear();
+  if (beyond_stages_ >= kMostBeyond) {
+    open_.clear();
+  }
+  std::vector<bool> is_used(tree_.vertex_count, false);
+  std::vector<Switch> later;
+  for (Switch& open : open_) {
+    Branch beyond;
+    const std::vector<int> roots = LookBeyond(open, is_used, beyond);
+    if (roots.empty()) {
+      later.push_back(std::move(open));
+      continue;
+    }
+    // All below them and, as they lie in the midst of what others would take, all above.
+    for (const int root : roots) {
+      for (int at = root; at >= 0; at = rooted_.parent[at]) {
+        is_used[at] = true;
+      }
+    }
+    for (const int vertex : rooted_.order) {
+      is_used[vertex] = is_used[vertex] || std::any_of(roots.begin(), roots.end(), [&](int root) {
+                          return rooted_.Ancestor(root, vertex) == root;
+                        });
+    }
+    open.Resume(std::move(beyond));
+    active_.push_back(std::move(open));
+  }
+  // Where nothing was in use, there is nothing to wait for.
+  open_ = active_.empty() ? std::vector<Switch>{} : std::move(later);
+}
+
+// What is still doubtful carries the most that was seen.
+void BandwidthMap::Settle(Switch at) {
+  for (const Branch& branch : at.branches()) {
+    mbps_[branch.link] = std::max(mbps_[branch.link], branch.best);
+    is_at_least_[branch.link] = at.IsAtLeast(branch);
+  }
+  if (!at.IsDone()) {
+    at.LookFarther();
+    open_.push_back(std::move(at));
+  }
 }
 
 std::vector<Transfer> BandwidthMap::Next() {
-  std::vector<Transfer> transfers;
-  while (transfers.empty() && !active_.empty()) {
-    for (Level& level : active_) {
-      const std::vector<Transfer> more = Pair(level);
+  for (;;) {
+    std::vector<Transfer> transfers;
+    for (Switch& at : active_) {
+      const std::vector<Transfer> more = at.Match();
       transfers.insert(transfers.end(), more.begin(), more.end());
     }
     if (!transfers.empty()) {
       ++stages_;
+      beyond_stages_ += is_beyond_ ? 1 : 0;
       return transfers;
     }
-    // What is still doubtful: the most that was seen.
-    for (const Level& level : active_) {
-      for (const Branch& branch : level.branches) {
-        mbps_[branch.link] = std::max(mbps_[branch.link], branch.best);
-      }
+    for (Switch& at : active_) {
+      Settle(std::move(at));
     }
-    BeginLevel();
+    if (!is_beyond_) {
+      BeginLevel();
+    }
+    if (active_.empty() || is_beyond_) {
+      BeginBeyond();
+    }
+    if (active_.empty()) {
+      return {};
+    }
   }
-  return transfers;
 }
 
 void BandwidthMap::Report(const Transfer& transfer, double mbps) {
-  for (Level& level : active_) {
-    if (level.vertex != transfer.vertex) {
-      continue;
+  for (Switch& at : active_) {
+    if (at.vertex() == transfer.vertex) {
+      return at.Report(transfer, mbps);
     }
-    Branch* ends[2] = {nullptr, nullptr};
-    for (Branch& branch : level.branches) {
-      if (branch.link == transfer.left && ends[0] == nullptr) {
-        ends[0] = &branch;
-      } else if (branch.link == transfer.right) {
-        ends[1] = &branch;
-      }
-    }
-    for (int side = 0; side < 2; ++side) {
-      Branch& own = *ends[side];
-      const Branch& other = *ends[1 - side];
-      // A partner that has carried more before, and could now, was not in the way: we were.
-      const bool is_ours = other.best * kSame > mbps && other.supply * kSame > mbps;
-      const bool is_all = mbps >= kSame * own.supply;
-      if (is_ours || is_all) {
-        own.is_known = true;
-        is_at_least_[own.link] = is_all;
-      }
-    }
-    for (Branch* branch : ends) {
-      const bool is_same = mbps >= kSame * branch->best && branch->best >= kSame * mbps;
-      branch->repeats = is_same ? branch->repeats + 1 : 0;
-      branch->is_known = branch->is_known || branch->repeats >= kEnoughRepeats;
-      branch->best = std::max(branch->best, mbps);
-    }
-    return;
   }
 }
 

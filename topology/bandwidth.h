@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bandwidth of every link, from the deepest switches upward: in one stage all switches of one
-// level measure at once, for their subtrees share no link.  docs/protocol/12-topology.md,
-// "Bandwidth".  Pure.
+// level measure at once, for their subtrees share no link.  What a switch's own branches cannot say
+// is asked of hosts beyond it at the end.  docs/protocol/12-topology.md, "Bandwidth".  Pure.
 #pragma once
 
-#include <utility>
 #include <vector>
 
+#include "topology/bandwidth_switch.h"
 #include "topology/tree.h"
 
 namespace sekisho::topology {
-
-// Hosts of two branches of one switch that send to each other, all flows at once.
-struct Transfer {
-  int vertex = 0;  // the switch
-  int left = 0;    // the two links, as indices into Tree::links
-  int right = 0;
-  std::vector<std::pair<int, int>> flows;
-};
 
 class BandwidthMap {
  public:
@@ -28,31 +20,22 @@ class BandwidthMap {
   // What its flows carried in all.
   void Report(const Transfer& transfer, double mbps);
 
-  // Of each link; what it carries or, where IsAtLeast, all that the hosts behind it could send.
+  // Of each link; what it carries or, where IsAtLeast, all that the hosts around it could send.
   const std::vector<double>& mbps() const { return mbps_; }
   bool IsAtLeast(int link) const { return is_at_least_[link]; }
   int stages() const { return stages_; }
 
  private:
-  struct Branch {
-    int link = 0;
-    std::vector<int> hosts;  // that send, spread over the subtree
-    double supply = 0;       // what they can send up to the link
-    double best = 0;         // the most that was seen on the link
-    int repeats = 0;         // how often the same was seen again
-    bool is_known = false;
-    std::vector<int> met;  // branches that it was measured with
-  };
-  struct Level {
-    int vertex = 0;
-    std::vector<Branch> branches;
-    int rounds = 0;
-  };
-
+  std::vector<Branch> BranchesAt(int vertex) const;
   void BeginLevel();
-  std::vector<Transfer> Pair(Level& level);
+  void BeginBeyond();
+  void Settle(Switch at);
+  // Free hosts beyond a switch as one more branch of it, and below which vertices all that it
+  // takes then lies; no vertices: not now, or there are not so many switches above.
+  std::vector<int> LookBeyond(const Switch& from, const std::vector<bool>& is_used,
+                              Branch& beyond) const;
   double Supply(int vertex) const;
-  std::vector<int> Senders(int vertex) const;
+  std::vector<int> Senders(std::vector<int> branches) const;
 
   Tree tree_;
   Rooted rooted_;
@@ -61,7 +44,10 @@ class BandwidthMap {
   std::vector<bool> is_at_least_;
   int level_ = 0;
   int stages_ = 0;
-  std::vector<Level> active_;
+  std::vector<Switch> active_;
+  std::vector<Switch> open_;  // their branches could not say all; deepest first
+  bool is_beyond_ = false;
+  int beyond_stages_ = 0;
 };
 
 }  // namespace sekisho::topology

@@ -24,8 +24,9 @@ BandwidthMap Measure(const Tree& tree, const std::vector<double>& mbps) {
     std::vector<std::pair<int, int>> flows;
     std::set<int> links;
     for (const Transfer& transfer : stage) {
-      EXPECT_TRUE(links.insert(transfer.left).second);
-      EXPECT_TRUE(links.insert(transfer.right).second);
+      for (const int link : transfer.links) {
+        EXPECT_TRUE(links.insert(link).second);
+      }
       flows.insert(flows.end(), transfer.flows.begin(), transfer.flows.end());
     }
     const std::vector<double> rates = sim::FairRates(tree, mbps, flows);
@@ -85,6 +86,106 @@ TEST(BandwidthMap, FindsTheSlowOneOfThreeUplinks) {
   EXPECT_NEAR(map.mbps()[10], 30, 3);
   EXPECT_NEAR(map.mbps()[9], 100, 10);
   EXPECT_NEAR(map.mbps()[11], 100, 10);
+}
+
+TEST(BandwidthMap, FindsAFastHostBesideSlowOnes) {
+  Tree tree{.host_count = 5, .vertex_count = 6, .links = {}};
+  for (int host = 0; host < 5; ++host) {
+    tree.links.push_back({host, 5, 20});
+  }
+  const std::vector<double> mbps = {100, 40, 40, 40, 40};
+
+  const BandwidthMap map = Measure(tree, mbps);
+
+  for (size_t i = 0; i < mbps.size(); ++i) {
+    EXPECT_NEAR(map.mbps()[i], mbps[i], mbps[i] / 10) << i;
+    EXPECT_FALSE(map.IsAtLeast(static_cast<int>(i))) << i;
+  }
+}
+
+TEST(BandwidthMap, SaysWhereTheOthersCouldNotTakeMore) {
+  Tree tree{.host_count = 3, .vertex_count = 4, .links = {}};
+  for (int host = 0; host < 3; ++host) {
+    tree.links.push_back({host, 3, 20});
+  }
+
+  const BandwidthMap map = Measure(tree, {100, 30, 30});
+
+  EXPECT_NEAR(map.mbps()[0], 60, 6);
+  EXPECT_TRUE(map.IsAtLeast(0));
+  EXPECT_FALSE(map.IsAtLeast(1));
+}
+
+// Two switches of two hosts below each of two switches: at the lower ones one host is slow, at one
+// of the upper ones one switch, and nobody there is fast enough to show what the others carry.
+TEST(BandwidthMap, AsksHostsBeyondWhereABranchHasOnlySlowNeighbours) {
+  Tree tree{.host_count = 8, .vertex_count = 15, .links = {}};
+  std::vector<double> mbps;
+  for (int host = 0; host < 8; ++host) {
+    tree.links.push_back({host, 8 + host / 2, 20});
+    mbps.push_back(host % 2 == 0 ? 40 : 10);
+  }
+  for (int i = 8; i < 12; ++i) {
+    tree.links.push_back({i, i < 10 ? 12 : 13, 3});
+    mbps.push_back(i == 9 ? 15 : 100);
+  }
+  tree.links.push_back({12, 14, 3});
+  tree.links.push_back({13, 14, 3});
+  mbps.insert(mbps.end(), {200, 200});
+
+  const BandwidthMap map = Measure(tree, mbps);
+
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_NEAR(map.mbps()[i], std::min(mbps[i], i == 2 ? 25.0 : 40.0), 1.5) << i;
+  }
+  EXPECT_NEAR(map.mbps()[8], 50, 5);  // all that its hosts send
+  EXPECT_NEAR(map.mbps()[9], 15, 1.5);
+}
+
+// As tests/bench/topology/bandwidth makes them: pairs of hosts get what the map says.
+TEST(BandwidthMap, SaysOfPairsWhatTheyGet) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto pick = [&](std::vector<double> of) { return of[random() % of.size()]; };
+    Tree tree{.host_count = 32, .vertex_count = 32 + 8 + 4 + 1, .links = {}};
+    std::vector<double> mbps;
+    for (int host = 0; host < 32; ++host) {
+      tree.links.push_back({host, 32 + host / 4, 20});
+      mbps.push_back(pick({16, 16, 16, 16, 16, 16, 8}));
+    }
+    for (int i = 0; i < 8; ++i) {
+      tree.links.push_back({32 + i, 40 + i / 2, 3});
+      mbps.push_back(pick({16, 32, 64}));
+    }
+    for (int i = 0; i < 4; ++i) {
+      tree.links.push_back({40 + i, 44, 3});
+      mbps.push_back(pick({32, 64, 128}));
+    }
+
+    const BandwidthMap map = Measure(tree, mbps);
+
+    const Rooted rooted = HangUp(tree, 44);
+    const auto least = [&](const std::vector<double>& rates, int a, int b) {
+      double rate = 1e9;
+      for (const int end : {a, b}) {
+        for (int at = end; at != rooted.Ancestor(a, b); at = rooted.parent[at]) {
+          rate = std::min(rate, rates[rooted.parent_link[at]]);
+        }
+      }
+      return rate;
+    };
+    int right = 0;
+    int pairs = 0;
+    for (int a = 0; a < 32; ++a) {
+      for (int b = 0; b < a; ++b) {
+        const double ratio = least(map.mbps(), a, b) / least(mbps, a, b);
+        right += ratio > 0.9 && ratio < 1.1 ? 1 : 0;
+        ++pairs;
+      }
+    }
+    EXPECT_GE(right, 0.98 * pairs) << seed;
+    EXPECT_LE(map.stages(), 60) << seed;
+  }
 }
 
 TEST(BandwidthMap, SaysWhereTheHostsCouldNotSendMore) {
