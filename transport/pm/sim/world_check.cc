@@ -89,10 +89,14 @@ bool World::Quiet() const {
     if (node.to_send > 0 || node.holds || node.endpoint->paused() ||
         network_.now() < node.paused_until)
       return false;
+    // A stop that is on its way finds applications that let the job go on.
+    if (node.endpoint->gang().asked > node.endpoint->gang().wave) return false;
     for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
       const auto id = static_cast<NodeId>(peer);
-      if (node.endpoint->peer_state(id) != PeerState::kGone && !node.endpoint->Drained(id))
-        return false;
+      const bool gone = node.endpoint->peer_state(id) == PeerState::kGone;
+      // What was sent to a process that was dead by then, and whose next life never spoke to us.
+      if (gone && node.endpoint->peer(id).incarnation < nodes_[peer].config.incarnation) continue;
+      if (!gone && !node.endpoint->Drained(id)) return false;
       for (std::uint16_t channel = 0; channel < channels_; ++channel) {
         const Outgoing& out = node.out[peer * channels_ + channel];
         const Node& other = nodes_[peer];
@@ -111,9 +115,10 @@ std::string World::Unfinished() const {
     const Endpoint& endpoint = *node.endpoint;
     const std::string name = std::to_string(node.config.node);
     const GangNote& gang = endpoint.gang();
-    if (endpoint.paused()) {
-      text += "\n  node " + name + " stopped: wave " + std::to_string(gang.wave) + " asked " +
-              std::to_string(gang.asked) + " reported " + std::to_string(gang.reported) + " gone";
+    if (endpoint.paused() || gang.asked > gang.wave) {
+      text += "\n  node " + name + (endpoint.paused() ? " stopped" : " runs") + ": wave " +
+              std::to_string(gang.wave) + " asked " + std::to_string(gang.asked) + " reported " +
+              std::to_string(gang.reported) + " gone";
       for (std::uint32_t id = 0; id < plan_.nodes; ++id) {
         const auto peer = static_cast<NodeId>(id);
         const bool gone = endpoint.peer_state(peer) == PeerState::kGone;
@@ -141,7 +146,9 @@ std::string World::Unfinished() const {
         text += "\n  " + name + " -> " + std::to_string(id) + " channel " +
                 std::to_string(channel) + " series " + std::to_string(out.series) + " sent " +
                 std::to_string(out.sent) + " there series " + std::to_string(in.series) +
-                " received " + std::to_string(in.received) + " session " +
+                " received " + std::to_string(in.received) + " incarnation " +
+                std::to_string(endpoint.peer(to).incarnation) + " of " +
+                std::to_string(nodes_[id].config.incarnation) + " session " +
                 std::to_string(out.session) + " now " + std::to_string(endpoint.peer_session(to)) +
                 " state " + std::to_string(static_cast<int>(endpoint.peer_state(to))) + " reason " +
                 std::to_string(static_cast<int>(endpoint.peer_reason(to)));
@@ -171,7 +178,7 @@ std::string World::Unfinished() const {
 }
 
 void World::CheckEnd() {
-  if (!Quiet()) Fail("something was not delivered");
+  if (!Quiet()) Fail("something was not delivered" + Unfinished());
   const Counters sum = Sum();
   // Each repetition needs a loss, a late packet or a time-out; nothing feeds on itself.
   const std::uint64_t cause = network_.dropped() + sum.bad_tag + sum.malformed + sum.no_interval +
