@@ -50,11 +50,19 @@ void Endpoint::TellGang(Peer& peer) {
 }
 
 // A stopped program reads nothing, so the session with a node that was started anew must wait; that
-// node cannot lead us until then.
+// node cannot lead us until then.  What is in flight to the old one keeps no record from others,
+// and whether the new one still lives is asked.
 void Endpoint::NoteReplaced(Peer& peer) {
   ++state_->counters.greeting_deferred;
   if (peer.is_replaced) return;
   peer.is_replaced = true;
+  while (!peer.sent.empty()) DeclareLost(peer, peer.sent.first, false);
+  while (!peer.lost.empty()) {
+    const std::uint32_t index = peer.lost.first;
+    peer.lost.Remove(sent_, index);
+    sent_.Put(index);
+  }
+  if (peer.greet == Peer::Greet::kNone) StartGreeting(peer);
   if (state_->gang_active) StepGang();
 }
 

@@ -93,7 +93,7 @@ bool Endpoint::Hold(Peer& peer, std::uint64_t backlog, std::size_t room) {
 
 std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
   if (peer.greet_due) return BuildGreeting(peer, room);
-  if (!peer.has_session) return 0;
+  if (!peer.has_session || peer.is_replaced) return 0;
   const std::size_t overhead = kHeaderSize + kFloorRoom + TagSize(cipher_);
   if (room.size() < overhead + 64) return 0;
   const std::size_t mtu = std::clamp<std::size_t>(Once(peer.mtu), kDatagramBase, kDatagramMax);

@@ -283,6 +283,43 @@ TEST(Endpoint, ARestartedPeerIsFoundAndOldMessagesAreNotGivenToIt) {
   EXPECT_EQ(cluster.delivered(1), before + 1);
 }
 
+TEST(Endpoint, PeersThatWereStartedAnewKeepNoRecordsWhileTheOldOnesMessagesAreUnread) {
+  Cluster cluster(4, [](Config& config) { config.packets = 16; });
+  MakeSteady(cluster);
+  bool reads = true;
+  std::uint64_t received = 0;
+  cluster.on_turn = [&](std::uint32_t node) {
+    Message message;
+    while ((node != 2 || reads) && cluster[node].Receive(message)) {
+      received += node == 3 ? 1 : 0;
+      ASSERT_FALSE(cluster[node].Release(message.source, message.channel, cluster.now()));
+    }
+  };
+  for (const std::uint32_t old : {0, 1}) cluster.SendText(old, 2, 0, 8);
+  cluster.SendText(2, 3, 0, 8);
+  cluster.Run(20 * kMillisecond);
+  reads = false;
+  for (const std::uint32_t old : {0, 1}) cluster.SendText(old, 2, 0, 8);
+  cluster.Run(20 * kMillisecond);
+  for (const std::uint32_t old : {0, 1}) cluster.network().link(2, old).loss = 1;
+  for (int i = 0; i < 20; ++i) {
+    for (const std::uint32_t old : {0, 1}) cluster.SendText(2, old, 0, 1100);
+  }
+  cluster.Run(kMillisecond);
+
+  for (const std::uint32_t old : {0, 1}) {
+    cluster.Restart(old);
+    cluster.network().link(2, old).loss = 0;
+  }
+  for (const std::uint32_t old : {0, 1}) cluster.SendText(old, 2, 0, 8);
+  cluster.Run(500 * kMillisecond);
+  ASSERT_GT(cluster[2].counters().greeting_deferred, 0u);
+  received = 0;
+  cluster.SendText(2, 3, 0, 8);
+
+  EXPECT_TRUE(cluster.Run(20 * kMillisecond, [&] { return received == 1; }));
+}
+
 TEST(Endpoint, AnOlderIncarnationIsRefused) {
   Cluster cluster(2);
   std::vector<std::uint8_t> old_hello;
