@@ -54,6 +54,19 @@ TEST(FastMethod, FindsFourSitesWithFewMeasurementsBetweenThem) {
   EXPECT_LE(trial.most_wide, 4);
 }
 
+// Hundreds of pairs cross a link between switches: it may be as long as one of them is wrong.
+TEST(FastMethod, FindsSwitchesWhoseLinksAreNoLongerThanThePairsNoise) {
+  for (uint64_t seed = 41; seed < 45; ++seed) {
+    sim::Truth truth = *sim::MakeFamily("single64", seed);
+    truth.noise = sim::LabNoise();
+    truth.noise.pair_us = 4;
+
+    const auto trial = sim::RunTrial(truth, "fast", false, seed, 20000);
+
+    EXPECT_GE(trial->score.accuracy, 0.99) << seed;
+  }
+}
+
 TEST(FastMethod, NeedsFewerMeasurementsBetweenSitesThatItIsTold) {
   const sim::Trial trial = Solve("grid256", 32, true);
 
