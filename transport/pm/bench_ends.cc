@@ -3,8 +3,6 @@
 #include "transport/pm/bench_ends.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,6 +18,8 @@
 #include <algorithm>
 #include <new>
 #include <vector>
+
+#include "transport/pm/bench_pair.h"
 
 namespace sekisho::pm {
 namespace {
@@ -123,12 +123,8 @@ class PmEnd final : public End {
 
  private:
   std::unique_ptr<Context> OpenNode(NodeId node) {
-    Config config;
-    config.node = node;
+    Config config = BenchConfig(node);
     config.channels = 1;
-    config.send_ring = config.receive_ring = 1 << 20;
-    config.incarnation = static_cast<std::uint64_t>(Wire::Now());
-    config.seed = config.incarnation ^ static_cast<std::uint64_t>(getpid());
     config.payload_tag = traffic_.payload_tag;
     config.datagram_max = 1472;
     Address own;
@@ -193,24 +189,10 @@ class PmEnd final : public End {
 class TcpEnd final : public End {
  public:
   explicit TcpEnd(const Traffic& traffic) : End(traffic), buffer_(1 << 20) {
-    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    auto* at = reinterpret_cast<sockaddr*>(&address);
-    ours_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(listener, at, sizeof address) != 0 || listen(listener, 1) != 0 ||
-        getsockname(listener, at, &length) != 0 || connect(ours_, at, sizeof address) != 0 ||
-        (theirs_ = accept(listener, nullptr, nullptr)) < 0) {
-      Die("tcp");
-    }
-    close(listener);
-    const int on = 1;
-    for (const int fd : {ours_, theirs_}) {
-      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
-    }
+    const TcpPair pair = ConnectTcp();
+    if (pair.b < 0) Die("tcp");
+    ours_ = pair.a;
+    theirs_ = pair.b;
     Fork();
   }
   ~TcpEnd() override {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PM against TCP with both ends in one thread: processor time of a round trip and of a GiB.
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -12,16 +10,13 @@
 #include <algorithm>
 
 #include "transport/pm/bench.h"
+#include "transport/pm/bench_pair.h"
 
 namespace sekisho::pm {
 
 std::unique_ptr<Device> OpenNode(NodeId node, const Settings& settings) {
-  Config config;
-  config.node = node;
+  Config config = BenchConfig(node);
   config.channels = 2;
-  config.send_ring = config.receive_ring = 1 << 20;
-  config.incarnation = static_cast<std::uint64_t>(Device::Now());
-  config.seed = config.incarnation ^ static_cast<std::uint64_t>(getpid());
   config.payload_tag = settings.payload_tag;
   config.datagram_max = settings.datagram_max;
   Address own;
@@ -56,35 +51,6 @@ double ProcessorSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-struct Pair {
-  int a = -1, b = -1;
-};
-
-Pair Connect() {
-  Pair pair;
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  pair.a = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      listen(listener, 1) != 0 ||
-      getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0 ||
-      connect(pair.a, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      (pair.b = accept(listener, nullptr, nullptr)) < 0) {
-    perror("tcp");
-    exit(1);
-  }
-  close(listener);
-  const int on = 1;
-  for (const int fd : {pair.a, pair.b}) {
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
-  }
-  return pair;
-}
-
 // Moves `size` bytes from one end to the other.
 void Carry(int from, int to, std::vector<char>& buffer, std::size_t size) {
   std::size_t sent = 0, got = 0;
@@ -99,7 +65,11 @@ void Carry(int from, int to, std::vector<char>& buffer, std::size_t size) {
 }
 
 double TcpCost(const Cell& cell, Nanos time) {
-  const Pair pair = Connect();
+  const TcpPair pair = ConnectTcp();
+  if (pair.b < 0) {
+    perror("tcp");
+    exit(1);
+  }
   std::vector<char> buffer(std::max<std::size_t>(cell.size, 256 * 1024));
   std::uint64_t count = 0, bytes = 0;
   const double start = ProcessorSeconds();
