@@ -20,6 +20,7 @@ struct Limits {
   uint64_t hops = 4;
   size_t spares = 32;
   int64_t token_life_s = 86400;
+  int64_t token_tolerance_s = 60;
   size_t endpoints = 64;
   size_t streams = 4096;
   size_t sessions = 256;
@@ -50,6 +51,7 @@ inline Limits LimitsOf(const Config::Limits& given) {
   Set(limits.hops, given.hops());
   Set(limits.spares, given.spares());
   Set(limits.token_life_s, given.token_life_s());
+  Set(limits.token_tolerance_s, given.token_tolerance_s());
   Set(limits.endpoints, given.endpoints());
   Set(limits.streams, given.streams());
   Set(limits.sessions, given.sessions());

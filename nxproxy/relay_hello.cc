@@ -26,8 +26,9 @@ std::string StatusText(const absl::Status& status) { return sekisho::Message(sta
 
 MaybeRefusal Relay::JudgeToken(const std::string& text, Caller& caller,
                                int64_t& not_after_s) const {
-  const auto verified =
-      identity::VerifyJobToken(text, *trust_, Now(), std::chrono::seconds(limits_.token_life_s));
+  const std::chrono::seconds tolerance(limits_.token_tolerance_s);
+  const auto verified = identity::VerifyJobToken(
+      text, *trust_, Now(), std::chrono::seconds(limits_.token_life_s), tolerance);
   if (!verified.ok()) {
     return verified.status().code() == absl::StatusCode::kDeadlineExceeded
                ? errors::TokenExpired(StatusText(verified.status()))
@@ -39,8 +40,7 @@ MaybeRefusal Relay::JudgeToken(const std::string& text, Caller& caller,
   caller = {verified->token.owner, verified->token.job, verified->token.site, false};
   // With the tolerance: a session that ended before its token is refused would be opened again and
   // again.
-  not_after_s =
-      (verified->token.not_after + identity::kTokenClockTolerance).time_since_epoch().count();
+  not_after_s = (verified->token.not_after + tolerance).time_since_epoch().count();
   return std::nullopt;
 }
 

@@ -175,7 +175,8 @@ absl::StatusOr<std::string> MintJobToken(const JobToken& token, const Credential
 }
 
 absl::StatusOr<VerifiedToken> VerifyJobToken(std::string_view text, const TrustStore& trust,
-                                             Time now, std::chrono::seconds longest_life) {
+                                             Time now, std::chrono::seconds longest_life,
+                                             std::chrono::seconds tolerance) {
   const std::optional<SignedRequest> request = Unpack(text);
   if (!request) {
     return absl::InvalidArgumentError("it is not a job token, or it is cut short");
@@ -187,11 +188,11 @@ absl::StatusOr<VerifiedToken> VerifyJobToken(std::string_view text, const TrustS
   if (!token) {
     return absl::InvalidArgumentError("what it says is not what a job token says");
   }
-  if (now > token->not_after + kTokenClockTolerance) {
+  if (now > token->not_after + tolerance) {
     return absl::DeadlineExceededError(
         fmt::format("it was good until {}, now {}", FormatTime(token->not_after), FormatTime(now)));
   }
-  if (now < token->not_before - kTokenClockTolerance) {
+  if (now < token->not_before - tolerance) {
     return absl::FailedPreconditionError(
         fmt::format("it is good from {}, now {}", FormatTime(token->not_before), FormatTime(now)));
   }

@@ -34,12 +34,13 @@ struct VerifiedToken {
   Identity signer;
 };
 
-// Chain, signature and times, with `kTokenClockTolerance`.  Whether the signer may speak for the
+// Chain, signature and times, with `tolerance` for clocks that differ.  Whether the signer may speak for the
 // site is for the caller to judge.  InvalidArgument: broken; DeadlineExceeded: expired;
 // FailedPrecondition: not yet valid, or valid for longer than `longest_life`; else the chain's
 // refusal.
 inline constexpr std::chrono::seconds kTokenClockTolerance{60};
 absl::StatusOr<VerifiedToken> VerifyJobToken(std::string_view text, const TrustStore& trust,
-                                             Time now, std::chrono::seconds longest_life);
+                                             Time now, std::chrono::seconds longest_life,
+                                             std::chrono::seconds tolerance = kTokenClockTolerance);
 
 }  // namespace sekisho::identity

@@ -18,7 +18,7 @@ constexpr CodeInfo kCodes[] = {
      "the job token is not one that the relay accepts",
      "use the token that the job's own task was given"},
     {Code::kTokenExpired, "token-expired", EACCES, "the job token has expired",
-     "a job's token is good for a day at most: use a later job's, or your own proxy"},
+     "a job's token is renewed as long as the job runs: use a later job's, or your own proxy"},
     {Code::kTicketInvalid, "ticket-invalid", EACCES,
      "the ticket belongs to no session of this relay", "dial the control connection again"},
     {Code::kTicketUsed, "ticket-used", EACCES, "the ticket has been used before",

@@ -62,6 +62,17 @@ std::string FindTrust() {
   return Exists(own) ? own : "/etc/grid-security/certificates";
 }
 
+// Of the file that variable `name` names, else of the user's certificate.
+std::string StampOf(const char* name) {
+  const std::string path = FromEnvironment(name);
+  struct stat status;
+  if (stat((path.empty() ? FindCredential().certificate : path).c_str(), &status) != 0) {
+    return "";
+  }
+  return std::to_string(status.st_ino) + " " + std::to_string(status.st_mtim.tv_sec) + " " +
+         std::to_string(status.st_mtim.tv_nsec);
+}
+
 // An authority without a revocation list is not checked (docs/protocol/2-identity.md).
 int OnVerify(int is_good, X509_STORE_CTX* context) {
   return is_good == 1 || X509_STORE_CTX_get_error(context) == X509_V_ERR_UNABLE_TO_GET_CRL ? 1 : 0;
@@ -98,15 +109,9 @@ std::string ReadToken(std::string& error) {
   return token;
 }
 
-std::string CredentialStamp() {
-  const std::string token = FromEnvironment("NXPROXY_TOKEN_FILE");
-  struct stat status;
-  if (stat((token.empty() ? FindCredential().certificate : token).c_str(), &status) != 0) {
-    return "";
-  }
-  return std::to_string(status.st_ino) + " " + std::to_string(status.st_mtim.tv_sec) + " " +
-         std::to_string(status.st_mtim.tv_nsec);
-}
+std::string CredentialStamp() { return StampOf("NXPROXY_TOKEN_FILE"); }
+
+std::string KeyStamp() { return StampOf("NXPROXY_KEY_FILE"); }
 
 bool UseTrust(X509_STORE* store) {
   X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL |

@@ -23,8 +23,10 @@ std::string ReadToken(std::string& error);
 // The text of the file that variable `name` names, which only its owner may read; "" if it is not set.
 std::string ReadSecret(const char* name, std::string& error);
 
-// Another text once the token, or the certificate, has been renewed.
+// Another text once the token has been renewed, or the certificate if there is none.
 std::string CredentialStamp();
+// The same of the job's key.
+std::string KeyStamp();
 
 // With the user's certificate, unless a token says who we are.  nullptr and `error` if the
 // credential cannot be used.

@@ -52,7 +52,7 @@ void Encryption::Start(std::unique_ptr<TlsStream> stream, Greeting::OnDone on_do
 }
 
 void Encryption::Greet(int fd, std::vector<std::string> names, OnGreeted on_greeted) {
-  Start(end_->Accept(fd, std::move(names)),
+  Start(end_.Get(greetings_.empty()).Accept(fd, std::move(names)),
         [this, on_greeted = std::move(on_greeted)](std::unique_ptr<TlsStream> stream,
                                                    const std::string& why) {
           if (stream == nullptr) {
@@ -88,7 +88,7 @@ void Encryption::Lead(int fd, const Destination& destination) {
   const auto refused = [say = say_, name = destination.name](const std::string& why) {
     say("connection to " + name + " failed: " + why);
   };
-  Start(end_->Connect(far, destination.name),
+  Start(end_.Get(greetings_.empty()).Connect(far, destination.name),
         [this, fd, refused](std::unique_ptr<TlsStream> stream, const std::string& why) {
           if (stream == nullptr) {
             refused(why);

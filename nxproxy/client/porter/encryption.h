@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nxproxy/client/porter/door.h"
-#include "nxproxy/client/porter/own_end.h"
+#include "nxproxy/client/porter/latest_end.h"
 #include "nxproxy/client/porter/pump.h"
 #include "nxproxy/wire/address.h"
 
@@ -24,7 +24,7 @@ class Encryption {
   Encryption(const Encryption&) = delete;
   Encryption& operator=(const Encryption&) = delete;
 
-  const OwnEnd& end() const { return *end_; }
+  const OwnEnd& end() const { return end_.known(); }
 
   // ---- Who accepts: greets the peer on `fd`, who may mean any of `names`; tells when it is good.
   using OnGreeted = std::function<void(std::unique_ptr<Channel>)>;
@@ -45,7 +45,7 @@ class Encryption {
   void Start(std::unique_ptr<TlsStream> stream, Greeting::OnDone on_done);
 
   Loop& loop_;
-  const std::unique_ptr<OwnEnd> end_;
+  LatestEnd end_;
   const Say say_;
   Door door_;  // of programs, on loopback
   Greetings greetings_;

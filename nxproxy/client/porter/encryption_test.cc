@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "nxproxy/client/porter/own_end.h"
+#include "nxproxy/client/porter/latest_end.h"
 #include "tests/support/test_ca.h"
 
 namespace sekisho::nxproxy::client {
@@ -101,13 +101,13 @@ class EncryptionTest : public testing::Test {
   }
   // A task of job j1 of Alice's at `site`, whose queue server is `host` and says `policy`.
   std::unique_ptr<OwnEnd> TaskAt(const std::string& site, const std::string& host, const std::string& policy,
-                                 const std::string& language = kLanguage) {
+                                 const std::string& language = kLanguage, bool is_over = false) {
     const std::string seed(64, site.back() == 'A' ? 'a' : 'b');
     const std::string lines = "sekisho-relay-key 1\njob=j1\nowner=/O=Grid/CN=Alice\nseed=" + seed + "\n";
     const KeyPtr key = KeyOf(*ParseJobKey(lines));
     test::ProxyShape shape;
     shape.not_before = Around().not_before;
-    shape.not_after = Around().not_after;
+    shape.not_after = is_over ? Now() - std::chrono::minutes(5) : Around().not_after;
     shape.language = language;
     shape.policy = policy;
     shape.certificate.subject_key = key.get();
@@ -265,6 +265,19 @@ TEST_F(EncryptionTest, AUserKnowsHisJobsTasksByTheirQueueServersWord) {
   setenv("NXPROXY_SPEAKERS", "", 1);
   EXPECT_FALSE(Greet(*User("/O=Grid/CN=Alice"), *task));
   EXPECT_THAT(connector_->complaint(), HasSubstr("name it in sites.json"));
+}
+
+TEST_F(EncryptionTest, AStatementThatIsRenewedCountsFromTheNextStreamOn) {
+  const auto other = TaskAt("siteB", "b-head", Says("siteB"));
+  LatestEnd latest(TaskAt("siteA", "a-head", Says("siteA"), kLanguage, true));
+  ASSERT_FALSE(Greet(latest.Get(true), *other));
+  EXPECT_THAT(acceptor_->complaint(), HasSubstr("expired"));
+
+  Write("key-siteA", "half of one");
+  EXPECT_FALSE(Greet(latest.Get(true), *other));
+  TaskAt("siteA", "a-head", Says("siteA"));
+
+  EXPECT_TRUE(Greet(latest.Get(true), *other)) << acceptor_->complaint();
 }
 
 TEST_F(EncryptionTest, AProxyOfAPolicyThatIsUnknownSpeaksForNobody) {

@@ -161,6 +161,13 @@ void Session::OnControlClosed(uint64_t number, const std::string& why) {
   }
 }
 
+// Draining, exhausted; or a token that ended while whoever renews it was away.
+bool Session::MayComeAgain(uint64_t number) const {
+  const auto code = static_cast<wire::Code>(number);
+  return number == 0 || code == wire::Code::kDraining || code == wire::Code::kExhausted ||
+         (code == wire::Code::kTokenExpired && welcome_.session != 0);
+}
+
 void Session::Greet(Control& control) {
   wire::Message hello;
   hello.verb = wire::Verb::kHello;
@@ -178,9 +185,7 @@ void Session::Greet(Control& control) {
     } else if (renewing_ != nullptr) {
       loop_.Cancel(renewal_limit_);
       renewal_limit_ = loop_.After(0, [this] { EndRenewal(); });
-    } else if (answer.verb == wire::Verb::kError && answer.code != 0 &&
-               static_cast<wire::Code>(answer.code) != wire::Code::kDraining &&
-               static_cast<wire::Code>(answer.code) != wire::Code::kExhausted && answer.id != 0) {
+    } else if (answer.verb == wire::Verb::kError && answer.id != 0 && !MayComeAgain(answer.code)) {
       is_over_ = true;
       loop_.After(0, [this] { control_.reset(); });
       handlers_.on_refused(RefusalOf(answer));

@@ -70,6 +70,7 @@ class Session {
   void Renew();
   void EndRenewal();
   void Greet(Control& control);
+  bool MayComeAgain(uint64_t code) const;
   void OnControlClosed(uint64_t number, const std::string& why);
   void OnMessage(const wire::Message& message);
   void OnWelcome(const wire::Message& message);
