@@ -41,6 +41,63 @@ TEST_F(AgentTest, GivesATaskTheAccountsBasics) {
                                   " /usr/local/bin:/usr/bin:/bin b\nn1\nn2\n0022\n");
 }
 
+proto::ServerMessage FilesAnew(const std::string& content, int task = 0) {
+  proto::ServerMessage message;
+  proto::ServerMessage::Start& start = *message.mutable_start();
+  start.mutable_task()->set_job_id("job");
+  start.mutable_task()->set_task(task);
+  (*start.mutable_file())["token"] = content;
+  return message;
+}
+
+TEST_F(AgentTest, ATaskThatRunsIsGivenItsSmallFilesAnew) {
+  auto start = StartMessage(std::string("cp $F here; ") + kUntilGo + "cat \"$F\"; stat -c '%a %U' \"$F\"; ls \"${F%/*}\"");
+  (*start.mutable_start()->mutable_environment())["F"] = "@FILES@/token";
+  (*start.mutable_start()->mutable_file())["token"] = "first\n";
+  server_.Send(start);
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "ready\n"; }));
+
+  server_.Send(FilesAnew("second\n"));
+  ASSERT_TRUE(Await([&] {
+    std::ifstream file(State() + "/job/0/files/token");
+    std::string word;
+    return file >> word && word == "second";
+  }));
+  Touch("go");
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(TextOf("here"), "first\n");
+  EXPECT_EQ(Task().output[0], "ready\nsecond\n600 " + AccountName() + "\ntoken\n");
+  EXPECT_EQ(Task().started, 1);
+}
+
+TEST_F(AgentTest, FilesAnewForATaskThatIsNotHereStartNothing) {
+  server_.Send(FilesAnew("x", 1));
+  Start("true");
+  ASSERT_TRUE(AwaitEnd());
+  server_.Send(FilesAnew("x"));
+  Start("true", "job", 2);
+  ASSERT_TRUE(AwaitEnd(2));
+
+  EXPECT_EQ(Task(1).exits, 0);
+  EXPECT_EQ(ListTaskDirectories(State()).size(), 2U);
+  EXPECT_FALSE(fs::exists(State() + "/job/0/files"));
+}
+
+TEST_F(AgentTest, AnImpossibleNameOfAFileAnewTouchesNothing) {
+  auto start = StartMessage(kUntilGo);
+  (*start.mutable_start()->mutable_file())["token"] = "first\n";
+  server_.Send(start);
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "ready\n"; }));
+  auto escape = FilesAnew("second\n");
+  (*escape.mutable_start()->mutable_file())["../../../escape"] = "x";
+  server_.Send(escape);
+  Touch("go");
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_FALSE(fs::exists(State() + "/escape"));
+}
+
 TEST_F(AgentTest, RefusalsAreHeldUntilForgotten) {
   auto unknown = StartMessage("true");
   unknown.mutable_start()->set_account("sekisho-nobody");

@@ -204,7 +204,8 @@ absl::Status Run(const Config& config, bool is_check) {
                        },
                    .on_message =
                        [&pmi, &pm_daemons, &tasks_started](const proto::ServerMessage& message) {
-                         tasks_started += message.has_start() && !message.start().check_only();
+                         tasks_started += message.has_start() && !message.start().account().empty() &&
+                                          !message.start().check_only();
                          pmi.Handle(message);
                          pm_daemons.Handle(message);
                        },

@@ -95,11 +95,13 @@ absl::Status TaskDirectory::WriteSmallFile(const task::Spec& spec, const std::st
   RETURN_IF_ERROR(Check(mkdirat(fd(), task::kSmallFiles, 0700) == 0 || errno == EEXIST, path_));
   const int folder =
       openat(fd(), task::kSmallFiles, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  // Root's while root works in it by names.
-  bool ok = folder >= 0 && (!is_root || fchown(folder, 0, 0) == 0) &&
-            WriteFile(folder, name.c_str(), content, task::Durability::kProcess) &&
-            (!is_root || (fchownat(folder, name.c_str(), spec.uid, spec.gid, AT_SYMLINK_NOFOLLOW) == 0 &&
-                          fchown(folder, spec.uid, spec.gid) == 0));
+  // Made beside the folder, where only we write, and moved in whole: the task may be at work there.
+  const std::string made = "small." + name;
+  const bool ok =
+      folder >= 0 && WriteFile(fd(), made.c_str(), content, task::Durability::kProcess) &&
+      (!is_root || (fchownat(fd(), made.c_str(), spec.uid, spec.gid, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    fchown(folder, spec.uid, spec.gid) == 0)) &&
+      renameat(fd(), made.c_str(), folder, name.c_str()) == 0;
   const absl::Status status = Check(ok, path_ + "/" + task::kSmallFiles);
   if (folder >= 0) {
     close(folder);

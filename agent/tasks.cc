@@ -90,7 +90,24 @@ void Tasks::Handle(const ServerMessage& message) {
   }
 }
 
+// Of a task that runs; another needs none any more.
+void Tasks::ReplaceFiles(const ServerMessage::Start& start) {
+  const HeldTask* held = Find(start.task());
+  for (auto file = start.file().begin(); held != nullptr && held->is_running() && file != start.file().end(); ++file) {
+    const absl::Status status = task::IsFileName(file->first)
+                                    ? held->directory().WriteSmallFile(held->spec(), file->first, file->second)
+                                    : errors::BadFileName(file->first);
+    if (!status.ok()) {
+      spdlog::error("a small file cannot be replaced job={} task={}: {}", start.task().job_id(), start.task().task(),
+                    Message(status));
+    }
+  }
+}
+
 void Tasks::Start(const ServerMessage::Start& start) {
+  if (start.account().empty()) {
+    return ReplaceFiles(start);
+  }
   const std::string& job_id = start.task().job_id();
   const auto path = TaskPath(settings_.state_directory, job_id, start.task().task());
   if (!path) {

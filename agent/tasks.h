@@ -55,6 +55,7 @@ class Tasks {
   using Key = std::pair<std::string, int>;
 
   void Start(const proto::ServerMessage::Start& start);
+  void ReplaceFiles(const proto::ServerMessage::Start& start);
   absl::StatusOr<task::Spec> SpecOf(const proto::ServerMessage::Start& start,
                                     const std::string& path);
   HeldTask& Hold(const std::string& path, task::Spec spec);

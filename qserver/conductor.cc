@@ -19,7 +19,6 @@
 #include "qserver/end_hook.h"
 #include "qserver/engine_driver.h"
 #include "qserver/errors.h"
-#include "qserver/relay_tokens.h"
 #include "qserver/staging.h"
 
 namespace sekisho::qserver {
@@ -34,11 +33,6 @@ std::string RandomToken() {
     token += fmt::format("{:02x}", byte);
   }
   return token;
-}
-
-// To relays a program over several sites is one job, whichever of them signs its tokens.
-const std::string& RelayName(const Job& job) {
-  return job.charter && !job.charter->relay().empty() ? job.charter->world() : job.status.job_id();
 }
 
 // The whole number that `text` is, within its limits.
@@ -128,6 +122,9 @@ void Conductor::Run() {
   co_spawn(loop_, Commit(), detached);
   co_spawn(loop_, EndStalled(), detached);
   co_spawn(loop_, EndUncommitted(), detached);
+  if (relay_ != nullptr) {
+    co_spawn(loop_, RenewRelay(), detached);
+  }
   RequestPass();
 }
 
@@ -234,9 +231,7 @@ void Conductor::Publish(Batch batch) {
       Account(*job, event);
       ++ended_[event.ended().state()];
       inputs_.erase(event.job_id());
-      if (relay_ != nullptr) {
-        relay_->Forget(RelayName(*job));
-      }
+      ForgetTokens(*job);
       spdlog::info("job ended job={} state={} code={} signal={} reason=\"{}\"", event.job_id(),
                    StateName(event.ended().state()), event.ended().exit().code(),
                    event.ended().exit().signal(), Printable(event.ended().reason()));
@@ -332,21 +327,6 @@ std::shared_ptr<Signal> Conductor::AccountSignal(const std::string& account) {
     weak = signal = std::make_shared<Signal>(loop_);
   }
   return signal;
-}
-
-void Conductor::AddRelay(proto::ServerMessage::Start& start) {
-  const Job* job = relay_ != nullptr ? queue_.Find(start.task().job_id()) : nullptr;
-  if (job == nullptr || start.check_only()) {
-    return;
-  }
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  RelayTokens::Job known{RelayName(*job), job->status.subject(), {}};
-  if (job->charter && job->charter->encrypt()) {
-    known.speakers.insert(job->charter->speaker().begin(), job->charter->speaker().end());
-  }
-  if (const absl::Status status = relay_->AddTo(start, known, now); !status.ok()) {
-    spdlog::error("no token for the relay job={}: {}", job->status.job_id(), Message(status));
-  }
 }
 
 // ---- Users

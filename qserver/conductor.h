@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 #include "qserver/allocator_link.h"
 #include "qserver/journal.h"
 #include "qserver/queue.h"
+#include "qserver/relay_renewal.h"
 #include "qserver/restrictions.h"
 #include "qserver/spool.h"
 
@@ -57,7 +59,9 @@ class Conductor {
   // The site has a batch system.  Before Run.
   void SetEngine(EngineDriver& engine) { engine_ = &engine; }
   // Jobs are given tokens for the site's relay.  Before Run.
-  void SetRelay(RelayTokens& tokens) { relay_ = &tokens; }
+  void SetRelay(RelayTokens& tokens);
+  // Gives the tasks of some of the jobs whose tokens are due later ones; true: there are more.
+  bool RenewTokens(identity::Time now);
   // Jobs can have files.  Before Run.
   void SetStaging(Staging& staging) { staging_ = &staging; }
   // Each job's end is a line there.  Before Restore.
@@ -163,6 +167,10 @@ class Conductor {
   void Publish(Batch batch);
   void WakeJobs();
   void AddRelay(proto::ServerMessage::Start& start);
+  void ForgetTokens(const Job& ended);
+  absl::Status RenewTokensOf(const std::string& job_id, identity::Time now);
+  void NoteReturn(const proto::AgentMessage::Hello& hello);
+  awaitable<void> RenewRelay();
   void StorePriorities();
   bool OnOutput(const std::string& node, const proto::AgentMessage::Output& output);
   void OnInputTaken(uint64_t generation, const proto::AgentMessage::InputTaken& taken);
@@ -175,6 +183,7 @@ class Conductor {
   AllocatorLink& allocator_;
   EngineDriver* engine_ = nullptr;
   RelayTokens* relay_ = nullptr;
+  std::optional<RelayRenewal> renewal_;  // with relay_
   Staging* staging_ = nullptr;
   AccountingFile* accounting_ = nullptr;
   EndHook* end_hook_ = nullptr;

@@ -27,6 +27,7 @@ uint64_t Conductor::Attach(const proto::AgentMessage::Hello& hello,
                hello.held_size());
   const uint64_t generation = link.generation;
   Perform(queue_.OnAttached(node, hello, NowMs()));
+  NoteReturn(hello);
   if (hello.has_pilot() && engine_ != nullptr) {
     engine_->OnPilot(hello);
   }

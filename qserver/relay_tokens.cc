@@ -18,6 +18,10 @@ namespace {
 // The language of our statement that a key is a job's: docs/protocol/14-nxproxy-encryption.md.
 constexpr char kKeyPolicy[] = "2.25.261702524726569109574207370126763815491";
 
+// The small files of a task.
+constexpr char kToken[] = "relay-token";
+constexpr char kKey[] = "relay-key";
+
 template <size_t kCount>
 std::string Hex(const std::array<unsigned char, kCount>& bytes) {
   std::string text;
@@ -107,14 +111,18 @@ absl::StatusOr<RelayTokens::Minted> RelayTokens::MintedFor(const Job& job, ident
   return minted;
 }
 
-absl::Status RelayTokens::AddTo(proto::ServerMessage::Start& start, const Job& job,
-                                identity::Time now) {
-  constexpr char kToken[] = "relay-token";
-  constexpr char kKey[] = "relay-key";
+absl::Status RelayTokens::AddFilesTo(proto::ServerMessage::Start& start, const Job& job,
+                                     identity::Time now) {
   ASSIGN_OR_RETURN(Minted minted, MintedFor(job, now));
   auto& files = *start.mutable_file();
   files[kToken] = minted.token + "\n";
   files[kKey] = std::move(minted.key);
+  return absl::OkStatus();
+}
+
+absl::Status RelayTokens::AddTo(proto::ServerMessage::Start& start, const Job& job,
+                                identity::Time now) {
+  RETURN_IF_ERROR(AddFilesTo(start, job, now));
   // A helper has the variables of the task that asked for it, on another node.
   auto& variables = *start.mutable_environment();
   variables["NXPROXY_TOKEN_FILE"] = std::string("@FILES@/") + kToken;

@@ -38,6 +38,9 @@ class RelayTokens {
   // Lets a task use the relay as `job`: the job's token and key, in small files, and where they are, and
   // the relay.
   absl::Status AddTo(proto::ServerMessage::Start& start, const Job& job, identity::Time now);
+  // The same files for a task that runs: a later token, and a later statement about the same key.
+  absl::Status AddFilesTo(proto::ServerMessage::Start& start, const Job& job, identity::Time now);
+  std::chrono::seconds life() const { return settings_.life; }
   void Forget(const std::string& name) { minted_.erase(name); }
 
  private:

@@ -170,9 +170,9 @@ absl::Status CheckConfig(const Config& config) {
   if (config.has_relay() && config.relay().address().empty()) {
     return absl::InvalidArgumentError("relay.address: expected HOST:PORT, as the nodes reach the relay");
   }
-  if (const int life_s = config.relay().token_life_s(); life_s != 0 && (life_s < 60 || life_s > 86400)) {
+  if (const int life_s = config.relay().token_life_s(); life_s != 0 && (life_s < 4 || life_s > 86400)) {
     return absl::InvalidArgumentError(
-        fmt::format("relay.tokenLifeS: expected 60 to 86400, saw {}", life_s));
+        fmt::format("relay.tokenLifeS: expected 4 to 86400, saw {}", life_s));
   }
   for (const std::string& root : config.staging().root()) {
     if (!root.starts_with("/")) {
