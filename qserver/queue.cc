@@ -131,6 +131,10 @@ Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision,
   job.bytes = submitted.submitted().ByteSizeLong();
   effects.events.push_back(std::move(submitted));
   Adopt(job, admitted);
+  proto::RequestBody body;
+  if (job.charter && body.ParseFromString(admitted.submitted.request().body())) {
+    job.charter->set_ready_by_ms(ReadyBy(body, now_ms));
+  }
 
   proto::JobEvent queued;
   queued.mutable_queued();

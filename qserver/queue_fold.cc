@@ -6,6 +6,7 @@
 #include "qserver/demand.h"
 #include "qserver/engine.h"
 #include "qserver/queue.h"
+#include "qserver/ranks.h"
 #include "qserver/stage_plan.h"
 
 namespace sekisho::qserver {
@@ -167,6 +168,7 @@ absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
     admitted.asked = is_of_many ? submitted.asked() : AskedBy(body.submit());
     if (body.submit().has_charter()) {
       admitted.charter = body.submit().charter();
+      admitted.charter->set_ready_by_ms(ReadyBy(body, event.time_ms()));
     }
     auto job = std::make_unique<Job>();
     job->is_archived = has_ended;

@@ -29,7 +29,11 @@ class QueuePartsTest : public ::testing::Test {
     admitted.charter->set_world("world-1");
     admitted.charter->set_first_rank(2);
     admitted.charter->set_ranks(4);
-    admitted.charter->set_ready_by_ms(kNow + 1000);
+    proto::RequestBody body;  // by the user's clock, which is four minutes behind
+    body.set_time_ms(kNow - 240'000);
+    admitted.charter->set_ready_by_ms(kNow - 239'000);
+    *body.mutable_submit()->mutable_charter() = *admitted.charter;
+    admitted.submitted.mutable_request()->set_body(body.SerializeAsString());
     proto::Decision decision;
     decision.set_job_id("j");
     for (const char* node : {"n1", "n2"}) {
@@ -39,6 +43,7 @@ class QueuePartsTest : public ::testing::Test {
       place.set_processes(1);
     }
     started_ = queue_.Accept(admitted, &decision, kNow);
+    submitted_ = started_.events.front();
   }
 
   static proto::TaskKey Key(int task) {
@@ -83,6 +88,7 @@ class QueuePartsTest : public ::testing::Test {
 
   Queue queue_{TaskSettings(), 0};
   Effects started_;
+  proto::JobEvent submitted_;
 };
 
 TEST_F(QueuePartsTest, ItsTasksAwaitTheirReleaseAndItIsReadyOnceAllAre) {
@@ -174,6 +180,14 @@ TEST_F(QueuePartsTest, EndsIfItsLeaderDoesNotReleaseItInTime) {
   EXPECT_THAT(Sent(queue_.EndUnreleased(kNow + 31'000)), IsEmpty());
 
   EXPECT_THAT(Sent(queue_.EndUnreleased(kNow + 31'001)), ElementsAre("kill@n1", "kill@n2"));
+}
+
+TEST_F(QueuePartsTest, EndsAtTheSameTimeAfterARestart) {
+  Queue restarted(TaskSettings(), 0);
+  ASSERT_TRUE(restarted.Replay(submitted_).ok());
+
+  EXPECT_THAT(restarted.EndUnreleased(kNow + 31'000).events, IsEmpty());
+  EXPECT_FALSE(restarted.EndUnreleased(kNow + 31'001).events.empty());
 }
 
 TEST_F(QueuePartsTest, AReleasedOneIsLeftAlone) {

@@ -19,6 +19,8 @@ constexpr size_t kWorldDigits = 32;
 constexpr char kPmixLock[] = "pmix-lock";
 constexpr char kLinks[] = "links";  // as agents look for it
 
+constexpr int64_t kReadyMostMs = int64_t{30} * 24 * 3600 * 1000;  // as the leader has it
+
 bool IsWorld(std::string_view name) {
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   return name.starts_with(kWorldPrefix) && name.size() == kWorldPrefix.size() + kWorldDigits &&
@@ -68,6 +70,12 @@ void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start
 }
 
 }  // namespace
+
+int64_t ReadyBy(const proto::RequestBody& body, int64_t submitted_ms) {
+  const int64_t ready_by_ms = body.submit().charter().ready_by_ms();
+  const int64_t within_ms = body.time_ms() < 0 || ready_by_ms < body.time_ms() ? 0 : ready_by_ms - body.time_ms();
+  return submitted_ms + std::min(within_ms, kReadyMostMs);
+}
 
 int RankOf(const proto::Charter& charter, const proto::Order::Release& release, int task) {
   if (task < charter.rank_size()) {

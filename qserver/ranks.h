@@ -2,6 +2,7 @@
 // From a part of a world to the ranks that agents start: docs/protocol/15-mpirun.md, "Ranks". Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -25,6 +26,10 @@ absl::Status CheckSpeaker(const proto::Charter& charter, const std::string& site
 // A charter that such a job cannot have, or that this site cannot serve.
 absl::Status CheckCharter(const proto::Charter& charter, const rsl::JobDescription& job,
                           const RelaySettings& relay);
+
+// By when a part is to be released, by our clock: his own, which need not be ours, the user used only to say how
+// long it may take from when he signed `body`.  It was submitted at `submitted_ms`.
+int64_t ReadyBy(const proto::RequestBody& body, int64_t submitted_ms);
 
 // Turns the tasks of `starts`, made for the job, into ranks of the charter's world.
 void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,

@@ -52,6 +52,26 @@ std::vector<Start> Ranks(const proto::Charter& charter, const RelaySettings& rel
   return starts;
 }
 
+proto::RequestBody Asking(int64_t time_ms, int64_t ready_by_ms) {
+  proto::RequestBody body;
+  body.set_time_ms(time_ms);
+  body.mutable_submit()->mutable_charter()->set_ready_by_ms(ready_by_ms);
+  return body;
+}
+
+TEST(ReadyBy, CountsFromTheSubmissionByOurClockWhateverTheUsersSays) {
+  for (const int64_t skew_ms : {-299'000, 0, 299'000}) {
+    EXPECT_EQ(ReadyBy(Asking(1'000'000 + skew_ms, 1'060'000 + skew_ms), 1'000'000), 1'060'000);
+  }
+}
+
+TEST(ReadyBy, IsNeverBeforeTheSubmissionNorAMonthBehindIt) {
+  constexpr int64_t kMonthMs = int64_t{30} * 24 * 3600 * 1000;
+  EXPECT_EQ(ReadyBy(Asking(1000, 999), 5000), 5000);
+  EXPECT_EQ(ReadyBy(Asking(-1, INT64_MAX), 5000), 5000);
+  EXPECT_EQ(ReadyBy(Asking(1, INT64_MAX), 5000), 5000 + kMonthMs);
+}
+
 std::map<std::string, std::string> Environment(const Start& start) {
   return {start.environment().begin(), start.environment().end()};
 }
