@@ -232,36 +232,67 @@ class Server {
 
 double Seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
 
+// What the sink has counted of what was sent until `seconds` after `began`.
+uint64_t Pour(const wire::Address& to, Clock::time_point began, double seconds) {
+  const int fd = Connect(to);
+  if (fd < 0) {
+    Die("connect");
+  }
+  const std::vector<char> buffer(256 * 1024, 'x');
+  auto end = g_is_secure ? std::make_unique<SecureEnd>(fd, false) : nullptr;
+  while (Seconds(began) < seconds) {
+    const ssize_t sent =
+        end ? end->Send(buffer.data(), buffer.size()) : send(fd, buffer.data(), buffer.size(), MSG_NOSIGNAL);
+    if (sent < 0) {
+      Die("send");
+    }
+  }
+  if (end) {
+    end->Finish();
+  }
+  shutdown(fd, SHUT_WR);
+  uint64_t total = 0;
+  if (recv(fd, &total, sizeof total, MSG_WAITALL) != sizeof total) {
+    Die("count");
+  }
+  close(fd);
+  return total;
+}
+
+// One byte and its echo.
+bool IsAnswered(const wire::Address& to) {
+  const int fd = Connect(to);
+  char byte = 'w';
+  const bool is_answered = fd >= 0 && send(fd, &byte, 1, MSG_NOSIGNAL) == 1 && recv(fd, &byte, 1, 0) == 1;
+  if (fd >= 0) {
+    close(fd);
+  }
+  return is_answered;
+}
+
+// Until all is as it will be: the way answers, and every spare that was dialled at the start has been used.
+void WarmUp(const wire::Address& to, bool is_sink, int connections) {
+  const auto began = Clock::now();
+  for (int done = 0; done < connections;) {
+    if (is_sink) {
+      Pour(to, began, 0);
+      ++done;
+    } else if (IsAnswered(to)) {
+      ++done;
+    } else if (Seconds(began) > 10) {
+      Die("no answer within 10 s");
+    } else {
+      std::this_thread::yield();  // who listens there has only been started
+    }
+  }
+}
+
 void Throughput(const wire::Address& to, int streams, double seconds) {
   std::atomic<uint64_t> delivered{0};
   std::vector<std::thread> threads;
   const auto began = Clock::now();
   for (int i = 0; i < streams; ++i) {
-    threads.emplace_back([&] {
-      const int fd = Connect(to);
-      if (fd < 0) {
-        Die("connect");
-      }
-      const std::vector<char> buffer(256 * 1024, 'x');
-      auto end = g_is_secure ? std::make_unique<SecureEnd>(fd, false) : nullptr;
-      while (Seconds(began) < seconds) {
-        const ssize_t sent =
-            end ? end->Send(buffer.data(), buffer.size()) : send(fd, buffer.data(), buffer.size(), MSG_NOSIGNAL);
-        if (sent < 0) {
-          Die("send");
-        }
-      }
-      if (end) {
-        end->Finish();
-      }
-      shutdown(fd, SHUT_WR);
-      uint64_t total = 0;
-      if (recv(fd, &total, sizeof total, MSG_WAITALL) != sizeof total) {
-        Die("count");
-      }
-      delivered += total;
-      close(fd);
-    });
+    threads.emplace_back([&] { delivered += Pour(to, began, seconds); });
   }
   for (std::thread& thread : threads) {
     thread.join();
@@ -390,6 +421,7 @@ int main(int argc, char** argv) {
     doors.push_back(ParseDoor(argv[i]));
   }
   const bool is_spares = listen.starts_with("spares=");
+  const int spares = is_spares ? std::atoi(listen.c_str() + 7) : 0;
   if (mode == "ping") {  // path cost: everything on one processor
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -405,14 +437,14 @@ int main(int argc, char** argv) {
     sink.Start();
     pause();
   }
-  Server server(mode == "tput", is_spares ? std::atoi(listen.c_str() + 7) : 0, doors);
+  Server server(mode == "tput", spares, doors);
   if (listen != "none") {
     if (!is_spares) {
       server.Listen(wire::ParseAddress("127.0.0.1:" + listen).value());
     }
     server.Start();
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  WarmUp(to, mode == "tput", is_spares ? spares : 1);
   if (mode == "tput") {
     Throughput(to, number, seconds);
   } else if (mode == "ping") {
