@@ -40,7 +40,7 @@ size_t Depth(const std::string& dn) {
 // As it is written: with how long it is true, where its class has a place for that.
 Entry Dated(const Entry& wanted, const DiffRules& rules) {
   Entry dated = wanted;
-  if (!wanted.Is("GLUE2Group")) {
+  if (!wanted.Is("GLUE2Group") && !wanted.Is("GLUE2Extension")) {
     dated.attributes[kCreationTime] = {IsoTime(rules.now_s)};
     dated.attributes[kValidity] = {std::to_string(rules.validity_s)};
   }

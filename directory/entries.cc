@@ -62,6 +62,7 @@ class Site {
     AddEndpoint();
     if (health_.is_connected) {
       AddManager();
+      AddNetwork();
       for (const ResourceState& resource : state_.resource()) {
         AddEnvironment(resource);
       }
@@ -207,6 +208,17 @@ class Site {
     AddGroup("ExecutionEnvironments", manager_dn_);
     if (state_.mpi_size() > 0) {
       AddGroup("ApplicationEnvironments", manager_dn_);
+    }
+  }
+
+  // What GLUE has no class for.
+  void AddNetwork() {
+    if (!state_.network().empty()) {
+      Attributes& extension = Add(ChildDn("GLUE2ExtensionLocalID", "network", service_dn_), {"GLUE2Extension"});
+      extension["GLUE2ExtensionLocalID"] = {"network"};
+      extension["GLUE2ExtensionKey"] = {"org.sekisho.network"};
+      extension["GLUE2ExtensionValue"] = {state_.network()};
+      extension["GLUE2ExtensionEntityForeignKey"] = {ServiceId()};
     }
   }
 

@@ -38,6 +38,22 @@ TEST(Entries, ASharesSlotsAreThoseOfTheNodesThatServeIt) {
   EXPECT_EQ(share.First("GLUE2ComputingShareServingState"), "production");
 }
 
+TEST(Entries, TheTreeOfTheNodesIsAnExtensionOfTheService) {
+  proto::SiteState state = TestState();
+  state.set_network("n1 n2 20.5\n");
+
+  const auto entries = Entries(TestProfile(), state);
+  const glue::Entry& extension = Of(entries, "GLUE2Extension");
+
+  EXPECT_EQ(extension.First("GLUE2ExtensionKey"), "org.sekisho.network");
+  EXPECT_EQ(extension.First("GLUE2ExtensionValue"), "n1 n2 20.5\n");
+  EXPECT_EQ(extension.First("GLUE2ExtensionEntityForeignKey"),
+            Of(entries, "GLUE2ComputingService").First("GLUE2ServiceID"));
+  for (const glue::Entry& entry : Entries(TestProfile(), TestState())) {
+    EXPECT_FALSE(entry.Is("GLUE2Extension"));  // a site that keeps none
+  }
+}
+
 TEST(Entries, AReaderGetsBackWhatTheSiteIs) {
   const auto offers = glue::ReadOffers(Entries(TestProfile(), TestState("night")));
 

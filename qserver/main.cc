@@ -208,6 +208,7 @@ absl::Status Run(const Config& config, const std::string& config_path) {
   if (config.has_network()) {
     network.Restore();
     nodes_service.SetNetwork(network);
+    site_watch_service.SetNetwork(network);
     co_spawn(loop, network.Run(), detached);
   }
 

@@ -8,6 +8,7 @@ namespace {
 constexpr std::chrono::milliseconds kGather{50};
 // After our start the allocator's first word is waited for: a site without nodes would be news.
 constexpr std::chrono::seconds kFirstWord{5};
+constexpr size_t kMostNetwork = 128 << 10;  // some 4,000 nodes
 
 }  // namespace
 
@@ -50,8 +51,15 @@ proto::SiteState SiteWatchService::Now() const {
       attached[name] = {link.hello.architecture(), link.hello.os(), link.hello.memory_mb()};
     }
   }
-  return MakeSiteState(facts_, inventory_.inventory(), inventory_.is_current(), attached,
-                       conductor_.queue().BusyByNode(), conductor_.queue().census());
+  proto::SiteState state =
+      MakeSiteState(facts_, inventory_.inventory(), inventory_.is_current(), attached,
+                    conductor_.queue().BusyByNode(), conductor_.queue().census());
+  if (network_ != nullptr) {
+    if (std::string tree = network_->upkeep().Text(); tree.size() <= kMostNetwork) {
+      state.set_network(std::move(tree));
+    }
+  }
+  return state;
 }
 
 }  // namespace sekisho::qserver

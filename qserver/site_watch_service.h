@@ -9,6 +9,7 @@
 #include "proto/site_state.grpc.pb.h"
 #include "qserver/conductor.h"
 #include "qserver/inventory_watch.h"
+#include "qserver/network_watch.h"
 #include "qserver/site_state.h"
 
 namespace sekisho::qserver {
@@ -26,6 +27,9 @@ class SiteWatchService final : public proto::SiteWatch::CallbackService {
         facts_(std::move(facts)),
         judge_(std::move(judge)) {}
 
+  // The nodes' network is kept.  Before anything is served.
+  void SetNetwork(const NetworkWatch& network) { network_ = &network; }
+
   grpc::ServerWriteReactor<proto::SiteState>* Watch(grpc::CallbackServerContext* context,
                                                     const proto::SiteWatchRequest* request) override;
 
@@ -39,6 +43,7 @@ class SiteWatchService final : public proto::SiteWatch::CallbackService {
   const InventoryWatch& inventory_;
   const SiteFacts facts_;
   const Judge judge_;
+  const NetworkWatch* network_ = nullptr;
 };
 
 }  // namespace sekisho::qserver
