@@ -233,6 +233,12 @@ absl::Status CheckFresh(const Verified& verified, const AdmissionRules& rules, i
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> CheckLife(const Verified& verified, const Admitted& admitted, const AdmissionRules& rules,
+                                      identity::Time now) {
+  return JudgeLife(verified.identity.not_after, admitted.demand.wall_time_s(), admitted.awaits_credential,
+                   rules.too_short, now);
+}
+
 absl::Status CheckAdministrator(const Verified& verified, const AdmissionRules& rules, identity::Time now) {
   if (rules.administrators.count(identity::NormalizeDn(verified.identity.subject)) == 0) {
     return errors::NotAnAdministrator(verified.identity.subject);
@@ -288,6 +294,11 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
     job = rsl::Describe(*evaluated);
     CHECK(job.ok());
   }
+  if (verified.body.submit().awaits_credential()) {
+    NameCredential(*evaluated, account->home, verified.job_id);
+    job = rsl::Describe(*evaluated);
+    CHECK(job.ok());
+  }
   RETURN_IF_ERROR(CheckDescription(*job, verified, rules));
   if (job->array) {
     RETURN_IF_ERROR(CheckArray(*job, verified.body));
@@ -312,7 +323,9 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   admitted.gatekeeper_subject = verified.body.gatekeeper_subject();
   admitted.has_input = verified.body.submit().has_input();
   admitted.asked = AskedBy(submit);
-  admitted.has_stage_in = !job->file_stage_in.empty() || !job->file_stage_in_shared.empty() || !job->scratch_dir.empty();
+  admitted.awaits_credential = submit.awaits_credential();
+  admitted.has_stage_in = !job->file_stage_in.empty() || !job->file_stage_in_shared.empty() ||
+                          !job->scratch_dir.empty() || submit.awaits_credential();
   admitted.has_stage_out = HasStageOut(*job);
   admitted.files = submit.file();
   admitted.is_dry_run = verified.body.submit().dry_run() || job->is_dry_run;

@@ -13,6 +13,7 @@
 #include "common/identity/gridmap.h"
 #include "common/identity/signed_request.h"
 #include "proto/queue.pb.h"
+#include "qserver/credential_life.h"
 #include "qserver/queue.h"
 #include "qserver/stage_plan.h"
 
@@ -30,6 +31,7 @@ struct AdmissionRules {
   std::set<std::string>
       gatekeepers;  // normalized subjects; empty: any, if the request names the site
   bool accept_limited = false;
+  TooShort too_short = TooShort::kWarn;  // a credential for the job that is submitted by it
   std::set<std::string> administrators;  // normalized subjects
   std::chrono::seconds freshness{300};
   bool has_engine = false;         // a batch system: engine.h
@@ -60,6 +62,10 @@ absl::Status CheckFresh(const Verified& verified, const AdmissionRules& rules, i
 
 // A verified Administer: fresh, by an administrator, and not by a limited proxy.
 absl::Status CheckAdministrator(const Verified& verified, const AdmissionRules& rules, identity::Time now);
+
+// Whether its signer's credential lasts as long as the job; a warning, or "".
+absl::StatusOr<std::string> CheckLife(const Verified& verified, const Admitted& admitted, const AdmissionRules& rules,
+                                      identity::Time now);
 
 // A verified Submit: its RSL evaluated and understood.
 absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedRequest& request,

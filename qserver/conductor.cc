@@ -254,6 +254,9 @@ void Conductor::Publish(Batch batch) {
     if (job != nullptr && job->is_staging && event.has_queued() && staging_ != nullptr) {
       staging_->OnStaging(event.job_id());
     }
+    if (job != nullptr && job->awaits_credential && event.has_ended() && staging_ != nullptr) {
+      staging_->OnCredentialUnneeded(event.job_id());
+    }
     if (job != nullptr && job->is_staging_out && event.has_staging_out() && staging_ != nullptr) {
       staging_->OnStagingOut(event.job_id());
     }

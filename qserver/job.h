@@ -78,6 +78,8 @@ struct Job {
   int64_t commit_by_ms = 0;      // until then; 0: said, or not needed
   bool is_staging = false;       // its files are not all there: queue_staging.cc
   google::protobuf::RepeatedPtrField<proto::RequestBody::ClientFile> files;  // of its client, until they are
+  bool awaits_credential = false;  // it does not start without; its user has asked for that: queue_credentials.cc
+  int64_t credential_until_ms = 0; // of the one that its tasks have; 0: none yet
   bool has_stage_out = false;    // files go out, or away, after the run: queue_stage_out.cc
   bool is_staging_out = false;   // they do
   bool has_place = false;        // it may have files of its own at its account's home

@@ -176,9 +176,14 @@ absl::Status Run(const Config& config, const std::string& config_path) {
     return Verify(request, rules, trust->signers(), trust->gridmap(), tls::SystemClock());
   };
   judges.now = tls::SystemClock;
+  judges.chain = [&](const identity::Chain& chain) {
+    return identity::VerifyChain(chain, trust->signers().trust(), tls::SystemClock());
+  };
   judges.find_account = FindSystemAccount;
   QueueService queue_service(loop, conductor, rules, std::move(judges));
   queue_service.SetStaging(staging);
+  Offers offers(host.Clone());
+  queue_service.SetOffers(offers);
   const AuditFile audit(state + "/audit.jsonl");
   queue_service.SetAudit([&](const std::string& line) { return audit.Write(line); });
   InventoryWatch inventory(loop, allocator_target, [&] { conductor.SiteChanged(); });

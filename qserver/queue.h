@@ -30,6 +30,7 @@ struct Admitted {
   int64_t commit_within_s = 0;  // RSL two_phase
   bool has_stage_in = false;
   bool has_stage_out = false;
+  bool awaits_credential = false;
   google::protobuf::RepeatedPtrField<proto::RequestBody::ClientFile> files;
   bool is_held = false;         // RSL hold
   std::vector<std::string> after, after_any;
@@ -177,6 +178,15 @@ class Queue {
   // All are where they were to go, or one cannot be; the job ends.
   Effects OnStageOutDone(const std::string& job_id, const absl::Status& status, int64_t now_ms);
 
+  // ---- Jobs whose tasks have a credential: queue_credentials.cc.
+  absl::Status CheckDelegate(const std::string& job_id) const;  // may it be given one, or another, now?
+  Effects OnDelegated(const std::string& job_id, proto::JobEvent::Delegated delegated, int64_t now_ms);
+  // Those whose credential ends within `ahead_ms`: once each.
+  Effects TellOfEndingCredentials(int64_t ahead_ms, int64_t now_ms);
+  std::optional<int64_t> NextCredentialEnd() const;  // of those
+  // At a restart: ended jobs whose credential may still be there, and be good for something.
+  std::vector<std::string> LeftCredentials(int64_t now_ms) const;
+
   // A subject's that have not ended; arrays, not their elements.
   std::vector<std::string> LiveJobsOf(const std::string& normalized_subject) const;
   // An administrator's word: the node will not come back.  Its jobs, and how they fail.
@@ -222,6 +232,7 @@ class Queue {
   static std::string WhyItWaits(const Job& job);
   void GiveProcessors(Job& job);
   void AwaitCommit(Job& job, int64_t until_ms);
+  void NoteCredential(Job& job, int64_t until_ms);
   void Start(Job& job, const proto::Lease& lease, int64_t now_ms, Effects& effects);
   // To all nodes if `node` is empty.
   void SendStarts(const Job& job, const std::string& node, bool only_unstarted,
@@ -253,6 +264,7 @@ class Queue {
   std::set<std::string> staging_;        // wait for their files, in neither of the two
   std::set<std::string> staging_out_;
   std::set<std::pair<int64_t, std::string>> uncommitted_;  // in neither, by when their time is over
+  std::set<std::pair<int64_t, std::string>> credentials_;  // of live jobs, by their ends, until that is told
   std::map<std::pair<std::string, uint64_t>, std::pair<std::string, int>>
       launches_;  // asker -> helper
   std::multimap<int64_t, std::string> ended_;

@@ -72,6 +72,12 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       staging_out_.insert(job.status.job_id());
       Place(job);
       break;
+    case proto::JobEvent::kDelegated:
+      NoteCredential(job, event.delegated().until_ms());
+      break;
+    case proto::JobEvent::kCredentialEnding:
+      credentials_.erase({job.credential_until_ms, job.status.job_id()});
+      break;
     case proto::JobEvent::kSuspended:
       job.was_suspended = true;
       PlaceAll(job);
@@ -115,6 +121,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       uncommitted_.erase({job.commit_by_ms, job.status.job_id()});
       staging_.erase(job.status.job_id());
       staging_out_.erase(job.status.job_id());
+      credentials_.erase({job.credential_until_ms, job.status.job_id()});
       job.files.Clear();
       holding_.erase(job.status.job_id());
       if (job.array == nullptr) {  // elements are kept as long as their array
@@ -165,6 +172,7 @@ absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
     if (!has_ended) {
       admitted.files = body.submit().file();
     }
+    admitted.awaits_credential = body.submit().awaits_credential();
     admitted.asked = is_of_many ? submitted.asked() : AskedBy(body.submit());
     if (body.submit().has_charter()) {
       admitted.charter = body.submit().charter();
@@ -231,6 +239,7 @@ void Queue::Adopt(Job& job, Admitted admitted) {
   job.asked = admitted.asked;
   job.files = std::move(admitted.files);
   job.has_stage_out = admitted.has_stage_out;
+  job.awaits_credential = admitted.awaits_credential;
   job.demand = std::move(admitted.demand);
   job.charter = std::move(admitted.charter);
   job.order = next_order_++;

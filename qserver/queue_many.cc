@@ -43,8 +43,9 @@ absl::StatusOr<Admitted> QueueService::AdmitOneOfMany(const Verified& many, int 
                                                       Queue::Usage& usage) const {
   const Verified one = OneOfMany(many, index, rules_);
   const proto::RequestBody::Submit& submit = one.body.submit();
-  if (submit.has_charter() || submit.has_input() || submit.dry_run() || submit.file_size() > 0) {
-    return errors::NotAmongMany("has a charter, input, files to stage, or is a dry run");
+  if (submit.has_charter() || submit.has_input() || submit.dry_run() || submit.file_size() > 0 ||
+      submit.awaits_credential()) {
+    return errors::NotAmongMany("has a charter, input, files to stage, a credential, or is a dry run");
   }
   RETURN_IF_ERROR(CheckNew(one));
   ASSIGN_OR_RETURN(Admitted admitted, Describe(one, request, rules_, judges_.find_account));
@@ -52,6 +53,7 @@ absl::StatusOr<Admitted> QueueService::AdmitOneOfMany(const Verified& many, int 
     return errors::NotAmongMany("is a dry run");
   }
   if (conductor_.queue().Find(one.job_id) == nullptr) {
+    RETURN_IF_ERROR(CheckLife(one, admitted, rules_, judges_.now()).status());
     RETURN_IF_ERROR(CheckRoom(usage, admitted, rules_));
     RETURN_IF_ERROR(conductor_.queue().CheckAfter(admitted));
     ++usage.live;

@@ -64,6 +64,12 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
   CO_RETURN_IF_ERROR(CheckNew(verified));
   CO_ASSIGN_OR_RETURN(Admitted admitted,
                       Describe(verified, request.request(), rules_, judges_.find_account));
+  if (conductor_.queue().Find(verified.job_id) == nullptr) {
+    CO_ASSIGN_OR_RETURN(const std::string warning, CheckLife(verified, admitted, rules_, judges_.now()));
+    if (!warning.empty()) {
+      reply.add_warning(warning);
+    }
+  }
 
   // Act.
   const int64_t commit_within_s = admitted.commit_within_s;
@@ -121,8 +127,11 @@ awaitable<absl::Status> QueueService::HandleCommand(grpc::CallbackServerContext&
   // Validate.
   CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
   CO_ASSIGN_OR_RETURN(const Verified verified, Judge(request));
+  if (verified.body.has_delegate()) {
+    co_return co_await HandleDelegate(verified, reply);
+  }
   if (!verified.body.has_cancel() && !verified.body.has_signal()) {
-    co_return errors::BadRequest("expected a cancellation or a signal");
+    co_return errors::BadRequest("expected a cancellation, a signal or a delegation");
   }
   Commands::Request once = RequestOf(verified);
   if (!verified.body.has_cancel()) {

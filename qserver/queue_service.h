@@ -12,6 +12,7 @@
 #include "qserver/callers.h"
 #include "qserver/commands.h"
 #include "qserver/conductor.h"
+#include "qserver/offers.h"
 
 namespace sekisho::qserver {
 
@@ -25,6 +26,8 @@ class QueueService final : public proto::Queue::CallbackService {
     // Signature, site and mapping of a request.
     std::function<absl::StatusOr<Verified>(const proto::QueueRequest&)> request;
     std::function<identity::Time()> now;
+    // Whom certificates speak for, if they are to be trusted.
+    std::function<absl::StatusOr<identity::Identity>(const identity::Chain&)> chain;
     FindAccount find_account;
   };
 
@@ -37,6 +40,7 @@ class QueueService final : public proto::Queue::CallbackService {
         cancelled_early_(rules.freshness, kCommandsMax) {}
 
   void SetStaging(Staging& staging) { staging_ = &staging; }  // before it is served
+  void SetOffers(Offers& offers) { offers_ = &offers; }       // likewise
   // Where administrators' words are written down.  Before it is served.
   void SetAudit(std::function<absl::Status(const std::string& line)> audit) { audit_ = std::move(audit); }
 
@@ -73,6 +77,8 @@ class QueueService final : public proto::Queue::CallbackService {
       grpc::CallbackServerContext* context) override;
   grpc::ServerWriteReactor<proto::FilePiece>* Files(grpc::CallbackServerContext* context,
                                                     const proto::QueueRequest* request) override;
+  grpc::ServerUnaryReactor* Delegation(grpc::CallbackServerContext* context, const proto::DelegationRequest* request,
+                                       proto::DelegationOffer* reply) override;
   grpc::ServerWriteReactor<proto::Hop>* Diagnose(grpc::CallbackServerContext* context,
                                                  const proto::DiagnoseRequest* request) override;
 
@@ -116,6 +122,11 @@ class QueueService final : public proto::Queue::CallbackService {
   awaitable<absl::Status> HandleCommand(grpc::CallbackServerContext& context,
                                         const proto::QueueRequest& request,
                                         proto::CommandReply& reply);
+  awaitable<absl::Status> HandleDelegation(grpc::CallbackServerContext& context, const proto::DelegationRequest& request,
+                                           proto::DelegationOffer& reply);
+  awaitable<absl::Status> HandleDelegate(Verified verified, proto::CommandReply& reply);
+  absl::StatusOr<identity::Credential> JudgeDelegate(const Verified& verified,
+                                                     proto::JobEvent::Delegated& delegated) const;
   awaitable<absl::Status> HandleAdminister(grpc::CallbackServerContext& context,
                                            const proto::QueueRequest& request, proto::AdministerReply& reply);
   absl::Status CheckNow(const proto::RequestBody::Administer& word) const;
@@ -143,6 +154,7 @@ class QueueService final : public proto::Queue::CallbackService {
   const AdmissionRules& rules_;
   const Judges judges_;
   Staging* staging_ = nullptr;
+  Offers* offers_ = nullptr;
   std::function<absl::Status(const std::string& line)> audit_;
 
   // The commands of the last minutes.  Submissions need no such memory: their job id is theirs.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "common/job_state.h"
+#include "qserver/credential_errors.h"
 #include "qserver/queue.h"
 #include "qserver/staging_errors.h"
 
@@ -61,7 +62,10 @@ Effects Queue::EndUnstaged(int64_t wait_ms, int64_t now_ms) {
   for (const std::string& job_id : StagingJobs()) {
     const Job* job = Find(job_id);
     if (job->status.submitted_ms() + wait_ms < now_ms) {
-      EndStaging(job_id, errors::FilesDidNotCome(wait_ms / 3'600'000), now_ms, effects);
+      const int64_t hours = wait_ms / 3'600'000;
+      const bool lacks_credential = job->awaits_credential && job->credential_until_ms == 0;
+      EndStaging(job_id, lacks_credential ? errors::CredentialDidNotCome(hours) : errors::FilesDidNotCome(hours), now_ms,
+                 effects);
     }
   }
   return effects;

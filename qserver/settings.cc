@@ -59,6 +59,9 @@ Staging::Settings MakeStagingSettings(const Config& config) {
   if (given.cache_mb() > 0) {
     settings.cache_bytes = uint64_t(given.cache_mb()) << 20;
   }
+  if (config.credentials().notice_s() > 0) {
+    settings.credential_notice = std::chrono::seconds(config.credentials().notice_s());
+  }
   if (given.wait_hours() > 0) {
     settings.wait = std::chrono::hours(given.wait_hours());
   }
@@ -72,6 +75,9 @@ AdmissionRules MakeRules(const Config& config) {
   rules.accept_limited = config.accept_limited();
   rules.administrators = Subjects(config.administrator());
   rules.freshness = std::chrono::seconds(config.freshness_s() > 0 ? config.freshness_s() : 300);
+  rules.too_short = config.credentials().too_short() == "refuse"   ? TooShort::kRefuse
+                    : config.credentials().too_short() == "accept" ? TooShort::kAccept
+                                                                   : TooShort::kWarn;
   rules.has_engine = config.has_slurm();
   rules.relay = MakeRelaySettings(config);
   rules.staging = MakeStagingSettings(config).rules;
@@ -181,6 +187,11 @@ absl::Status CheckConfig(const Config& config) {
   }
   if (!config.end_hook().empty() && access(config.end_hook().c_str(), X_OK) != 0) {
     return absl::InvalidArgumentError("end_hook: cannot run " + config.end_hook());
+  }
+  const std::string& too_short = config.credentials().too_short();
+  if (!too_short.empty() && too_short != "warn" && too_short != "refuse" && too_short != "accept") {
+    return absl::InvalidArgumentError("credentials.tooShort: expected \"warn\", \"refuse\" or \"accept\", saw \"" +
+                                      too_short + "\"");
   }
   const std::string& type = config.mpi().default_type();
   if (!type.empty() && type != "mpich" && type != "openmpi") {

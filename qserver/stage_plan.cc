@@ -44,13 +44,13 @@ rsl::Relation* Find(rsl::Spec& spec, const std::string& attribute) {
   return nullptr;
 }
 
-void AddTransfer(rsl::Spec& spec, const std::string& from, const std::string& to) {
-  if (rsl::Relation* const given = Find(spec, "file_stage_in")) {
+void AddPair(rsl::Spec& spec, const std::string& attribute, const std::string& from, const std::string& to) {
+  if (rsl::Relation* const given = Find(spec, attribute)) {
     given->values.push_back(Pair(from, to));
     return;
   }
   rsl::Spec added;
-  added.relation.attribute = "file_stage_in";
+  added.relation.attribute = attribute;
   added.relation.values = {Pair(from, to)};
   rsl::Spec* all = &spec;
   while (all->kind == rsl::Spec::Kind::kDisjunction && !all->children.empty()) {
@@ -148,13 +148,25 @@ std::string AbsolutePath(const std::string& path, const rsl::JobDescription& job
 
 std::string JobPlace(const std::string& home, const std::string& job_id) { return home + "/.sekisho/jobs/" + job_id; }
 
+std::string CredentialDirectory(const std::string& home, const std::string& job_id) {
+  return JobPlace(home, job_id) + "/credential";
+}
+
+std::string CredentialPlace(const std::string& home, const std::string& job_id) {
+  return CredentialDirectory(home, job_id) + "/proxy";
+}
+
+void NameCredential(rsl::Spec& evaluated, const std::string& home, const std::string& job_id) {
+  AddPair(evaluated, "environment", "X509_USER_PROXY", CredentialPlace(home, job_id));
+}
+
 bool LocalizeStaged(rsl::Spec& evaluated, const rsl::JobDescription& job, const std::string& home,
                     const std::string& job_id) {
   bool has_changed = false;
   const auto localize = [&](const char* attribute, const std::string& source, const std::string& target) {
     if (rsl::ReadLocation(source).kind != Kind::kPath) {
       Find(evaluated, attribute)->values = {Literal(target)};
-      AddTransfer(evaluated, source, target);
+      AddPair(evaluated, "file_stage_in", source, target);
       has_changed = true;
     }
   };

@@ -35,6 +35,11 @@ std::string JobPlace(const std::string& home, const std::string& job_id);
 // Of a path that a job names: relative ones are below its directory.
 std::string AbsolutePath(const std::string& path, const rsl::JobDescription& job, const std::string& home);
 
+// Where the job's credential is, in a directory of its own, and how its tasks are told so.
+std::string CredentialDirectory(const std::string& home, const std::string& job_id);
+std::string CredentialPlace(const std::string& home, const std::string& job_id);
+void NameCredential(rsl::Spec& evaluated, const std::string& home, const std::string& job_id);
+
 // Executable and standard input that are URLs become files of the job's own directory, and are staged in as others are.
 // The description changes with the request.  Nothing to do: false.
 bool LocalizeStaged(rsl::Spec& evaluated, const rsl::JobDescription& job, const std::string& home,

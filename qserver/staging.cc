@@ -57,6 +57,8 @@ absl::Status CheckPiece(const proto::UploadRequest& request, int file, uint64_t 
   return absl::OkStatus();
 }
 
+bool AwaitsCredential(const Job& job) { return job.awaits_credential && job.credential_until_ms == 0; }
+
 }  // namespace
 
 Staging::Slot::~Slot() {
@@ -81,24 +83,6 @@ awaitable<void> Staging::Slot::Take() {
   is_taken_ = true;
 }
 
-// One job's Advance, however it ends: who sends its files may be taken over in the midst of it.
-class Staging::Turn {
- public:
-  Turn(Staging& staging, const std::string& job_id) : staging_(staging), job_id_(job_id) {
-    staging_.advancing_.insert(job_id_);
-  }
-  ~Turn() {
-    staging_.advancing_.erase(job_id_);
-    staging_.changed_.Notify();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  Staging& staging_;
-  const std::string job_id_;
-};
-
 void Staging::Run() {
   for (const std::string& job_id : conductor_.queue().StagingJobs()) {
     OnStaging(job_id);
@@ -106,7 +90,11 @@ void Staging::Run() {
   for (const std::string& job_id : conductor_.queue().StagingOutJobs()) {
     OnStagingOut(job_id);
   }
+  for (const std::string& job_id : conductor_.queue().LeftCredentials(Conductor::NowMs())) {
+    OnCredentialUnneeded(job_id);
+  }
   co_spawn(loop_, EndLate(), detached);
+  co_spawn(loop_, TellOfEndingCredentials(), detached);
 }
 
 void Staging::OnStaging(const std::string& job_id) { co_spawn(loop_, Advance(job_id), detached); }
@@ -237,6 +225,13 @@ awaitable<absl::Status> Staging::TryAdvance(std::string job_id) {
       });
       co_return absl::OkStatus();
     }
+    if (AwaitsCredential(*job)) {
+      conductor_.Change([&](Queue& queue) {
+        return queue.OnStillStaging(job_id, "waits for its user's credential: sekisho proxy refresh JOB",
+                                    Conductor::NowMs());
+      });
+      co_return absl::OkStatus();
+    }
     CO_RETURN_IF_ERROR(failure);  // all is there, and yet it could not be put in place
     CO_ASSIGN_OR_RETURN(const std::vector<StageIn> plan, PlanOf(*job));
     for (const StageIn& item : plan) {
@@ -332,12 +327,12 @@ awaitable<absl::Status> Staging::TakeAll(UploadCall& call, std::string job_id) {
   if (job == nullptr) {
     co_return errors::NoSuchJob(job_id);
   }
-  if (Find(job_id) != nullptr) {
+  if (const Job* staging = Find(job_id); staging != nullptr && !AwaitsCredential(*staging)) {
     co_return absl::UnavailableError("the cache has lost a file");  // it is sent again
   }
   CO_RETURN_IF_ERROR(co_await conductor_.Durable());
   job = conductor_.queue().Find(job_id);
-  if (job != nullptr && job->is_staging) {  // it ended before they were in place
+  if (job != nullptr && job->is_staging && IsFinal(job->status.state())) {  // it ended before they were in place
     co_return errors::NotStaging(job_id, StateName(job->status.state()) + ": " + job->status.reason());
   }
   co_await call.Drain();

@@ -27,6 +27,7 @@ class Staging {
     uint64_t cache_bytes = uint64_t{10} << 30;  // of an account
     std::chrono::milliseconds wait{std::chrono::hours(24)};  // for a job's files
     std::chrono::milliseconds try_again{10'000};  // what could not be begun
+    std::chrono::milliseconds credential_notice{std::chrono::minutes(20)};  // so long before a job's one ends
   };
   Staging(Loop& loop, Conductor& conductor, Settings settings)
       : loop_(loop), conductor_(conductor), settings_(std::move(settings)), changed_(loop) {}
@@ -41,6 +42,11 @@ class Staging {
   void OnStagingOut(const std::string& job_id);
   // It has ended long ago: once its files are gone the conductor forgets it.
   void OnForgetting(const std::string& job_id);
+
+  // ---- Jobs' credentials: staging_credentials.cc.  In place of the one before, if there is one; durable.
+  awaitable<absl::Status> PlaceCredential(std::string job_id, std::string text, proto::JobEvent::Delegated delegated);
+  // Its job has ended, on disk.
+  void OnCredentialUnneeded(const std::string& job_id);
 
   // A client sends a job's files.  A newer call ends an older one.
   using UploadCall = rpc::Duplex<proto::UploadRequest, proto::UploadReply>;
@@ -71,7 +77,23 @@ class Staging {
     const Purpose purpose_;
     bool is_taken_ = false;
   };
-  class Turn;
+  // One job's, however it ends: who sends its files may be taken over in the midst of it.
+  class Turn {
+   public:
+    Turn(Staging& staging, const std::string& job_id) : staging_(staging), job_id_(job_id) {
+      staging_.advancing_.insert(job_id_);
+    }
+    ~Turn() {
+      staging_.advancing_.erase(job_id_);
+      staging_.changed_.Notify();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Staging& staging_;
+    const std::string job_id_;
+  };
   struct Taking {
     explicit Taking(Loop& loop) : over(loop) {}
     Signal over;
@@ -85,6 +107,9 @@ class Staging {
   };
 
   awaitable<void> EndLate();
+  awaitable<void> TellOfEndingCredentials();
+  awaitable<absl::Status> KeepCredential(std::string job_id, std::string text);
+  awaitable<void> RemoveCredential(std::string job_id);
   awaitable<void> Advance(std::string job_id);
   awaitable<absl::Status> TryAdvance(std::string job_id);
   awaitable<absl::StatusOr<std::unique_ptr<StagerLink>>> StartStager(std::string job_id);

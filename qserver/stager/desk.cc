@@ -124,6 +124,12 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
       *reply.mutable_copied() = content;
       return reply;
     }
+    case StagerOrder::kKeep: {
+      ASSIGN_OR_RETURN(const Below where, FindBelow(roots_, order.keep().path()));
+      RETURN_IF_ERROR(Keep(where, order.keep().content(), ".sekisho." + job_id_ + ".part"));
+      reply.mutable_done();
+      return reply;
+    }
     case StagerOrder::kMakeDirectory: {
       ASSIGN_OR_RETURN(const Below where, FindBelow(roots_, order.make_directory().path()));
       RETURN_IF_ERROR(MakeDirectory(where));

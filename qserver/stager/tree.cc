@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -104,6 +105,26 @@ absl::Status Empty(int directory, const std::string& path, int depth) {
   return absl::OkStatus();
 }
 
+// What `fill` writes, beside its place and then renamed: whole, or what was there before.
+absl::Status PutInPlace(const Below& to, const std::string& aside, unsigned mode,
+                        const std::function<absl::Status(int fd)>& fill) {
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(to, 0700));
+  unlinkat(parent.directory.get(), aside.c_str(), 0);
+  const Fd fd(openat(parent.directory.get(), aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.is_open()) {
+    return Failed("write", PathOf(to));
+  }
+  absl::Status status = fill(fd.get());
+  if (status.ok() && (fchmod(fd.get(), mode) != 0 || fsync(fd.get()) != 0 ||
+                      renameat(parent.directory.get(), aside.c_str(), parent.directory.get(), parent.name.c_str()) != 0)) {
+    status = Failed("put in place", PathOf(to));
+  }
+  if (!status.ok()) {
+    unlinkat(parent.directory.get(), aside.c_str(), 0);
+  }
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<StagerReply::Listed> List(const Below& where) {
@@ -179,32 +200,23 @@ absl::StatusOr<std::string> Reading::Read(size_t most) {
 
 absl::StatusOr<Content> Copy(const Below& from, const Below& to, const std::string& aside) {
   ASSIGN_OR_RETURN(Reading reading, Reading::Begin(from, 0));
-  ASSIGN_OR_RETURN(const Parent parent, OpenParent(to, 0700));
-  unlinkat(parent.directory.get(), aside.c_str(), 0);
-  const Fd fd(openat(parent.directory.get(), aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd.is_open()) {
-    return Failed("write", PathOf(to));
-  }
   Content content;
-  absl::Status status;
-  for (;;) {
-    const absl::StatusOr<std::string> data = reading.Next();
-    status = data.ok() ? WriteAll(fd.get(), *data, PathOf(to)) : data.status();
-    if (!status.ok() || data->empty()) {
-      break;
+  RETURN_IF_ERROR(PutInPlace(to, aside, reading.entry().mode() & 0777, [&](int fd) -> absl::Status {
+    for (;;) {
+      ASSIGN_OR_RETURN(const std::string data, reading.Next());
+      if (data.empty()) {
+        return absl::OkStatus();
+      }
+      RETURN_IF_ERROR(WriteAll(fd, data, PathOf(to)));
+      content.set_size(content.size() + data.size());
     }
-    content.set_size(content.size() + data->size());
-  }
+  }));
   content.set_sha256(reading.Finish());
-  if (status.ok() && (fchmod(fd.get(), reading.entry().mode() & 0777) != 0 || fsync(fd.get()) != 0 ||
-                      renameat(parent.directory.get(), aside.c_str(), parent.directory.get(), parent.name.c_str()) != 0)) {
-    status = Failed("put in place", PathOf(to));
-  }
-  if (!status.ok()) {
-    unlinkat(parent.directory.get(), aside.c_str(), 0);
-    return status;
-  }
   return content;
+}
+
+absl::Status Keep(const Below& where, std::string_view content, const std::string& aside) {
+  return PutInPlace(where, aside, 0600, [&](int fd) { return WriteAll(fd, content, PathOf(where)); });
 }
 
 absl::Status Remove(const Below& where) {

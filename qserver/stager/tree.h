@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "qserver/stager.pb.h"
@@ -36,6 +37,9 @@ class Reading {
 
 // A copy of the file, written aside and renamed; what it is.
 absl::StatusOr<Content> Copy(const Below& from, const Below& to, const std::string& aside);
+
+// A file of ours, 0600, with this in it: written aside and renamed.  A link in its place is replaced.
+absl::Status Keep(const Below& where, std::string_view content, const std::string& aside);
 
 // Done also if it was not there.
 absl::Status Remove(const Below& where);      // a file or a link

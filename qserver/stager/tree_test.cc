@@ -135,5 +135,20 @@ TEST_F(TreeTest, MakesADirectoryOfItsOwnOnce) {
   EXPECT_FALSE(MakeDirectory(At("scratch/k")).ok());
 }
 
+TEST_F(TreeTest, KeepsASmallFileForItsOwnerAloneAndReplacesALinkThere) {
+  Write("job/elsewhere", "not mine to change");
+  fs::create_symlink(home_ + "/job/elsewhere", home_ + "/job/credential");
+
+  ASSERT_TRUE(Keep(At("job/credential"), "first", ".aside").ok());
+  ASSERT_TRUE(Keep(At("job/credential"), "second", ".aside").ok());
+
+  EXPECT_EQ(Read("job/credential"), "second");
+  EXPECT_EQ(Read("job/elsewhere"), "not mine to change");
+  struct stat status {};
+  ASSERT_EQ(lstat((home_ + "/job/credential").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode, mode_t(S_IFREG | 0600));
+  EXPECT_THAT(Names("job"), ElementsAre("credential", "elsewhere"));
+}
+
 }  // namespace
 }  // namespace sekisho::qserver::stager
