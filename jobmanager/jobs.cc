@@ -245,13 +245,14 @@ awaitable<absl::StatusOr<proto::CommandReply>> Jobs::Command(Caller caller,
                                                              proto::SignedRequest request) {
   // Validate.
   CO_ASSIGN_OR_RETURN(const proto::RequestBody body, ReadRequest(request, caller, here_));
-  if (!body.has_cancel() && !body.has_signal()) {
-    co_return errors::Malformed("a cancel or a signal was expected");
+  if (!body.has_cancel() && !body.has_signal() && !body.has_delegate()) {
+    co_return errors::Malformed("a cancel, a signal or a delegation was expected");
   }
   const bool is_by_request = body.has_cancel() && body.cancel().job_id().empty();
   const std::string id = is_by_request ? JobIdFor(here_.site, caller.subject, body.cancel().request_id())
-                         : body.has_cancel() ? body.cancel().job_id()
-                                             : body.signal().job_id();
+                         : body.has_cancel()   ? body.cancel().job_id()
+                         : body.has_delegate() ? body.delegate().job_id()
+                                               : body.signal().job_id();
 
   // Look up.
   const proto::JobStatus* job = book_.Find(id, caller.subject);

@@ -89,6 +89,7 @@ class Jobs {
     bool is_told = false;     // the user knows of the job: it is not withdrawn any more
     bool is_settled = false;  // `result` is what the submitter is told
     absl::Status result;
+    std::vector<std::string> warnings;  // of the queue server, to the submitter
 
     void Settle(const absl::Status& status) {
       is_told = is_settled = true;

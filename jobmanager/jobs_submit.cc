@@ -99,8 +99,11 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller,
     spdlog::info("job submitted job={} account={} peer={}", id, caller.account, caller.peer);
   }
   absl::Status settled;
+  std::vector<std::string> warnings;
   if (const auto found = forwardings_.find(id); found != forwardings_.end()) {
-    settled = co_await Settled(id, found->second);
+    const auto forwarding = found->second;
+    settled = co_await Settled(id, forwarding);
+    warnings = forwarding->warnings;
   }
   if (const absl::Status stored = co_await store_.Flush(); !stored.ok()) {
     spdlog::error("cannot store job={}: {}", id, Message(stored));  // durable inside all the same
@@ -114,6 +117,7 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller,
   reply.set_account(caller.account);
   reply.set_is_repeat(is_repeat);
   reply.set_commit_within_s(job.commit_within_s);
+  reply.mutable_warning()->Assign(warnings.begin(), warnings.end());
   co_return reply;
 }
 
@@ -190,6 +194,9 @@ awaitable<void> Jobs::Forward(std::string job_id, proto::SignedRequest request,
       reply = errors::Mismatch("site", here_.site, reply->site());
     }
     const absl::Status status = reply.status();
+    if (reply.ok()) {
+      forwarding->warnings = {reply->warning().begin(), reply->warning().end()};
+    }
     if (status.ok() || !is_wanted()) {
       break;  // accepted, or its events arrived, or it was cancelled
     }

@@ -240,6 +240,11 @@ QueueServer::UploadCall QueueServer::Upload() {
       loop_, {}, [&](auto& call) { stub_->async()->Upload(&call.context(), &call); });
 }
 
+awaitable<absl::StatusOr<proto::DelegationOffer>> QueueServer::Delegation(proto::DelegationRequest request) {
+  co_return co_await rpc::Call<Async, proto::DelegationRequest, proto::DelegationOffer>(
+      loop_, stub_->async(), &Async::Delegation, std::move(request), {.timeout = options_.answer});
+}
+
 QueueServer::FilesCall QueueServer::Files(const proto::SignedRequest& request) {
   proto::QueueRequest message;
   *message.mutable_request() = request;

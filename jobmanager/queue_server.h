@@ -56,6 +56,7 @@ class QueueServer {
   PartCall Part();
   UploadCall Upload();
   FilesCall Files(const proto::SignedRequest& request);
+  awaitable<absl::StatusOr<proto::DelegationOffer>> Delegation(proto::DelegationRequest request);
 
   // Hands every event after `position()` to `take`, for ever.
   awaitable<void> Follow(std::function<uint64_t()> position,

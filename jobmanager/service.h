@@ -41,6 +41,7 @@ class Service final : public proto::JobService::CallbackService {
   grpc::ServerUnaryReactor* Links(Context*, const proto::LinksRequest*, proto::LinksReply*) override;
   grpc::ServerBidiReactor<proto::UploadRequest, proto::UploadReply>* Upload(Context*) override;
   grpc::ServerWriteReactor<proto::FilePiece>* Files(Context*, const proto::SignedRequest*) override;
+  grpc::ServerUnaryReactor* Delegation(Context*, const proto::DelegationRequest*, proto::DelegationOffer*) override;
 
   using LeadCall = rpc::Duplex<proto::LeadRequest, proto::LeadUpdate>;
   using PartCall = rpc::Duplex<proto::PartDown, proto::PartUp>;
@@ -58,6 +59,8 @@ class Service final : public proto::JobService::CallbackService {
   awaitable<absl::Status> ReachFilesOf(std::string job_id, std::string subject);
   awaitable<absl::Status> DoFiles(absl::StatusOr<Caller> caller, proto::SignedRequest request,
                                   rpc::Writer<proto::FilePiece>& writer);
+  awaitable<absl::Status> DoDelegation(absl::StatusOr<Caller> caller, proto::DelegationRequest request,
+                                       proto::DelegationOffer& reply);
   awaitable<absl::Status> DoUpload(absl::StatusOr<Caller> caller, UploadCall& call);
   awaitable<absl::Status> PassPieces(UploadCall& call, QueueServer::UploadCall inside);
   awaitable<absl::Status> PassWishes(UploadCall& call, QueueServer::UploadCall inside);

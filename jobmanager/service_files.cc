@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files on their way through: docs/protocol/17-staging.md.  Nothing of them is kept here.
+// Files and credentials on their way through: docs/protocol/17-staging.md, 19-delegation.md.  Nothing of them is kept
+// here.
 #include <asio/experimental/awaitable_operators.hpp>
 
 #include "common/job_array.h"
@@ -73,6 +74,26 @@ awaitable<absl::Status> Service::DoUpload(absl::StatusOr<Caller> caller, UploadC
   inside->Push(std::move(first));
   const auto ended = co_await (PassPieces(call, inside) || PassWishes(call, inside));
   co_return std::visit([](const absl::Status& status) { return status; }, ended);
+}
+
+grpc::ServerUnaryReactor* Service::Delegation(Context* context, const proto::DelegationRequest* request,
+                                              proto::DelegationOffer* reply) {
+  return rpc::Unary(loop_, context, [=, this, caller = CallerOf(*context)] {
+    return DoDelegation(caller, *request, *reply);
+  });
+}
+
+// Out goes a public key, in come certificates, by a Command: no private key passes here.
+awaitable<absl::Status> Service::DoDelegation(absl::StatusOr<Caller> caller, proto::DelegationRequest request,
+                                              proto::DelegationOffer& reply) {
+  CO_RETURN_IF_ERROR(caller.status());
+  CO_RETURN_IF_ERROR(co_await ReachFilesOf(request.job_id(), caller->subject));
+  auto offer = co_await jobs_.queue().Delegation(request);
+  if (!offer.ok() && !IsVerdict(offer.status())) {
+    co_return errors::QueueServerLost(jobs_.here().site);
+  }
+  CO_ASSIGN_OR_RETURN(reply, std::move(offer));
+  co_return absl::OkStatus();
 }
 
 // As fast as the inside takes them.
