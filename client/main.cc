@@ -18,6 +18,7 @@
 #include "client/site/exit_code.h"
 #include "client/topology/verb_topology.h"
 #include "client/verbs/verb_files.h"
+#include "client/verbs/verb_refresh.h"
 #include "client/verbs/verbs.h"
 #include "common/version.h"
 
@@ -49,7 +50,11 @@ constexpr Verb kVerbs[] = {
     {"doctor", AddDoctorVerb},
     {"usage", AddUsageVerb},
     {"admin", AddAdminVerb},
-    {"proxy", [](CLI::App& app, Invocation& invocation) { AddProxyVerb(app, invocation.exit_code); }},
+    {"proxy",
+     [](CLI::App& app, Invocation& invocation) {
+       AddProxyVerb(app, invocation.exit_code);
+       AddRefreshVerb(*app.get_subcommand("proxy"), invocation);
+     }},
     {"rsl", [](CLI::App& app, Invocation& invocation) { AddRslVerb(app, invocation.exit_code); }},
     {"relay", AddRelayVerb},
     {"pm", AddPmVerb},

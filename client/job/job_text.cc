@@ -42,6 +42,15 @@ std::string ElementsText(const proto::ArrayStatus& array) {
 
 std::string Name(const proto::JobStatus& job) { return job.site() + "/" + job.job_id(); }
 
+constexpr int64_t kSoonMs = 20 * 60'000;
+
+// "ends in 3 h"; what to do, if that is soon.
+std::string CredentialText(const proto::JobStatus& job, int64_t now_ms) {
+  const int64_t left_ms = job.credential_until_ms() - now_ms;
+  const std::string when = left_ms > 0 ? fmt::format("ends in {}", Age(left_ms)) : fmt::format("ended {} ago", Age(-left_ms));
+  return left_ms > kSoonMs ? when : fmt::format("{}: sekisho proxy refresh {}", when, Name(job));
+}
+
 }  // namespace
 
 std::vector<std::string> Nodes(const proto::JobStatus& job) {
@@ -96,6 +105,7 @@ nlohmann::json ToJson(const proto::JobStatus& job) {
   json["cancelling"] = job.cancelling();
   json["is_held"] = job.is_held();
   json["after"] = std::vector<std::string>(job.after().begin(), job.after().end());
+  json["credential_until_ms"] = job.credential_until_ms();
   json["submitted_ms"] = job.submitted_ms();
   json["started_ms"] = job.started_ms();
   json["ended_ms"] = job.ended_ms();
@@ -183,6 +193,9 @@ std::string Describe(const proto::JobStatus& job, int64_t now_ms) {
   }
   if (job.started_ms() != 0 && job.ended_ms() != 0) {
     add("ran", fmt::format("{:.3f} s", static_cast<double>(job.ended_ms() - job.started_ms()) / 1000));
+  }
+  if (job.credential_until_ms() != 0 && !IsFinal(job.state())) {
+    add("credential", CredentialText(job, now_ms));
   }
   add("account", job.account());
   add("program", job.executable());

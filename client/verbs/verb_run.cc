@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "client/job/commit.h"
+#include "client/job/delegate.h"
 #include "client/job/feed_input.h"
 #include "client/job/follow.h"
 #include "client/job/job_files.h"
@@ -37,8 +38,9 @@ struct RunOptions {
   bool is_globusrun = false;
   bool batch = false, fast_batch = false, quiet = false, parse = false, dry_run = false;
   bool authenticate_only = false, no_interrupt = false, jobmanager_version = false, dump_rsl = false;
-  bool output_enable = false, server = false, write_allow = false, full_proxy = false;
+  bool output_enable = false, server = false, write_allow = false;
   bool no_input = false, verbose = false, why = false;
+  DelegateOptions delegate;
   int reattach_within = 300;
   JobOptions job;
 };
@@ -51,13 +53,6 @@ absl::Status NotSupported(const std::string& option, const std::string& instead)
 absl::Status CheckOptions(const RunOptions& options) {
   if (options.write_allow) {
     return NotSupported("-w (a file server at the client)", "the job's own output, which is streamed");
-  }
-  if (!options.refresh.empty()) {
-    return NotSupported("-y (refresh of a job's credential)", "sekisho proxy init before submitting");
-  }
-  if (options.full_proxy) {
-    return NotSupported("-D (delegation of a full proxy)",
-                        "nothing: jobs get no delegated credential yet");
   }
   if (!options.stop_manager.empty()) {
     return NotSupported("-stop-manager", "sekisho cancel JOB; jobmanagers stop by themselves");
@@ -119,6 +114,7 @@ proto::RequestBody SubmitBody(const RunOptions& options, const std::string& rsl,
   body.mutable_submit()->set_rsl(rsl);
   body.mutable_submit()->set_has_input(has_input);
   body.mutable_submit()->set_dry_run(options.dry_run);
+  body.mutable_submit()->set_awaits_credential(options.delegate.what() != Delegation::kNone);
   return body;
 }
 
@@ -127,6 +123,11 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
   const auto files = SumStagedFiles(rsl);
   if (!files.ok()) {
     co_return Report(files.status());
+  }
+  const Delegation delegation = options.delegate.what();
+  const absl::Status can_delegate = CheckDelegation(session, delegation);
+  if (!can_delegate.ok()) {
+    co_return Report(can_delegate);
   }
   const auto request = session.Sign(SubmitBody(options, rsl, false, *files));
   if (!request.ok()) {
@@ -149,6 +150,13 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
     }
   }
   std::fflush(stdout);
+  PrintWarnings(*reply);
+  if (delegation != Delegation::kNone && !reply->dry_run()) {
+    const absl::Status delegated = co_await Delegate(session, reply->site(), reply->job_id(), delegation);
+    if (!delegated.ok()) {
+      co_return Report(delegated);
+    }
+  }
   if (reply->commit_within_s() > 0) {
     const absl::Status committed =
         co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
@@ -170,6 +178,11 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   if (!files.ok()) {
     co_return Report(files.status());
   }
+  const Delegation delegation = options.delegate.what();
+  const absl::Status can_delegate = CheckDelegation(session, delegation);
+  if (!can_delegate.ok()) {
+    co_return Report(can_delegate);
+  }
   proto::RequestBody body = SubmitBody(options, rsl, has_input, *files);
   if (body.request_id().empty()) {
     body.set_request_id(NewRequestId());
@@ -190,8 +203,9 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   follow.patience = std::chrono::seconds(options.reattach_within);
   follow.feeds_input = has_input;
   follow.cancels_on_interrupt = !options.no_interrupt;
+  std::string job_name;
   bool is_running = false, is_accepted = false, awaits_commit = false, has_state = false;
-  bool awaits_files = !files->empty();
+  bool awaits_files = !files->empty() || delegation != Delegation::kNone;
   const bool says_why_it_waits = !options.quiet && !options.verbose && !options.is_globusrun && !is_batch;
   WaitNotice notice(session.loop(), follow.cancels_on_interrupt);
   follow.on_submitted = [&](const proto::SubmitReply& reply) {
@@ -208,7 +222,12 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
       fmt::print(stderr, "sekisho: submitted {} as {}\n",
                  JobName(session.target(), reply.site(), reply.job_id()), Harmless(reply.account()));
     }
-    if (awaits_files) {
+    job_name = JobName(session.target(), reply.site(), reply.job_id());
+    PrintWarnings(reply);
+    if (delegation != Delegation::kNone) {
+      co_spawn(session.loop(), DelegateOrCancel(session, reply.site(), reply.job_id(), delegation), detached);
+    }
+    if (!files->empty()) {
       co_spawn(session.loop(), UploadOrCancel(session, reply.job_id(), *files, {.patience = follow.patience}), detached);
     }
     if (reply.commit_within_s() > 0) {
@@ -224,6 +243,9 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     }
     if (says_why_it_waits) {
       notice.OnEvent(event);
+    }
+    if (event.has_credential_ending() && !options.quiet) {
+      fmt::print(stderr, "sekisho: {}\n", EndingText(job_name, event.credential_ending().until_ms(), NowMs()));
     }
     if (options.verbose && event.has_waiting()) {
       fmt::print(stderr, "sekisho: waits: {}\n", Harmless(event.waiting().reason()));
@@ -333,6 +355,11 @@ int RunVerb(RunOptions options, const CLI::App& verb, const Invocation& invocati
   if (!options.kill.empty()) {
     return WithJob(options.kill, Kill);
   }
+  if (!options.refresh.empty()) {
+    return WithJob(options.refresh, [&](Session& session, const std::string& id) {
+      return RefreshCredential(session, id, {.is_full = options.delegate.is_full});
+    });
+  }
   if (!options.status.empty()) {
     return WithJob(options.status, PrintStatus);
   }
@@ -409,8 +436,9 @@ void AddVerb(CLI::App& app, Invocation& invocation, const std::string& name, con
   verb->add_flag("-o,--output-enable", options->output_enable, "Stream output (always done)");
   verb->add_flag("-s,--server", options->server, "Files of this machine can be staged (always so)");
   verb->add_flag("-w,--write-allow", options->write_allow, "Not supported: see the message");
-  verb->add_option("-y,--refresh-proxy", options->refresh, "Not supported: see the message")->type_name("JOB");
-  verb->add_flag("-D,--full-proxy", options->full_proxy, "Not supported: see the message");
+  verb->add_option("-y,--refresh-proxy", options->refresh, "Give this job a new credential, as `sekisho proxy refresh`")
+      ->type_name("JOB");
+  AddDelegateOptions(*verb, options->delegate);
   verb->add_option("--stop-manager", options->stop_manager, "Not supported: see the message")->type_name("JOB");
   verb->add_flag("--jobmanager-version", options->jobmanager_version, "Print both versions (-j)");
   verb->add_option("--request-id", options->request_id, "The same id again makes no second job");

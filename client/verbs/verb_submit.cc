@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/job/commit.h"
+#include "client/job/delegate.h"
 #include "client/job/job_options.h"
 #include "client/job/one_part.h"
 #include "client/job/staged_files.h"
@@ -30,6 +31,7 @@ struct SubmitOptions {
   std::string where;
   bool is_json = false, dry_run = false, why = false, no_commit = false;
   JobOptions job;
+  DelegateOptions delegate;
 };
 
 void AddSubmitOptions(CLI::App& verb, SubmitOptions& options) {
@@ -49,6 +51,7 @@ void AddSubmitOptions(CLI::App& verb, SubmitOptions& options) {
   verb.add_option("RSL_OR_SCRIPT", options.positional,
                   "RSL, or a script with #SEKISHO lines and its arguments; or write: -- COMMAND ARGUMENTS...");
   verb.positionals_at_end();
+  AddDelegateOptions(verb, options.delegate);
   AddJobOptions(verb, options.job);
 }
 
@@ -109,11 +112,17 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
   if (!files.ok()) {
     co_return Report(files.status());
   }
+  const Delegation delegation = options.delegate.what();
+  const absl::Status can_delegate = CheckDelegation(session, delegation);
+  if (!can_delegate.ok()) {
+    co_return Report(can_delegate);
+  }
   proto::RequestBody body;
   *body.mutable_submit()->mutable_file() = *files;
   body.set_request_id(options.request_id);
   body.mutable_submit()->set_rsl(rsl);
   body.mutable_submit()->set_dry_run(options.dry_run);
+  body.mutable_submit()->set_awaits_credential(delegation != Delegation::kNone);
   const auto request = session.Sign(std::move(body));
   if (!request.ok()) {
     co_return Report(request.status());
@@ -142,6 +151,14 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
     fmt::print("{}\n", reply->dry_run() ? "Dryrun successful" : name);
   }
   std::fflush(stdout);
+  PrintWarnings(*reply);
+  if (delegation != Delegation::kNone && !reply->dry_run()) {
+    const absl::Status delegated = co_await Delegate(session, reply->site(), reply->job_id(), delegation);
+    if (!delegated.ok()) {
+      fmt::print(stderr, "sekisho: {} waits for its credential: sekisho proxy refresh {}\n", name, name);
+      co_return Report(delegated);
+    }
+  }
   if (reply->commit_within_s() > 0 && !options.no_commit) {
     const absl::Status committed =
         co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
