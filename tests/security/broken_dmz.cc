@@ -31,6 +31,7 @@ struct Arguments {
   // Changes to what the user signed.
   std::string rsl, site, request_id, signer;
   int64_t later_s = 0;
+  bool has_own_chain = false;  // of `signer`
   bool drop_chain = false, drop_signature = false;
 };
 
@@ -61,6 +62,9 @@ absl::Status Alter(const Arguments& arguments, proto::SignedRequest& request) {
     ASSIGN_OR_RETURN(const auto signer, identity::LoadProxyFile(arguments.signer));
     ASSIGN_OR_RETURN(const auto forged, identity::Sign(request.body(), signer));
     request.set_signature(forged.signature);
+    if (arguments.has_own_chain) {
+      request.mutable_chain()->Assign(forged.chain.begin(), forged.chain.end());
+    }
   }
   if (arguments.drop_chain) {
     request.clear_chain();
@@ -117,6 +121,7 @@ int main(int argc, char** argv) {
   app.add_option("--request-id", arguments.request_id, "Another request id");
   app.add_option("--later", arguments.later_s, "Signed so many seconds later");
   app.add_option("--sign-with", arguments.signer, "Sign it again with this proxy's key, and keep the user's chain");
+  app.add_flag("--own-chain", arguments.has_own_chain, "With --sign-with: hand in that proxy's chain instead");
   app.add_flag("--drop-chain", arguments.drop_chain, "Without certificates");
   app.add_flag("--drop-signature", arguments.drop_signature, "Without signature");
   CLI11_PARSE(app, argc, argv);
