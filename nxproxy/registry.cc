@@ -10,21 +10,26 @@
 namespace sekisho::nxproxy {
 namespace {
 
-// Whether `inside`, "10.1.0.11:80,[fd00::1]:80@siteA", has the address `place`, or an address with
-// its port if `place` names the job.
+// The addresses of `inside`, "10.1.0.11:80,[fd00::1]:80@siteA".
+std::vector<std::string_view> PlacesOf(std::string_view inside) {
+  std::vector<std::string_view> places;
+  std::string_view list = inside.substr(0, inside.find('@'));
+  while (!list.empty()) {
+    places.push_back(list.substr(0, list.find(',')));
+    list.remove_prefix(std::min(places.back().size() + 1, list.size()));
+  }
+  return places;
+}
+
+// Whether `inside` has the address `place`, or an address with its port if `place` names the job.
 bool ListensAt(std::string_view inside, std::string_view place, const std::string& job) {
   const size_t colon = place.rfind(':');
   const bool is_job =
       !job.empty() && colon != std::string_view::npos && place.substr(0, colon) == job;
-  std::string_view list = inside.substr(0, inside.find('@'));
-  while (!list.empty()) {
-    const std::string_view one = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(one.size() + 1, list.size()));
-    if (one == place || (is_job && one.ends_with(place.substr(colon)))) {
-      return true;
-    }
-  }
-  return false;
+  const std::vector<std::string_view> places = PlacesOf(inside);
+  return std::any_of(places.begin(), places.end(), [&](std::string_view one) {
+    return one == place || (is_job && one.ends_with(place.substr(colon)));
+  });
 }
 
 std::string_view SiteOf(std::string_view inside) {
@@ -178,22 +183,43 @@ Endpoint* Registry::FindPort(uint16_t port) {
 Endpoint* Registry::FindInside(const std::string& place, const std::string& site,
                                const Caller& caller) {
   Endpoint* best = nullptr;
-  auto best_rank = std::tuple(false, false, uint64_t{0});
   for (auto& [id, endpoint] : endpoints_) {
     const Reservation& reserved = endpoint.reserved;
     if (!caller.SharesWith(reserved.caller) ||
         !ListensAt(reserved.inside, place, reserved.caller.job)) {
       continue;
     }
-    const Session* session = FindSession(endpoint.session);
-    const auto rank = std::tuple(!site.empty() && SiteOf(reserved.inside) == site,
-                                 session != nullptr && session->is_attached, id);
-    if (best == nullptr || rank > best_rank) {
+    if (best == nullptr || RankFor(endpoint, site) > RankFor(*best, site)) {
       best = &endpoint;
-      best_rank = rank;
     }
   }
   return best;
+}
+
+std::map<std::string, const Endpoint*> Registry::AllInside(const std::string& site, const Caller& caller,
+                                                           size_t most) const {
+  std::map<std::string, const Endpoint*> all;
+  for (const auto& [id, endpoint] : endpoints_) {
+    const Reservation& reserved = endpoint.reserved;
+    if (caller.job.empty() || reserved.caller.job != caller.job || !caller.SharesWith(reserved.caller)) {
+      continue;
+    }
+    for (const std::string_view place : PlacesOf(reserved.inside)) {
+      const auto at = all.find(std::string(place));
+      if (at == all.end() && all.size() < most) {
+        all.emplace(place, &endpoint);
+      } else if (at != all.end() && RankFor(endpoint, site) > RankFor(*at->second, site)) {
+        at->second = &endpoint;
+      }
+    }
+  }
+  return all;
+}
+
+Registry::Rank Registry::RankFor(const Endpoint& endpoint, const std::string& site) const {
+  const auto session = sessions_.find(endpoint.session);
+  return {!site.empty() && SiteOf(endpoint.reserved.inside) == site,
+          session != sessions_.end() && session->second.is_attached, endpoint.reserved.id};
 }
 
 uint16_t Registry::FreeJobPort() {

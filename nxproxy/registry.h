@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -76,6 +77,8 @@ class Registry {
   // What `caller` shares and listens inside at `place`, an address or JOB:PORT.  Of several the one
   // at `site`, then one whose session is attached, then the newest.
   Endpoint* FindInside(const std::string& place, const std::string& site, const Caller& caller);
+  // The same for every address at which somebody of `caller`'s job listens inside; at most `most`.
+  std::map<std::string, const Endpoint*> AllInside(const std::string& site, const Caller& caller, size_t most) const;
   // A number for a job endpoint; 0: none is free.
   uint16_t FreeJobPort();
 
@@ -102,6 +105,9 @@ class Registry {
   size_t session_count() const { return sessions_.size(); }
 
  private:
+  // Of endpoints with one inside address the greatest is meant by who asks from `site`.
+  using Rank = std::tuple<bool, bool, uint64_t>;
+  Rank RankFor(const Endpoint& endpoint, const std::string& site) const;
   void DropIfEmpty(const std::string& owner);
 
   const Limits& limits_;

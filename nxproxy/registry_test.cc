@@ -13,6 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Pair;
 
 const Caller kAlice{.owner = "/CN=Alice", .job = "j1", .site = "siteA"};
 const std::string kHash(64, 'a');
@@ -89,6 +90,32 @@ TEST_F(RegistryTest, OfTwoWithOneInsideAddressTheAskersSiteComesFirstThenTheLivi
   EXPECT_EQ(registry_.FindInside("10.1.0.11:80", "", kAlice)->reserved.id, 8u);
   registry_.Detach(young, 100);
   EXPECT_EQ(registry_.FindInside("10.1.0.11:80", "", kAlice)->reserved.id, 7u);
+}
+
+TEST_F(RegistryTest, TellsAllThatListensInsideOfOnesOwnJobAsTheAskersSiteMeansIt) {
+  const auto add = [this](uint64_t id, Session& session, const char* inside) {
+    Reservation reservation = At(id, static_cast<uint16_t>(20000 + id), session.caller);
+    reservation.inside = inside;
+    registry_.AddEndpoint(reservation, {}, &session, 0);
+  };
+  Session& one = Open(1);
+  add(7, one, "10.1.0.11:80,[fd00::1]:80@siteA");
+  add(8, one, "10.1.0.11:80@siteB");
+  add(9, Open(2, {.owner = "/CN=Alice", .job = "j2", .site = "siteA"}), "10.1.0.12:80@siteA");
+  const auto ids = [this](const std::string& site, const Caller& caller, size_t most) {
+    std::map<std::string, uint64_t> ids;
+    for (const auto& [place, endpoint] : registry_.AllInside(site, caller, most)) {
+      ids[place] = endpoint->reserved.id;
+    }
+    return ids;
+  };
+
+  EXPECT_THAT(ids("siteA", kAlice, 9), ElementsAre(Pair("10.1.0.11:80", 7), Pair("[fd00::1]:80", 7)));
+  EXPECT_THAT(ids("siteB", kAlice, 9), ElementsAre(Pair("10.1.0.11:80", 8), Pair("[fd00::1]:80", 7)));
+  EXPECT_THAT(ids("siteB", kAlice, 1), ElementsAre(Pair("10.1.0.11:80", 8)));
+  EXPECT_THAT(ids("siteA", kAlice, 0), IsEmpty());
+  EXPECT_THAT(ids("siteA", {.owner = "/CN=Alice"}, 9), IsEmpty());
+  EXPECT_THAT(ids("siteA", {.owner = "/CN=Bob", .job = "j1"}, 9), IsEmpty());
 }
 
 TEST_F(RegistryTest, ASessionEndsWithItsCredential) {

@@ -104,6 +104,7 @@ class Relay {
   MaybeRefusal OpenPort(const Session& session, const wire::Message& bind, Descriptor& socket,
                         uint16_t& port);
   MaybeRefusal Resolve(Client& client, const Session& session, const wire::Message& message);
+  wire::Message Resolved(const Session& session, const Endpoint& endpoint);
   MaybeRefusal Invite(Client& client, const Session& session, const wire::Message& message);
   MaybeRefusal Unbind(Client& client, Session& session, const wire::Message& message);
   void Bye(Client& client, uint64_t session);

@@ -14,6 +14,7 @@ using wire::Message;
 using wire::Verb;
 
 constexpr size_t kPageBytesMax = 50 * 1024;  // of one REPORT
+constexpr uint64_t kOthersMost = 256;        // that come along with one RESOLVED
 
 std::string StatusText(const absl::Status& status) { return sekisho::Message(status); }
 
@@ -294,8 +295,22 @@ MaybeRefusal Relay::Resolve(Client& client, const Session& session, const Messag
   if (auto refusal = registry_.MayReach(*endpoint, session.caller)) {
     return refusal;
   }
-  const Reservation& reserved = endpoint->reserved;
-  Message resolved = Answer(Verb::kResolved, message.id);
+  // Who connects to one of a job soon connects to the others: what he would hear of them comes first.
+  const size_t others = std::min<uint64_t>(message.others, kOthersMost);
+  for (const auto& [place, other] : registry_.AllInside(message.site, session.caller, others)) {
+    Message resolved = Resolved(session, *other);
+    resolved.place = place;
+    client.control->Send(resolved);
+  }
+  Message resolved = Resolved(session, *endpoint);
+  resolved.id = message.id;
+  client.control->Send(resolved);
+  return std::nullopt;
+}
+
+Message Relay::Resolved(const Session& session, const Endpoint& endpoint) {
+  const Reservation& reserved = endpoint.reserved;
+  Message resolved = Answer(Verb::kResolved, 0);
   resolved.endpoint = reserved.id;
   resolved.scope = static_cast<uint64_t>(reserved.scope);
   resolved.address = AddressText(reserved);
@@ -307,8 +322,7 @@ MaybeRefusal Relay::Resolve(Client& client, const Session& session, const Messag
     resolved.job = reserved.caller.job;
     resolved.label = reserved.label;
   }
-  client.control->Send(resolved);
-  return std::nullopt;
+  return resolved;
 }
 
 MaybeRefusal Relay::Invite(Client& client, const Session& session, const Message& message) {

@@ -24,7 +24,7 @@ constexpr size_t kName = 512;   // a subject
 constexpr size_t kPlace = 300;  // host:port
 constexpr size_t kToken = 32 * 1024;
 
-const std::array<Field, 32> kFields = {{
+const std::array<Field, 34> kFields = {{
     {1, &Message::version},
     {2, &Message::session},
     {3, &Message::key, kSecretBytes, kSecretBytes},
@@ -57,6 +57,8 @@ const std::array<Field, 32> kFields = {{
     {30, &Message::text, 1, kBodyBytesMax - 64},
     {31, &Message::cookie, 16, 64},
     {32, &Message::allow, 1, 1024},
+    {33, &Message::others},
+    {34, &Message::place, 1, kPlace},
 }};
 
 struct VerbInfo {

@@ -85,6 +85,8 @@ struct Message {
   std::string text;      // REPORT: JSON
   std::string cookie;    // INVITE, INVITED: 16..64 bytes, handed through
   std::string allow;     // BIND: "192.0.2.0/24,2001:db8::/32", peers that may connect; absent: any
+  uint64_t others = 0;   // RESOLVE: so many more of the job's addresses are welcome
+  std::string place;     // RESOLVED, unasked: the address inside that it answers
 
   friend bool operator==(const Message&, const Message&) = default;
 };

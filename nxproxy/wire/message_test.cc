@@ -26,10 +26,10 @@ Message Full() {
   all.verb = Verb::kWelcome;
   all.version = all.session = all.hops = all.port_max = all.endpoint = all.stream = all.code =
       ~0ull;
-  all.heartbeat_s = all.grace_s = all.spares = all.encrypt = all.backlog = all.counter = 1;
+  all.heartbeat_s = all.grace_s = all.spares = all.encrypt = all.backlog = all.counter = all.others = 1;
   all.key = all.secret = all.cookie = std::string(kSecretBytes, '\0');
   all.token = all.program = all.address = all.words = all.remedy = all.rule = all.site = "x";
-  all.job = all.owner = all.upstream = all.label = all.text = all.allow = "y";
+  all.job = all.owner = all.upstream = all.label = all.text = all.allow = all.place = "y";
   return all;
 }
 

@@ -196,6 +196,7 @@ std::string ShimPath() {
 }
 
 void SetEnvironment(const Options& options, const std::string& place) {
+  const bool may_be_reversed = place.find(';') != std::string::npos;
   setenv("NXPROXY_PORTER", place.c_str(), 1);
   const char* loaded = getenv("LD_PRELOAD");
   const std::string shim = ShimPath();
@@ -209,6 +210,10 @@ void SetEnvironment(const Options& options, const std::string& place) {
   }
   if (options.takes_loopback) {
     setenv("NXPROXY_LOOPBACK", "1", 1);
+  }
+  // UCX, under MPICH, waits for one connection after the other unless told not to.  Reversed ones need sockets that block.
+  if (!may_be_reversed) {
+    setenv("UCX_TCP_CONN_NB", "y", 0);
   }
 }
 

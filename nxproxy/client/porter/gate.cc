@@ -60,6 +60,8 @@ void Gate::OnMessage(const wire::Message& message) {
     const auto dialled = dialled_.find(message.counter);
     handlers_.on_failed(dialled != dialled_.end() ? dialled->second : "",
                         ToText(RefusalOf(message)));
+  } else if (message.verb == wire::Verb::kResolved && ways_ != nullptr) {
+    ways_->Learn(message);
   } else if (message.verb == wire::Verb::kDrain) {
     handlers_.on_trouble("the relay " + server_text() + " is stopping");
   }

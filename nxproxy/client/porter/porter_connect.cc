@@ -35,6 +35,8 @@ void Porter::Connect(const std::shared_ptr<Asker>& asker, size_t first, size_t t
   gate.ways().Find(asker->request().remote, [this, asker, &gate, first, tried](const Way& way) {
     if (way.is_unknown && loop_.now_ms() < others_back_ms_) {
       loop_.After(kAskAgainMs, [this, asker, first] { Connect(asker, first, 0); });
+    } else if (way.is_neighbour) {
+      Connect(asker, first, gates_.size());  // no other relay knows better
     } else if (way.kind == Way::Kind::kDirect || (way.is_unknown && tried + 1 < gates_.size())) {
       Connect(asker, first, tried + 1);
     } else {

@@ -113,7 +113,9 @@ const wire::Address kAtRelay = At("203.0.113.5:20001");
 TEST(Way, WithinASiteIsDirect) {
   const wire::Message answer = Resolved("10.1.0.11:1024,[fd00::1]:1024@siteA");
 
-  EXPECT_EQ(WayOf({.destination = kInside, .site = "siteA"}, answer).kind, Way::Kind::kDirect);
+  const Way near = WayOf({.destination = kInside, .site = "siteA"}, answer);
+  EXPECT_EQ(near.kind, Way::Kind::kDirect);
+  EXPECT_TRUE(near.is_neighbour);
   const Way way = WayOf({.destination = kAtRelay, .site = "siteA", .is_relay = true}, answer);
   EXPECT_EQ(way.kind, Way::Kind::kInside);
   EXPECT_EQ(way.inside, kInside);
@@ -135,10 +137,10 @@ TEST(Way, ToAnotherSiteIsTheRelayEvenIfOurNetworkHasTheSameAddresses) {
 TEST(Way, NearIsDirectWhereNobodyKnowsTheSites) {
   EXPECT_EQ(WayOf({.destination = kInside, .is_near = true}, Resolved("10.1.0.11:1024@siteA")).kind,
             Way::Kind::kDirect);
-  EXPECT_EQ(
-      WayOf({.destination = kInside, .site = "siteA", .is_near = true}, Resolved("10.1.0.11:1024"))
-          .kind,
-      Way::Kind::kDirect);
+  const Way unsure =
+      WayOf({.destination = kInside, .site = "siteA", .is_near = true}, Resolved("10.1.0.11:1024"));
+  EXPECT_EQ(unsure.kind, Way::Kind::kDirect);
+  EXPECT_FALSE(unsure.is_neighbour);  // another relay may know better
   EXPECT_EQ(WayOf({.destination = kInside}, Resolved("10.1.0.11:1024")).kind, Way::Kind::kRelay);
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "nxproxy/client/porter/proc_net.h"
+#include "nxproxy/client/porter/sock_diag.h"
 
 namespace sekisho::nxproxy::client {
 namespace {
@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kFoundMs = 10'000;
 constexpr int64_t kNotFoundMs = 1000;
 constexpr size_t kKnownMax = 4096;
+constexpr uint64_t kOthers = 256;       // that may come along with an answer
+constexpr int64_t kOthersEveryMs = 1000;
 constexpr std::string_view kInsideRule = "inside";  // nobody listens where nobody else is reached
 
 // The first address of "10.1.0.11:80,[fd00::1]:80@siteA".
@@ -24,9 +26,6 @@ std::string SiteOf(const std::string& inside) {
   const size_t at = inside.find('@');
   return at == std::string::npos ? "" : inside.substr(at + 1);
 }
-
-// Somebody of this host listens there: its own address means itself, whoever else has it elsewhere.
-bool IsListenedTo(uint16_t port) { return ReadTcpTable().listening_ports.contains(port); }
 
 }  // namespace
 
@@ -56,6 +55,7 @@ Way WayOf(const Question& question, const wire::Message& answer) {
   if (is_site_known && site == question.site) {
     way.inside = FirstOf(answer.inside);
     way.kind = question.is_relay && way.inside.is_set() ? Way::Kind::kInside : Way::Kind::kDirect;
+    way.is_neighbour = way.kind == Way::Kind::kDirect;
     return way;
   }
   if (question.is_near && !question.is_relay && !is_site_known) {
@@ -65,41 +65,58 @@ Way WayOf(const Question& question, const wire::Message& answer) {
   return way;
 }
 
-void Ways::Find(const wire::Address& destination, OnWay on_way) {
-  const Interfaces interfaces = Interfaces::Read();
+Question Ways::QuestionOf(const wire::Address& destination, const Interfaces& interfaces) const {
   const auto relay = wire::ParseAddress(session_.welcome().address);
   Question question;
   question.destination = destination;
   question.site = site_;
   question.is_relay = destination.ip == relay_.ip || (relay && destination.ip == relay->ip);
   question.is_near = interfaces.IsAttached(destination);
-  // Near is near, unless the other site may have the same addresses.
+  return question;
+}
+
+void Ways::Find(const wire::Address& destination, OnWay on_way) {
+  const Interfaces interfaces = Interfaces::Read();
+  const Question question = QuestionOf(destination, interfaces);
+  // Near is near, unless the other site may have the same addresses; our own address where somebody listens is ours.
   const bool is_ours =
       interfaces.IsOwn(destination) && !question.is_relay && IsListenedTo(destination.port);
   if (is_ours || (question.is_near && !question.is_relay && site_.empty()) || !session_.is_up()) {
     on_way({});
     return;
   }
-  const std::string name = wire::ToText(destination);
-  const auto known = known_.find(name);
+  const auto known = known_.find(wire::ToText(destination));
   if (known != known_.end() && known->second.until_ms > loop_.now_ms()) {
     on_way(known->second.way);
     return;
   }
   wire::Message resolve;
   resolve.verb = wire::Verb::kResolve;
-  resolve.address = name;
+  resolve.address = wire::ToText(destination);
   resolve.site = site_;
-  session_.Ask(resolve,
-               [this, question, name, on_way = std::move(on_way)](const wire::Message& answer) {
-                 const Way way = WayOf(question, answer);
-                 if (known_.size() >= kKnownMax) {
-                   known_.clear();
-                 }
-                 const bool is_found = answer.verb == wire::Verb::kResolved;
-                 known_[name] = {way, loop_.now_ms() + (is_found ? kFoundMs : kNotFoundMs)};
-                 on_way(way);
-               });
+  if (loop_.now_ms() >= others_due_ms_) {
+    resolve.others = kOthers;
+    others_due_ms_ = loop_.now_ms() + kOthersEveryMs;
+  }
+  session_.Ask(resolve, [this, question, on_way = std::move(on_way)](const wire::Message& answer) {
+    Keep(question, answer);
+    on_way(WayOf(question, answer));
+  });
+}
+
+void Ways::Learn(const wire::Message& resolved) {
+  if (const auto destination = wire::ParseAddress(resolved.place)) {
+    Keep(QuestionOf(*destination, Interfaces::Read()), resolved);
+  }
+}
+
+void Ways::Keep(const Question& question, const wire::Message& answer) {
+  if (known_.size() >= kKnownMax) {
+    known_.clear();
+  }
+  const bool is_found = answer.verb == wire::Verb::kResolved;
+  known_[wire::ToText(question.destination)] = {WayOf(question, answer),
+                                                loop_.now_ms() + (is_found ? kFoundMs : kNotFoundMs)};
 }
 
 }  // namespace sekisho::nxproxy::client

@@ -21,6 +21,7 @@ struct Way {
   bool is_ours = false;       // kRelay, kInside: of the same job or subject
   bool is_encrypted = false;  // the endpoint speaks nothing else
   bool is_unknown = false;    // kDirect, kRefused: the relay knows of nobody there
+  bool is_neighbour = false;  // kDirect: somebody of our own site, as the relay knows
   std::string label;          // of the endpoint, if it is ours
   Refusal refusal;       // kRefused
 };
@@ -43,19 +44,26 @@ class Ways {
       : loop_(loop), session_(session), relay_(relay), site_(std::move(site)) {}
 
   void Find(const wire::Address& destination, OnWay on_way);
-  void Forget() { known_.clear(); }
+  void Learn(const wire::Message& resolved);  // what came along with an answer
+  void Forget() {
+    known_.clear();
+    others_due_ms_ = 0;
+  }
 
  private:
   struct Known {
     Way way;
     int64_t until_ms = 0;
   };
+  Question QuestionOf(const wire::Address& destination, const Interfaces& interfaces) const;
+  void Keep(const Question& question, const wire::Message& answer);
 
   Loop& loop_;
   Session& session_;
   const wire::Address relay_;
   const std::string site_;
   std::map<std::string, Known> known_;
+  int64_t others_due_ms_ = 0;
 };
 
 }  // namespace sekisho::nxproxy::client
