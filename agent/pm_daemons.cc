@@ -21,7 +21,6 @@
 namespace sekisho::agent {
 
 using asio::experimental::awaitable_operators::operator||;
-using asio::local::stream_protocol;
 
 namespace {
 
@@ -32,7 +31,7 @@ constexpr std::chrono::seconds kQuestionWithin{10};
 constexpr size_t kLineMax = 64;
 constexpr int kStrangersMost = 1024;
 
-uid_t CallerOf(stream_protocol::socket& socket) {
+uid_t CallerOf(LocalSocket& socket) {
   ucred who{};
   socklen_t size = sizeof who;
   const int result = getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &who, &size);
@@ -40,7 +39,7 @@ uid_t CallerOf(stream_protocol::socket& socket) {
 }
 
 // One short line into an empty socket: it fits.
-void Answer(stream_protocol::socket& socket, const std::string& line) {
+void Answer(LocalSocket& socket, const std::string& line) {
   std::error_code ignored;
   socket.send(asio::buffer(line + "\n"), 0, ignored);
 }
@@ -76,46 +75,24 @@ absl::Status PmDaemons::Recover(const proto::AgentMessage::Hello& held) {
   return absl::OkStatus();
 }
 
+// Everybody may knock: who runs a task of the job is let in.
 absl::Status PmDaemons::Listen(const std::string& door) {
   std::error_code error;
   fs::create_directories(settings_.folder, error);
-  unlink(door.c_str());
-  acceptor_.open(stream_protocol(), error);
-  if (!error) {
-    acceptor_.bind(stream_protocol::endpoint(door), error);
+  if (chmod(settings_.folder.c_str(), 0711) != 0) {
+    return errors::BadDirectory(settings_.folder, std::strerror(errno));
   }
-  if (!error) {
-    acceptor_.listen(asio::socket_base::max_listen_connections, error);
-  }
-  // Everybody may knock: who runs a task of the job is let in.
-  if (!error && (chmod(door.c_str(), 0666) != 0 || chmod(settings_.folder.c_str(), 0711) != 0)) {
-    error = std::error_code(errno, std::generic_category());
-  }
-  if (error) {
-    return errors::BadDirectory(door, error.message());
-  }
-  co_spawn(loop_, Accept(), detached);
+  RETURN_IF_ERROR(ListenAt(acceptor_, door));
+  const auto serve = [this](LocalSocket socket) {
+    if (strangers_ < kStrangersMost) {
+      co_spawn(loop_, Serve(std::make_shared<LocalSocket>(std::move(socket))), detached);
+    }
+  };
+  co_spawn(loop_, AcceptAll(loop_, acceptor_, serve), detached);
   return absl::OkStatus();
 }
 
-awaitable<void> PmDaemons::Accept() {
-  for (;;) {
-    auto socket = std::make_shared<Socket>(loop_);
-    const auto [error] = co_await acceptor_.async_accept(*socket, kAsTuple);
-    if (error == asio::error::operation_aborted) {
-      co_return;
-    }
-    if (error) {  // out of descriptors: some will be free again
-      co_await Sleep(loop_, std::chrono::milliseconds(100));
-      continue;
-    }
-    if (strangers_ < kStrangersMost) {
-      co_spawn(loop_, Serve(std::move(socket)), detached);
-    }
-  }
-}
-
-awaitable<void> PmDaemons::Serve(std::shared_ptr<Socket> socket) {
+awaitable<void> PmDaemons::Serve(std::shared_ptr<LocalSocket> socket) {
   // Who asks for which job.
   ++strangers_;
   std::string line;

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <asio/local/stream_protocol.hpp>
-
+#include "agent/local_door.h"
 #include "agent/outbox.h"
 #include "agent/tasks.h"
 #include "agent/watcher.h"
@@ -40,14 +39,12 @@ class PmDaemons {
   void Handle(const proto::ServerMessage& message);
 
  private:
-  using Socket = asio::local::stream_protocol::socket;
   struct Job {
     int watch = -1;
-    std::vector<std::shared_ptr<Socket>> waiting;  // until it listens
+    std::vector<std::shared_ptr<LocalSocket>> waiting;  // until it listens
   };
 
-  awaitable<void> Accept();
-  awaitable<void> Serve(std::shared_ptr<Socket> socket);
+  awaitable<void> Serve(std::shared_ptr<LocalSocket> socket);
   absl::Status Start(const task::Spec& asking);
   void Tell(const std::string& job_id, const std::string& answer);
   void OnChange();
@@ -61,7 +58,7 @@ class PmDaemons {
   Watcher watcher_;
   Outbox nobody_;  // the queue server knows nothing of them
   Tasks daemons_;
-  asio::local::stream_protocol::acceptor acceptor_;
+  LocalAcceptor acceptor_;
   std::map<std::string, Job> jobs_;
   int strangers_ = 0;
 };

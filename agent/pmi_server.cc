@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pmi_server.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
-#include <filesystem>
 #include <optional>
 #include <sstream>
 
@@ -15,7 +10,7 @@
 #include <asio/read_until.hpp>
 #include <asio/write.hpp>
 
-#include "agent/errors.h"
+#include "agent/local_door.h"
 #include "common/log.h"
 
 namespace sekisho::agent {
@@ -90,43 +85,16 @@ PmiServer::PmiServer(Loop& loop, Outbox& outbox, FindTask find_task, KillTask ki
 
 PmiServer::~PmiServer() = default;
 
+// The token decides who comes in, not the account.
 absl::Status PmiServer::Listen(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  unlink(path.c_str());
-  acceptor_.open(stream_protocol(), error);
-  if (!error) {
-    acceptor_.bind(stream_protocol::endpoint(path), error);
-  }
-  if (!error) {
-    acceptor_.listen(asio::socket_base::max_listen_connections, error);
-  }
-  if (!error && chmod(path.c_str(), 0666) != 0) {  // the token decides, not the account
-    error = std::error_code(errno, std::generic_category());
-  }
-  if (error) {
-    return errors::BadDirectory(path, error.message());
-  }
-  co_spawn(loop_, Accept(), detached);
+  RETURN_IF_ERROR(ListenAt(acceptor_, path));
+  const auto serve = [this](LocalSocket socket) {
+    if (strangers_ < kStrangersMost) {
+      co_spawn(loop_, Serve(std::make_shared<Connection>(loop_, std::move(socket))), detached);
+    }
+  };
+  co_spawn(loop_, AcceptAll(loop_, acceptor_, serve), detached);
   return absl::OkStatus();
-}
-
-awaitable<void> PmiServer::Accept() {
-  for (;;) {
-    stream_protocol::socket socket(loop_);
-    const auto [error] = co_await acceptor_.async_accept(socket, kAsTuple);
-    if (error == asio::error::operation_aborted) {
-      co_return;
-    }
-    if (error) {  // out of descriptors: some will be free again
-      co_await Sleep(loop_, std::chrono::milliseconds(100));
-      continue;
-    }
-    if (strangers_ >= kStrangersMost) {
-      continue;
-    }
-    co_spawn(loop_, Serve(std::make_shared<Connection>(loop_, std::move(socket))), detached);
-  }
 }
 
 awaitable<const task::Spec*> PmiServer::Greet(std::shared_ptr<Connection> connection) {

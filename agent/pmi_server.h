@@ -49,7 +49,6 @@ class PmiServer {
     std::map<int, int> tasks;  // by rank
   };
 
-  awaitable<void> Accept();
   // The task that calls; null if it is none of ours.
   awaitable<const task::Spec*> Greet(std::shared_ptr<Connection> connection);
   Job& JobOf(const task::Spec& spec);
