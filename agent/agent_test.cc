@@ -84,18 +84,24 @@ TEST_F(AgentTest, FilesAnewForATaskThatIsNotHereStartNothing) {
   EXPECT_FALSE(fs::exists(State() + "/job/0/files"));
 }
 
-TEST_F(AgentTest, AnImpossibleNameOfAFileAnewTouchesNothing) {
+TEST_F(AgentTest, AFileAnewWithAHiddenNameIsNotMade) {
   auto start = StartMessage(kUntilGo);
   (*start.mutable_start()->mutable_file())["token"] = "first\n";
   server_.Send(start);
   ASSERT_TRUE(Await([&] { return Task().output[0] == "ready\n"; }));
-  auto escape = FilesAnew("second\n");
-  (*escape.mutable_start()->mutable_file())["../../../escape"] = "x";
-  server_.Send(escape);
+  auto hidden = FilesAnew("second\n");
+  (*hidden.mutable_start()->mutable_file())[".hidden"] = "x";
+  server_.Send(hidden);
+  server_.Send(FilesAnew("third\n"));  // there once the one before was looked at
+  ASSERT_TRUE(Await([&] {
+    std::ifstream file(State() + "/job/0/files/token");
+    std::string word;
+    return file >> word && word == "third";
+  }));
+
+  EXPECT_FALSE(fs::exists(State() + "/job/0/files/.hidden"));
   Touch("go");
   ASSERT_TRUE(AwaitEnd());
-
-  EXPECT_FALSE(fs::exists(State() + "/escape"));
 }
 
 TEST_F(AgentTest, RefusalsAreHeldUntilForgotten) {

@@ -39,6 +39,9 @@ awaitable<void> AcceptAll(Loop& loop, LocalAcceptor& acceptor,
     }
     if (error) {  // out of descriptors: some will be free again
       co_await Sleep(loop, std::chrono::milliseconds(100));
+      if (!acceptor.is_open()) {  // closed meanwhile
+        co_return;
+      }
       continue;
     }
     serve(std::move(socket));

@@ -167,7 +167,8 @@ absl::Status Run(const Config& config, bool is_check) {
   RETURN_IF_ERROR(tasks.Recover());
   PmDaemons pm_daemons(loop,
                        {.program = config.pm_program(),
-                        .folder = config.pm_socket() + ".d",
+                        // Accounts write there: not below /run, which is memory.
+                        .folder = config.state_directory() + "/.pm.d",
                         .state_directory = config.state_directory() + "/.pm",
                         .task_program = config.task_program(),
                         .node = node},

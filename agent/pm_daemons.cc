@@ -3,12 +3,14 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <asio/experimental/awaitable_operators.hpp>
@@ -29,7 +31,10 @@ namespace fs = std::filesystem;
 constexpr int kTask = 999'999;  // helpers count from 1,000,000
 constexpr std::chrono::seconds kQuestionWithin{10};
 constexpr size_t kLineMax = 64;
+constexpr std::chrono::seconds kWaitAtMost{20};  // as libpm does
 constexpr int kStrangersMost = 1024;
+constexpr int kStrangersOfAccount = 64;  // one must not keep the others out
+constexpr size_t kWaitingMost = 256;     // of a job: each holds a descriptor of ours
 
 uid_t CallerOf(LocalSocket& socket) {
   ucred who{};
@@ -64,13 +69,29 @@ absl::Status PmDaemons::Recover(const proto::AgentMessage::Hello& held) {
   RETURN_IF_ERROR(daemons_.Recover());
   proto::AgentMessage::Hello ours;
   daemons_.FillHello(ours);
+  std::set<std::string> wanted;
+  for (const auto& task : held.held()) {
+    wanted.insert(task.job_id());
+  }
   for (const auto& daemon : ours.held()) {
-    const bool is_wanted =
-        std::any_of(held.held().begin(), held.held().end(),
-                    [&](const auto& task) { return task.job_id() == daemon.job_id(); });
-    if (!is_wanted) {
+    // Without a folder nobody can reach it.
+    if (wanted.count(daemon.job_id()) == 0 || access(FolderOf(daemon.job_id()).c_str(), F_OK) != 0) {
       Forget(daemon.job_id());
+    } else {
+      Watch(daemon.job_id());  // it may not listen yet
     }
+  }
+
+  // Folders that outlived the records of their daemons.
+  std::vector<fs::path> stale;
+  std::error_code error;
+  for (fs::directory_iterator entry(settings_.folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (wanted.count(entry->path().filename().string()) == 0) {
+      stale.push_back(entry->path());
+    }
+  }
+  for (const fs::path& path : stale) {
+    fs::remove_all(path, error);
   }
   return absl::OkStatus();
 }
@@ -84,28 +105,33 @@ absl::Status PmDaemons::Listen(const std::string& door) {
   }
   RETURN_IF_ERROR(ListenAt(acceptor_, door));
   const auto serve = [this](LocalSocket socket) {
-    if (strangers_ < kStrangersMost) {
-      co_spawn(loop_, Serve(std::make_shared<LocalSocket>(std::move(socket))), detached);
+    const uid_t caller = CallerOf(socket);
+    const auto same = strangers_of_.find(caller);
+    if (strangers_ < kStrangersMost && (same == strangers_of_.end() || same->second < kStrangersOfAccount)) {
+      co_spawn(loop_, Serve(std::make_shared<LocalSocket>(std::move(socket)), caller), detached);
     }
   };
   co_spawn(loop_, AcceptAll(loop_, acceptor_, serve), detached);
   return absl::OkStatus();
 }
 
-awaitable<void> PmDaemons::Serve(std::shared_ptr<LocalSocket> socket) {
+awaitable<void> PmDaemons::Serve(std::shared_ptr<LocalSocket> socket, uid_t caller) {
   // Who asks for which job.
   ++strangers_;
+  ++strangers_of_[caller];
   std::string line;
   const auto came = co_await (
       asio::async_read_until(*socket, asio::dynamic_buffer(line, kLineMax), '\n', kAsTuple) ||
       Sleep(loop_, kQuestionWithin));
   --strangers_;
+  if (--strangers_of_[caller] == 0) {
+    strangers_of_.erase(caller);
+  }
   const std::string job_id = line.substr(0, line.find('\n'));
   if (came.index() != 0 || job_id.size() == line.size() || !task::IsJobId(job_id)) {
     co_return;
   }
   const task::Spec* asking = find_job_(job_id);
-  const uid_t caller = CallerOf(*socket);
   if (asking == nullptr || (caller != asking->uid && caller != 0)) {
     co_return Answer(*socket, "!no running task of this account's belongs to the job");
   }
@@ -125,7 +151,17 @@ awaitable<void> PmDaemons::Serve(std::shared_ptr<LocalSocket> socket) {
   if (daemons_.FindRunning(job_id) == nullptr) {
     co_return Answer(*socket, "!sekisho-pmd cannot be started");
   }
-  jobs_[job_id].waiting.push_back(std::move(socket));
+  if (jobs_[job_id].waiting.size() >= kWaitingMost) {
+    co_return Answer(*socket, "!too many wait");
+  }
+  jobs_[job_id].waiting.push_back(socket);
+
+  // Until Tell closes it, its owner hangs up, or it has waited long enough.
+  co_await (socket->async_wait(LocalSocket::wait_read, kAsTuple) || Sleep(loop_, kWaitAtMost));
+  const auto job = jobs_.find(job_id);
+  if (job != jobs_.end() && std::erase(job->second.waiting, socket) > 0) {
+    Answer(*socket, "!sekisho-pmd does not listen");
+  }
 }
 
 // Unless it runs.
@@ -135,16 +171,14 @@ absl::Status PmDaemons::Start(const task::Spec& asking) {
   if (daemons_.FindRunning(job_id) != nullptr) {
     return absl::OkStatus();
   }
+  if (SocketOf(job_id).size() + 1 >= sizeof(sockaddr_un::sun_path)) {  // it is made as "pmd~"
+    return errors::BadDirectory(folder, "too long a path for a socket");
+  }
   Forget(job_id);  // one that was killed
   if (mkdir(folder.c_str(), 0700) != 0 || chown(folder.c_str(), asking.uid, asking.gid) != 0) {
     return errors::BadDirectory(folder, std::strerror(errno));
   }
-  // It is bound under another name and renamed when it can be connected to.
-  jobs_[job_id].watch = watcher_.Add(folder, [this, job_id](std::string_view) {
-    if (access(SocketOf(job_id).c_str(), F_OK) == 0) {
-      Tell(job_id, SocketOf(job_id));
-    }
-  });
+  Watch(job_id);
   proto::ServerMessage message;
   proto::ServerMessage::Start& start = *message.mutable_start();
   start.mutable_task()->set_job_id(job_id);
@@ -160,6 +194,15 @@ absl::Status PmDaemons::Start(const task::Spec& asking) {
   return absl::OkStatus();
 }
 
+// It is bound under another name and renamed when it can be connected to.
+void PmDaemons::Watch(const std::string& job_id) {
+  jobs_[job_id].watch = watcher_.Add(FolderOf(job_id), [this, job_id](std::string_view) {
+    if (access(SocketOf(job_id).c_str(), F_OK) == 0) {
+      Tell(job_id, SocketOf(job_id));
+    }
+  });
+}
+
 void PmDaemons::Tell(const std::string& job_id, const std::string& answer) {
   const auto job = jobs_.find(job_id);
   if (job == jobs_.end()) {
@@ -167,6 +210,8 @@ void PmDaemons::Tell(const std::string& job_id, const std::string& answer) {
   }
   for (const auto& socket : std::exchange(job->second.waiting, {})) {
     Answer(*socket, answer);
+    std::error_code ignored;
+    socket->close(ignored);  // its Serve ends
   }
 }
 
@@ -180,6 +225,7 @@ void PmDaemons::OnChange() {
 }
 
 void PmDaemons::Forget(const std::string& job_id) {
+  Tell(job_id, "!sekisho-pmd has ended");
   if (const auto job = jobs_.find(job_id); job != jobs_.end()) {
     watcher_.Remove(job->second.watch);
     jobs_.erase(job);

@@ -3,6 +3,7 @@
 // job is forgotten.  docs/protocol/7-nodes.md, "PM".
 #pragma once
 
+#include <sys/types.h>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,7 +33,7 @@ class PmDaemons {
   PmDaemons(const PmDaemons&) = delete;
   PmDaemons& operator=(const PmDaemons&) = delete;
 
-  // Takes up what an earlier agent has left; a daemon of no job that is held here ends.
+  // Takes up what an earlier agent has left; a daemon of no job that is held here ends, its folder goes.
   absl::Status Recover(const proto::AgentMessage::Hello& held);
   absl::Status Listen(const std::string& door);
   // Forget of a job; others are nothing to us.
@@ -44,8 +45,9 @@ class PmDaemons {
     std::vector<std::shared_ptr<LocalSocket>> waiting;  // until it listens
   };
 
-  awaitable<void> Serve(std::shared_ptr<LocalSocket> socket);
+  awaitable<void> Serve(std::shared_ptr<LocalSocket> socket, uid_t caller);
   absl::Status Start(const task::Spec& asking);
+  void Watch(const std::string& job_id);
   void Tell(const std::string& job_id, const std::string& answer);
   void OnChange();
   void Forget(const std::string& job_id);
@@ -60,7 +62,8 @@ class PmDaemons {
   Tasks daemons_;
   LocalAcceptor acceptor_;
   std::map<std::string, Job> jobs_;
-  int strangers_ = 0;
+  int strangers_ = 0;                  // that have not said their job yet
+  std::map<uid_t, int> strangers_of_;  // the same of each account; none is 0
 };
 
 }  // namespace sekisho::agent

@@ -92,6 +92,7 @@ void Control::OnEvents(uint32_t events) {
       if (is_lost_) {
         return;
       }
+      Flush();  // who asks much and reads nothing is found out before we hold it all
       if (!finish_.empty()) {
         break;
       }

@@ -38,6 +38,7 @@ struct Session {
   int64_t orphaned_until_s = 0;
   TicketWindow tickets;
   std::set<uint64_t> endpoints;
+  int64_t others_due_s = 0;  // when it may be told of the job's other endpoints again
 };
 
 struct Endpoint {

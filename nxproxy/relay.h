@@ -103,7 +103,7 @@ class Relay {
   MaybeRefusal TakeBack(Client& client, Session& session, const wire::Message& bind);
   MaybeRefusal OpenPort(const Session& session, const wire::Message& bind, Descriptor& socket,
                         uint16_t& port);
-  MaybeRefusal Resolve(Client& client, const Session& session, const wire::Message& message);
+  MaybeRefusal Resolve(Client& client, Session& session, const wire::Message& message);
   wire::Message Resolved(const Session& session, const Endpoint& endpoint);
   MaybeRefusal Invite(Client& client, const Session& session, const wire::Message& message);
   MaybeRefusal Unbind(Client& client, Session& session, const wire::Message& message);

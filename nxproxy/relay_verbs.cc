@@ -281,7 +281,7 @@ MaybeRefusal Relay::Unbind(Client& client, Session& session, const Message& mess
   return std::nullopt;
 }
 
-MaybeRefusal Relay::Resolve(Client& client, const Session& session, const Message& message) {
+MaybeRefusal Relay::Resolve(Client& client, Session& session, const Message& message) {
   const auto address = wire::ParseAddress(message.address);
   const Endpoint* endpoint =
       address && (IsOwn(*address) || wire::IpText(*address) == PublicIp(client))
@@ -296,11 +296,14 @@ MaybeRefusal Relay::Resolve(Client& client, const Session& session, const Messag
     return refusal;
   }
   // Who connects to one of a job soon connects to the others: what he would hear of them comes first.
-  const size_t others = std::min<uint64_t>(message.others, kOthersMost);
-  for (const auto& [place, other] : registry_.AllInside(message.site, session.caller, others)) {
-    Message resolved = Resolved(session, *other);
-    resolved.place = place;
-    client.control->Send(resolved);
+  if (message.others > 0 && second_ >= session.others_due_s) {
+    session.others_due_s = second_ + 1;
+    const size_t most = std::min<uint64_t>(message.others, kOthersMost);
+    for (const auto& [place, other] : registry_.AllInside(message.site, session.caller, most)) {
+      Message resolved = Resolved(session, *other);
+      resolved.place = place;
+      client.control->Send(resolved);
+    }
   }
   Message resolved = Resolved(session, *endpoint);
   resolved.id = message.id;

@@ -308,6 +308,9 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   RETURN_IF_ERROR(PlanStageIn(*job, verified.body.submit().file(), account->home, rules.staging).status());
   const proto::RequestBody::Submit& submit = verified.body.submit();
   if (submit.has_charter()) {
+    if (submit.awaits_credential()) {
+      return errors::BadRequest("a part of a world takes no credential");
+    }
     RETURN_IF_ERROR(CheckCharter(submit.charter(), *job, rules.relay));
     RETURN_IF_ERROR(CheckSpeaker(submit.charter(), rules.site, rules.subject));
   }

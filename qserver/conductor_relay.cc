@@ -79,8 +79,10 @@ bool Conductor::RenewTokens(identity::Time now) {
   for (const std::string& job_id : due) {
     if (const absl::Status status = RenewTokensOf(job_id, now); !status.ok()) {
       spdlog::error("no later token for the relay job={}: {}", job_id, Message(status));
+      renewal_->OnFailed(job_id, now);
+    } else {
+      renewal_->OnRenewed(job_id, now);
     }
-    renewal_->OnRenewed(job_id, now);
   }
   return due.size() == kJobsAtOnce;
 }

@@ -30,10 +30,11 @@ awaitable<absl::StatusOr<std::vector<Journal::Found>>> Conductor::Complete(std::
   for (Journal::Found& found : events) {
     const uint64_t sequence = found.event.sequence();
     const auto at = stored.find(sequence);
-    if (at != stored.end() && found.event.ParseFromString(*at->second)) {
-      found.event.set_sequence(sequence);
-      found.event.mutable_submitted()->mutable_request()->clear_chain();
-      found.is_cut = false;
+    proto::JobEvent whole;
+    if (at != stored.end() && whole.ParseFromString(*at->second)) {
+      whole.set_sequence(sequence);
+      whole.mutable_submitted()->mutable_request()->clear_chain();
+      found = {std::move(whole), false};
     }
   }
   co_return events;

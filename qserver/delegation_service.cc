@@ -10,11 +10,10 @@
 namespace sekisho::qserver {
 namespace {
 
-proto::JobEvent::Delegated EventOf(const identity::Credential& credential, const identity::Identity& who) {
+proto::JobEvent::Delegated EventOf(const identity::Identity& who) {
   proto::JobEvent::Delegated delegated;
   delegated.set_until_ms(std::chrono::duration_cast<std::chrono::milliseconds>(who.not_after.time_since_epoch()).count());
   delegated.set_is_limited(who.is_limited);
-  delegated.set_chain(credential.ChainPem());
   return delegated;
 }
 
@@ -60,7 +59,8 @@ absl::StatusOr<identity::Credential> QueueService::JudgeDelegate(const Verified&
     return errors::NoCredentialWanted(delegate.job_id());
   }
   ASSIGN_OR_RETURN(identity::Credential credential,
-                   offers_->Answer(delegate.job_id(), {delegate.chain().begin(), delegate.chain().end()}));
+                   offers_->Answer(delegate.job_id(), {delegate.chain().begin(), delegate.chain().end()},
+                                   judges_.now()));
   const absl::StatusOr<identity::Identity> who = judges_.chain(credential.chain);
   if (!who.ok()) {
     return errors::BadCredential(who.status());
@@ -68,7 +68,7 @@ absl::StatusOr<identity::Credential> QueueService::JudgeDelegate(const Verified&
   if (who->subject != owner) {
     return errors::ForeignCredential(who->subject, owner);
   }
-  delegated = EventOf(credential, *who);
+  delegated = EventOf(*who);
   return credential;
 }
 

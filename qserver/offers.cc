@@ -7,18 +7,23 @@
 
 namespace sekisho::qserver {
 
+void Offers::DropOld(identity::Time now) {
+  std::erase_if(standing_, [&](const auto& entry) { return entry.second.made + identity::kOfferLife <= now; });
+}
+
 absl::StatusOr<proto::DelegationOffer> Offers::For(const std::string& job_id, identity::Time now) {
-  std::erase_if(standing_, [&](const auto& entry) { return entry.second.made + kLife <= now; });
+  DropOld(now);
   if (const auto found = standing_.find(job_id); found != standing_.end()) {
     return found->second.offer;
   }
   ASSIGN_OR_RETURN(identity::DelegationRequest request, identity::MakeDelegationRequest());
-  ASSIGN_OR_RETURN(const identity::Offer made, identity::MakeOffer(job_id, request.der, host_));
+  ASSIGN_OR_RETURN(const identity::Offer made, identity::MakeOffer(job_id, request.der, host_, now));
   Standing& standing = standing_[job_id];
   standing.key = std::move(request.key);
   standing.made = now;
   standing.offer.set_request(made.request);
   standing.offer.set_signature(made.signature);
+  standing.offer.set_made_s(made.made.time_since_epoch().count());
   for (std::string& der : identity::ToDerChain(made.chain)) {
     standing.offer.add_chain(std::move(der));
   }
@@ -26,7 +31,8 @@ absl::StatusOr<proto::DelegationOffer> Offers::For(const std::string& job_id, id
 }
 
 absl::StatusOr<identity::Credential> Offers::Answer(const std::string& job_id,
-                                                    const std::vector<std::string>& ders) const {
+                                                    const std::vector<std::string>& ders, identity::Time now) {
+  DropOld(now);
   const auto found = standing_.find(job_id);
   if (found == standing_.end()) {
     return errors::NoSuchOffer(job_id);

@@ -14,8 +14,6 @@ namespace sekisho::qserver {
 
 class Offers {
  public:
-  static constexpr std::chrono::minutes kLife{10};
-
   // `host`: who says that they are the jobs'.
   explicit Offers(identity::Credential host) : host_(std::move(host)) {}
 
@@ -23,13 +21,16 @@ class Offers {
   absl::StatusOr<proto::DelegationOffer> For(const std::string& job_id, identity::Time now);
 
   // What the job's key and these certificates (DER, the new proxy first) are together.  Nobody has judged them yet.
-  absl::StatusOr<identity::Credential> Answer(const std::string& job_id, const std::vector<std::string>& ders) const;
+  absl::StatusOr<identity::Credential> Answer(const std::string& job_id, const std::vector<std::string>& ders,
+                                              identity::Time now);
   // The answer was taken: there is none to this key any more.
   void Spend(const std::string& job_id) { standing_.erase(job_id); }
 
   size_t size() const { return standing_.size(); }
 
  private:
+  void DropOld(identity::Time now);
+
   struct Standing {
     identity::KeyPtr key;
     proto::DelegationOffer offer;

@@ -28,7 +28,7 @@ class OffersTest : public ::testing::Test {
 };
 
 TEST_F(OffersTest, AKeyAndItsCertificateAreACredential) {
-  const auto credential = offers_.Answer("a", Certify(*offers_.For("a", TestNow())));
+  const auto credential = offers_.Answer("a", Certify(*offers_.For("a", TestNow())), TestNow());
 
   ASSERT_TRUE(credential.ok()) << credential.status();
   EXPECT_EQ(EVP_PKEY_eq(X509_get0_pubkey(credential->chain.front().get()), credential->key.get()), 1);
@@ -48,23 +48,26 @@ TEST_F(OffersTest, AnAnswerIsTakenOnceAndForItsOwnJob) {
   const std::vector<std::string> answer = Certify(*offers_.For("a", TestNow()));
   ASSERT_TRUE(offers_.For("b", TestNow()).ok());
 
-  EXPECT_TRUE(absl::IsAborted(offers_.Answer("b", answer).status()));
+  EXPECT_TRUE(absl::IsAborted(offers_.Answer("b", answer, TestNow()).status()));
   offers_.Spend("a");
-  EXPECT_TRUE(absl::IsAborted(offers_.Answer("a", answer).status()));
+  EXPECT_TRUE(absl::IsAborted(offers_.Answer("a", answer, TestNow()).status()));
 }
 
 TEST_F(OffersTest, RubbishIsRefusedAndTheOfferStands) {
   const std::vector<std::string> answer = Certify(*offers_.For("a", TestNow()));
 
-  EXPECT_TRUE(absl::IsInvalidArgument(offers_.Answer("a", {}).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(offers_.Answer("a", {"x"}).status()));
-  EXPECT_TRUE(offers_.Answer("a", answer).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(offers_.Answer("a", {}, TestNow()).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(offers_.Answer("a", {"x"}, TestNow()).status()));
+  EXPECT_TRUE(offers_.Answer("a", answer, TestNow()).ok());
 }
 
 TEST_F(OffersTest, OldOnesGo) {
-  ASSERT_TRUE(offers_.For("a", TestNow()).ok());
-  ASSERT_TRUE(offers_.For("b", TestNow() + Offers::kLife).ok());
+  const std::vector<std::string> answer = Certify(*offers_.For("a", TestNow()));
+  ASSERT_TRUE(offers_.For("b", TestNow() + identity::kOfferLife).ok());
+  EXPECT_EQ(offers_.size(), 1U);
 
+  ASSERT_TRUE(offers_.For("a", TestNow()).ok());
+  EXPECT_TRUE(absl::IsAborted(offers_.Answer("a", answer, TestNow() + identity::kOfferLife).status()));
   EXPECT_EQ(offers_.size(), 1U);
 }
 

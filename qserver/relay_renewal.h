@@ -21,6 +21,8 @@ class RelayRenewal {
   void OnStarted(const std::string& job_id, identity::Time now) { since_.try_emplace(job_id, now); }
   // All of its tasks have one of now.
   void OnRenewed(const std::string& job_id, identity::Time now) { since_[job_id] = now; }
+  // They have not: they are due again soon, and others before.
+  void OnFailed(const std::string& job_id, identity::Time now) { since_[job_id] = now - life_ / 2 + Interval(); }
   // Nobody knows how old one is: its node, or we, were away.
   void OnReturned(const std::string& job_id) { since_[job_id] = identity::Time::min(); }
   void OnEnded(const std::string& job_id) { since_.erase(job_id); }

@@ -36,6 +36,14 @@ TEST_F(RelayRenewalTest, IsDueAgainHalfALifeAfterItWasRenewed) {
   EXPECT_THAT(renewal_.Due(At(100), kMost), ElementsAre("j"));
 }
 
+TEST_F(RelayRenewalTest, IsDueAgainSoonAfterItCouldNotBeRenewed) {
+  renewal_.OnStarted("j", At(0));
+  renewal_.OnFailed("j", At(50));
+
+  EXPECT_THAT(renewal_.Due(At(55), kMost), IsEmpty());
+  EXPECT_THAT(renewal_.Due(At(56), kMost), ElementsAre("j"));
+}
+
 TEST_F(RelayRenewalTest, IsDueAtOnceWhereANodeWasAway) {
   renewal_.OnStarted("j", At(0));
   renewal_.OnReturned("j");

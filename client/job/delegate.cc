@@ -12,13 +12,13 @@
 #include "common/identity/der_chain.h"
 #include "common/identity/describe.h"
 #include "common/identity/proxy.h"
+#include "common/job_state.h"
 
 namespace sekisho::client {
 namespace {
 
 constexpr std::chrono::milliseconds kPauseMin{200};
 constexpr std::chrono::milliseconds kPauseMost{5'000};
-constexpr std::chrono::seconds kPatience{60};
 constexpr std::chrono::hours kAsLongAsItsIssuer{24 * 366 * 10};  // which no proxy outlives
 
 identity::Time Now() { return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()); }
@@ -66,10 +66,23 @@ absl::StatusOr<identity::Chain> Certify(const std::string& request_der, Delegati
   identity::ProxyOptions options;
   options.kind =
       what == Delegation::kFull ? identity::CredentialKind::kFullProxy : identity::CredentialKind::kLimitedProxy;
-  if (identity::DescribeChain(credential.chain).is_proxy) {
+  const identity::Description own = identity::DescribeChain(credential.chain);
+  if (what == Delegation::kFull && own.is_limited) {
+    return absl::InvalidArgumentError("it is limited, and -D asks for a full one");
+  }
+  if (own.is_proxy) {
     options.life = kAsLongAsItsIssuer;  // else, of a user's own certificate, as `proxy init` makes them
   }
   return identity::AnswerDelegation(credential, request_der, options, Now());
+}
+
+// A job of ours all the same, but another one: it is not to have a credential that was meant for this.
+absl::Status CheckIsOurs(const proto::SubmitReply& reply, const std::string& request_id) {
+  ASSIGN_OR_RETURN(const identity::Credential credential, identity::LoadUserCredential());
+  const std::string self = identity::DescribeChain(credential.chain).identity;
+  return reply.job_id() == JobIdFor(reply.site(), self, request_id)
+             ? absl::OkStatus()
+             : NotItsKey(reply.site(), absl::PermissionDeniedError("it is offered for another job than the one submitted"));
 }
 
 }  // namespace
@@ -90,7 +103,7 @@ awaitable<absl::StatusOr<proto::SignedRequest>> SignDelegate(Session& session, s
   const auto offered = co_await session.Call<proto::DelegationRequest, proto::DelegationOffer>(
       &Session::Async::Delegation, request);
   CO_RETURN_IF_ERROR(offered.status());
-  identity::Offer offer{offered->request(), offered->signature(), {}};
+  identity::Offer offer{offered->request(), offered->signature(), {}, identity::Time(std::chrono::seconds(offered->made_s()))};
   absl::StatusOr<identity::Chain> chain =
       identity::ParseDerChain({offered->chain().begin(), offered->chain().end()});
   absl::Status judged = chain.status();
@@ -113,8 +126,9 @@ awaitable<absl::StatusOr<proto::SignedRequest>> SignDelegate(Session& session, s
   co_return session.Sign(std::move(body));
 }
 
-awaitable<absl::Status> Delegate(Session& session, std::string site, std::string job_id, Delegation what) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+awaitable<absl::Status> Delegate(Session& session, std::string site, std::string job_id, Delegation what,
+                                 std::chrono::seconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
   for (auto pause = kPauseMin;; pause = std::min(pause * 2, kPauseMost)) {
     const auto request = co_await SignDelegate(session, site, job_id, what);
     absl::Status status = request.status();
@@ -130,13 +144,20 @@ awaitable<absl::Status> Delegate(Session& session, std::string site, std::string
   }
 }
 
-awaitable<int> DelegateOrCancel(Session& session, std::string site, std::string job_id, Delegation what) {
-  const absl::Status status = co_await Delegate(session, site, job_id, what);
-  if (status.ok() || status.code() == absl::StatusCode::kFailedPrecondition) {  // or the job is over
+awaitable<int> DelegateOrCancel(Session& session, proto::SubmitReply reply, std::string request_id, Delegation what,
+                                std::chrono::seconds patience) {
+  absl::Status status = CheckIsOurs(reply, request_id);
+  if (status.ok()) {
+    status = co_await Delegate(session, reply.site(), reply.job_id(), what, patience);
+  }
+  if (status.ok()) {
     co_return 0;
   }
   const int code = Report(status);
-  const auto cancelled = co_await Cancel(session, job_id);
+  if (reply.is_repeat()) {
+    co_return code;
+  }
+  const auto cancelled = co_await Cancel(session, reply.job_id());
   if (!cancelled.ok() && cancelled.status().code() != absl::StatusCode::kFailedPrecondition) {
     Report(cancelled.status());
   }
@@ -179,7 +200,7 @@ std::string EndingText(const std::string& name, int64_t until_ms, int64_t now_ms
   const identity::Time until{std::chrono::seconds(until_ms / 1000)};
   const std::string when = until_ms > now_ms ? fmt::format("ends at {}, in {}", identity::FormatTime(until), Age(until_ms - now_ms))
                                              : fmt::format("ended at {}", identity::FormatTime(until));
-  return fmt::format("the job's credential {}; the job goes on. Renew it: sekisho proxy refresh {}", when, name);
+  return fmt::format("the job's credential {}; the job goes on. Renew it: sekisho proxy refresh {} (-D: a full one)", when, name);
 }
 
 }  // namespace sekisho::client

@@ -33,10 +33,14 @@ awaitable<absl::StatusOr<proto::SignedRequest>> SignDelegate(Session& session, s
 
 // As long as our own credential lasts.  `site`: as it names itself, should we not know its name.  In place of the one
 // before, if there is one.
-awaitable<absl::Status> Delegate(Session& session, std::string site, std::string job_id, Delegation what);
+inline constexpr std::chrono::seconds kDelegatePatience{60};
+awaitable<absl::Status> Delegate(Session& session, std::string site, std::string job_id, Delegation what,
+                                 std::chrono::seconds patience = kDelegatePatience);
 
-// For a command that has just submitted the job: what goes wrong is printed, and ends the job.  Its exit code.
-awaitable<int> DelegateOrCancel(Session& session, std::string site, std::string job_id, Delegation what);
+// For a command that has just submitted a job by that request id: what goes wrong is printed, and ends the job, unless it
+// was there before.  Its exit code.
+awaitable<int> DelegateOrCancel(Session& session, proto::SubmitReply reply, std::string request_id, Delegation what,
+                                std::chrono::seconds patience = kDelegatePatience);
 
 // `proxy refresh JOB` and `run -y JOB`.
 struct RefreshOptions {

@@ -48,7 +48,7 @@ constexpr int64_t kSoonMs = 20 * 60'000;
 std::string CredentialText(const proto::JobStatus& job, int64_t now_ms) {
   const int64_t left_ms = job.credential_until_ms() - now_ms;
   const std::string when = left_ms > 0 ? fmt::format("ends in {}", Age(left_ms)) : fmt::format("ended {} ago", Age(-left_ms));
-  return left_ms > kSoonMs ? when : fmt::format("{}: sekisho proxy refresh {}", when, Name(job));
+  return left_ms > kSoonMs ? when : fmt::format("{}: sekisho proxy refresh {} (-D: a full one)", when, Name(job));
 }
 
 }  // namespace

@@ -263,11 +263,25 @@ class Trace {
   bool were_missing_ = false;
 };
 
-// The contents of messages are in it, and keys perhaps: nobody else's.
-int OpenOut(const std::string& path) {
-  const int out = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (out >= 0 && fchmod(out, 0600) != 0) {
-    const int error = errno;
+// The contents of messages are in it, and keys perhaps: nobody else's.  A device or a pipe is left as it is
+// and gets no keys; of files, only one that nobody else owns or has under another name.
+int OpenOut(const std::string& path, bool with_keys) {
+  const int out = open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (out < 0) {
+    return -1;
+  }
+  struct stat found {};
+  int error = fstat(out, &found) == 0 ? 0 : errno;
+  if (error == 0 && S_ISREG(found.st_mode)) {
+    if (found.st_uid != geteuid() || found.st_nlink != 1) {
+      error = EPERM;
+    } else if (fchmod(out, 0600) != 0 || ftruncate(out, 0) != 0) {
+      error = errno;
+    }
+  } else if (error == 0 && with_keys) {
+    error = EPERM;
+  }
+  if (error != 0) {
     close(out);
     errno = error;
     return -1;
@@ -290,7 +304,7 @@ int TraceVerb(const TraceOptions& options) {
   if (key < 0) {
     return PmFail(target.key, errno);
   }
-  const int out = to_stdout ? STDOUT_FILENO : OpenOut(options.out);
+  const int out = to_stdout ? STDOUT_FILENO : OpenOut(options.out, options.with_keys);
   if (out < 0) {
     return PmFail(options.out, errno);
   }

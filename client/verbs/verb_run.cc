@@ -110,7 +110,7 @@ proto::RequestBody SubmitBody(const RunOptions& options, const std::string& rsl,
                               const ClientFiles& files) {
   proto::RequestBody body;
   *body.mutable_submit()->mutable_file() = files;
-  body.set_request_id(options.request_id);
+  body.set_request_id(options.request_id.empty() ? NewRequestId() : options.request_id);
   body.mutable_submit()->set_rsl(rsl);
   body.mutable_submit()->set_has_input(has_input);
   body.mutable_submit()->set_dry_run(options.dry_run);
@@ -129,7 +129,9 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
   if (!can_delegate.ok()) {
     co_return Report(can_delegate);
   }
-  const auto request = session.Sign(SubmitBody(options, rsl, false, *files));
+  const proto::RequestBody body = SubmitBody(options, rsl, false, *files);
+  const std::string& request_id = body.request_id();
+  const auto request = session.Sign(body);
   if (!request.ok()) {
     co_return Report(request.status());
   }
@@ -151,17 +153,17 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
   }
   std::fflush(stdout);
   PrintWarnings(*reply);
-  if (delegation != Delegation::kNone && !reply->dry_run()) {
-    const absl::Status delegated = co_await Delegate(session, reply->site(), reply->job_id(), delegation);
-    if (!delegated.ok()) {
-      co_return Report(delegated);
-    }
-  }
   if (reply->commit_within_s() > 0) {
     const absl::Status committed =
         co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
     if (!committed.ok()) {
       co_return Report(committed);
+    }
+  }
+  if (delegation != Delegation::kNone && !reply->dry_run()) {
+    const int code = co_await DelegateOrCancel(session, *reply, request_id, delegation);
+    if (code != 0) {
+      co_return code;
     }
   }
   if (!files->empty() && !reply->dry_run()) {
@@ -183,10 +185,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   if (!can_delegate.ok()) {
     co_return Report(can_delegate);
   }
-  proto::RequestBody body = SubmitBody(options, rsl, has_input, *files);
-  if (body.request_id().empty()) {
-    body.set_request_id(NewRequestId());
-  }
+  const proto::RequestBody body = SubmitBody(options, rsl, has_input, *files);
   const auto request = session.Sign(body);
   if (!request.ok()) {
     co_return Report(request.status());
@@ -225,7 +224,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     job_name = JobName(session.target(), reply.site(), reply.job_id());
     PrintWarnings(reply);
     if (delegation != Delegation::kNone) {
-      co_spawn(session.loop(), DelegateOrCancel(session, reply.site(), reply.job_id(), delegation), detached);
+      co_spawn(session.loop(), DelegateOrCancel(session, reply, follow.request_id, delegation, follow.patience), detached);
     }
     if (!files->empty()) {
       co_spawn(session.loop(), UploadOrCancel(session, reply.job_id(), *files, {.patience = follow.patience}), detached);

@@ -119,7 +119,8 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
   }
   proto::RequestBody body;
   *body.mutable_submit()->mutable_file() = *files;
-  body.set_request_id(options.request_id);
+  body.set_request_id(options.request_id.empty() ? NewRequestId() : options.request_id);
+  const std::string request_id = body.request_id();
   body.mutable_submit()->set_rsl(rsl);
   body.mutable_submit()->set_dry_run(options.dry_run);
   body.mutable_submit()->set_awaits_credential(delegation != Delegation::kNone);
@@ -152,18 +153,17 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
   }
   std::fflush(stdout);
   PrintWarnings(*reply);
-  if (delegation != Delegation::kNone && !reply->dry_run()) {
-    const absl::Status delegated = co_await Delegate(session, reply->site(), reply->job_id(), delegation);
-    if (!delegated.ok()) {
-      fmt::print(stderr, "sekisho: {} waits for its credential: sekisho proxy refresh {}\n", name, name);
-      co_return Report(delegated);
-    }
-  }
   if (reply->commit_within_s() > 0 && !options.no_commit) {
     const absl::Status committed =
         co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
     if (!committed.ok()) {
       co_return Report(committed);
+    }
+  }
+  if (delegation != Delegation::kNone && !reply->dry_run()) {
+    const int code = co_await DelegateOrCancel(session, *reply, request_id, delegation);
+    if (code != 0) {
+      co_return code;
     }
   }
   if (!files->empty() && !reply->dry_run()) {

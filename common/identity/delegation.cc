@@ -12,16 +12,20 @@ namespace {
 
 constexpr std::string_view kLabel("sekisho-delegation-v1\0", 22);
 
-std::string WordsOf(const std::string& job_id, const std::string& request_der) {
-  return job_id + '\0' + request_der;
+constexpr std::chrono::minutes kClocksDiffer{5};
+
+std::string WordsOf(const std::string& job_id, Time made, const std::string& request_der) {
+  return fmt::format("{}{}{}{}{}", job_id, '\0', made.time_since_epoch().count(), '\0', request_der);
 }
 
 }  // namespace
 
-absl::StatusOr<Offer> MakeOffer(const std::string& job_id, const std::string& request_der, const Credential& host) {
+absl::StatusOr<Offer> MakeOffer(const std::string& job_id, const std::string& request_der, const Credential& host,
+                                Time now) {
   Offer offer;
   offer.request = request_der;
-  ASSIGN_OR_RETURN(offer.signature, SignWords(kLabel, WordsOf(job_id, request_der), host));
+  offer.made = now;
+  ASSIGN_OR_RETURN(offer.signature, SignWords(kLabel, WordsOf(job_id, now, request_der), host));
   offer.chain = Share(host.chain);
   return offer;
 }
@@ -36,8 +40,11 @@ absl::Status CheckOffer(const Offer& offer, const std::string& job_id, const std
         fmt::format("expected the word of {}, saw that of {}", speaker, said_by.leaf_subject));
   }
   EVP_PKEY* const key = X509_get0_pubkey(offer.chain.front().get());
-  if (!CanSignWords(key) || !SignatureIsValid(kLabel, WordsOf(job_id, offer.request), offer.signature, key)) {
+  if (!CanSignWords(key) || !SignatureIsValid(kLabel, WordsOf(job_id, offer.made, offer.request), offer.signature, key)) {
     return absl::PermissionDeniedError(fmt::format("{} has not signed this key for job {}", speaker, job_id));
+  }
+  if (offer.made + kOfferLife + kClocksDiffer < now || offer.made > now + kClocksDiffer) {
+    return absl::PermissionDeniedError(fmt::format("this key was offered at {}, not now", FormatTime(offer.made)));
   }
   return absl::OkStatus();
 }

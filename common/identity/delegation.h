@@ -10,15 +10,21 @@
 
 namespace sekisho::identity {
 
+inline constexpr std::chrono::minutes kOfferLife{10};
+
 struct Offer {
   std::string request;    // PKCS#10, DER
-  std::string signature;  // over "sekisho-delegation-v1" NUL job id NUL request
+  std::string signature;  // over "sekisho-delegation-v1" NUL job id NUL `made` in Unix seconds NUL request
   Chain chain;            // of who says so
+  Time made{};
 };
 
-absl::StatusOr<Offer> MakeOffer(const std::string& job_id, const std::string& request_der, const Credential& host);
+absl::StatusOr<Offer> MakeOffer(const std::string& job_id, const std::string& request_der, const Credential& host,
+                                Time now);
 
-// PermissionDenied unless it is of this job, and of the host whose subject is `speaker`.
+// PermissionDenied unless it is of this job, of the host whose subject is `speaker`, and not older than kOfferLife, give or
+// take what clocks may differ: the private half of an old key may have become known, and whoever keeps its offer wants it
+// signed again.
 absl::Status CheckOffer(const Offer& offer, const std::string& job_id, const std::string& speaker,
                         const TrustStore& trust, Time now);
 

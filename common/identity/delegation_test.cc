@@ -23,7 +23,7 @@ class DelegationTest : public ::testing::Test {
   DelegationTest() : host_(ca_.IssueUser(kSpeaker)) {
     ca_.Install(directory_.path());
     request_ = MakeDelegationRequest()->der;
-    offer_ = *MakeOffer("job", request_, host_);
+    offer_ = *MakeOffer("job", request_, host_, TestNow());
   }
 
   absl::Status Check(const std::string& job_id = "job", const std::string& speaker = kSpeaker) {
@@ -45,22 +45,33 @@ TEST_F(DelegationTest, AnotherKeyInItsPlaceIsRefused) {
   EXPECT_TRUE(absl::IsPermissionDenied(Check()));
 }
 
+TEST_F(DelegationTest, AnOldKeyIsRefusedAlsoUnderAnotherDate) {
+  offer_ = *MakeOffer("job", request_, host_, TestNow() - std::chrono::minutes(16));
+  EXPECT_THAT(Check().ToString(), HasSubstr("not now"));
+
+  offer_.made = TestNow();
+  EXPECT_THAT(Check().ToString(), HasSubstr("has not signed"));
+
+  offer_ = *MakeOffer("job", request_, host_, TestNow() - std::chrono::minutes(9));
+  EXPECT_TRUE(Check().ok()) << Check();
+}
+
 TEST_F(DelegationTest, AnotherJobsKeyIsRefused) { EXPECT_TRUE(absl::IsPermissionDenied(Check("other"))); }
 
 TEST_F(DelegationTest, AnotherHostsWordIsRefused) {
-  offer_ = *MakeOffer("job", request_, ca_.IssueUser("/C=JP/O=Test/CN=host/dmz"));
+  offer_ = *MakeOffer("job", request_, ca_.IssueUser("/C=JP/O=Test/CN=host/dmz"), TestNow());
 
   EXPECT_THAT(Check().ToString(), HasSubstr("saw that of /C=JP/O=Test/CN=host/dmz"));
 }
 
 TEST_F(DelegationTest, AHostOfAnUnknownAuthorityIsRefused) {
-  offer_ = *MakeOffer("job", request_, TestCa("/C=JP/O=Other/CN=CA").IssueUser(kSpeaker));
+  offer_ = *MakeOffer("job", request_, TestCa("/C=JP/O=Other/CN=CA").IssueUser(kSpeaker), TestNow());
 
   EXPECT_FALSE(Check().ok());
 }
 
 TEST_F(DelegationTest, AProxyOfTheHostDoesNotSpeakForIt) {
-  offer_ = *MakeOffer("job", request_, MakeProxy(host_));
+  offer_ = *MakeOffer("job", request_, MakeProxy(host_), TestNow());
 
   EXPECT_TRUE(absl::IsPermissionDenied(Check()));
 }

@@ -43,8 +43,17 @@ std::error_code TracedContext::Open(int memory, std::unique_ptr<TracedContext>& 
 
 TracedContext::~TracedContext() {
   if (!reader_) return;
+  // Others go on: the pages are theirs to give back, and the time runs out without us.
+  if (others_at_ != 0 && asked_ - others_at_ < 2 * kSecond) return;
   memory_.trace().Ask(0);
   memory_.ForgetTrace();
+}
+
+void TracedContext::Ask(Nanos now) {
+  const Nanos until = memory_.trace().until();
+  if (until != asked_ && until > now) others_at_ = now;
+  asked_ = now + kSecond;
+  memory_.trace().Ask(asked_);
 }
 
 std::string TracedContext::NewKeys() {

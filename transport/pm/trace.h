@@ -21,7 +21,7 @@ class TracedContext {
   TracedContext& operator=(const TracedContext&) = delete;
 
   // Who drives records for another second.
-  void Ask(Nanos now) { memory_.trace().Ask(now + kSecond); }
+  void Ask(Nanos now);
   bool Next(TracedDatagram& datagram) { return reader_->Next(datagram); }
   std::uint64_t lost() const { return reader_->lost(); }
   // The keys that came into use since the last time: lines of a key log.
@@ -35,6 +35,8 @@ class TracedContext {
 
   SharedMemory memory_;
   std::optional<TraceReader> reader_;
+  Nanos asked_ = 0;      // until then, by us
+  Nanos others_at_ = 0;  // when we saw last that another asks, too
   bool told_job_ = false;
   std::vector<std::uint64_t> told_;  // of each peer the incarnation whose key was told
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The latest datagrams of a context.  Each word is written with release and read with acquire: none
-// of a datagram can be taken for one of another.
+// of a datagram can be taken for one of another, unless its writer stood still for kSlots datagrams
+// and then went on in a slot that had become another's.
 #include "transport/pm/trace_ring.h"
 
 #include <cstring>
@@ -64,6 +65,10 @@ TraceRing::Found TraceRing::Read(std::uint64_t ticket, TracedDatagram& out) cons
 
 bool TraceReader::Next(TracedDatagram& datagram) {
   const std::uint64_t end = ring_.next();
+  if (end < next_) {  // another tracer's end emptied the ring
+    next_ = end > TraceRing::kSlots ? end - TraceRing::kSlots : 0;
+    waited_for_ = UINT64_MAX;
+  }
   if (end - next_ > TraceRing::kSlots && end > next_) {
     lost_ += end - next_ - TraceRing::kSlots;
     next_ = end - TraceRing::kSlots;

@@ -27,13 +27,15 @@ struct TracedDatagram {
 };
 
 // All zeros is an empty one, so that its pages stay untouched.  Any number of writers in any
-// process: one that was left behind may still write, and each may be killed.
+// process: one that was left behind may still write, and each may be killed.  A writer that stood
+// still inside Write while kSlots others came writes into a slot that is whole again, and spoils it.
 class TraceRing {
  public:
   static constexpr std::uint64_t kSlots = 4096;
 
   // Until then: who asks says so again and again, and need not say when it ends.
   void Ask(Nanos until) { until_.store(until, std::memory_order_relaxed); }
+  Nanos until() const { return until_.load(std::memory_order_relaxed); }
   bool asked() const { return until_.load(std::memory_order_relaxed) != 0; }
   bool IsOn(Nanos now) const { return now < until_.load(std::memory_order_relaxed); }
 
@@ -56,7 +58,7 @@ class TraceRing {
   alignas(64) std::array<Slot, kSlots> slots_;
 };
 
-// Follows a ring from now on.
+// Follows a ring from now on, and from its beginning if somebody empties it meanwhile.
 class TraceReader {
  public:
   explicit TraceReader(const TraceRing& ring) : ring_(ring), next_(ring.next()) {}

@@ -86,7 +86,30 @@ TEST_F(Ring, ADatagramWhoseWriterDiedIsSkippedTheSecondTime) {
   EXPECT_EQ(reader.lost(), 1u);
 }
 
-TEST_F(Ring, NeverMixesTheBytesOfTwoDatagrams) {
+// The end of one tracer gives the ring's pages back while another reads.
+TEST_F(Ring, AReaderGoesOnAfterAnothersEndEmptiedTheRing) {
+  for (std::uint8_t i = 0; i < 10; ++i) Write(i);
+  TraceReader one(*ring_), other(*ring_);
+  Write(10);
+  ASSERT_TRUE(one.Next(seen_));
+  ASSERT_TRUE(other.Next(seen_));
+  EXPECT_EQ(seen_.time, 10);
+
+  std::memset(reinterpret_cast<std::uint8_t*>(ring_.get()), 0, sizeof(TraceRing));
+  EXPECT_FALSE(other.Next(seen_));
+  Write(11);
+  Write(12);
+
+  ASSERT_TRUE(other.Next(seen_));
+  EXPECT_EQ(seen_.time, 11);
+  ASSERT_TRUE(other.Next(seen_));
+  EXPECT_EQ(seen_.time, 12);
+  EXPECT_FALSE(other.Next(seen_));
+  EXPECT_EQ(other.lost(), 0u);
+}
+
+// Two could: one that stood still for kSlots datagrams spoils another's slot.
+TEST_F(Ring, NeverMixesTheBytesOfTwoDatagramsOfOneWriter) {
   std::atomic<bool> done{false};
   std::thread writer([&] {
     for (int i = 0; i < 50'000; ++i) Write(static_cast<std::uint8_t>(i), 64 + i % 512);

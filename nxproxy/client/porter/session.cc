@@ -128,17 +128,24 @@ void Session::Renew() {
   const std::string token = ReadToken(error);
   ContextPtr context = error.empty() ? MakeContext(!token.empty(), error) : nullptr;
   if (context == nullptr) {
-    return;  // half written, perhaps: its stamp will change again
+    stamp_.clear();  // half written, perhaps: at the next beat again
+    return;
   }
   context_ = std::move(context);
   renewing_number_ = control_number_ + 1;
   renewing_ = MakeControl(renewing_number_, error);
+  if (renewing_ == nullptr) {
+    stamp_.clear();
+  }
   renewal_limit_ = loop_.After(kRenewalMs, [this] { EndRenewal(); });
 }
 
-// We go on with the connection that we had, if it still stands.
+// We go on with the connection that we had, if it still stands, and try again at the next beat.
 void Session::EndRenewal() {
   loop_.Cancel(renewal_limit_);
+  if (renewing_ != nullptr) {
+    stamp_.clear();
+  }
   renewing_.reset();
   renewing_number_ = 0;
   const auto held = std::exchange(held_, {});
