@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rankmap/trace/distances.h"
 
+#include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <mpi.h>
 
@@ -9,6 +11,35 @@
 
 enum { kTag = 1, kTimesLeast = 5, kTimesMost = 10000 };
 static const double kSeconds = 1, kSecondsMost = 0.2; /* of all pairs of a node, of one: on a busy machine few round trips say little */
+
+/* MPICH waits spinning.  Where there are more ranks than processors, a rank that waits so keeps its peer from running,
+   and a node looks as wide as the way to another site: who measures gives way, who has measured sleeps. */
+static void receive(void* word, int size, int peer, MPI_Comm comm) {
+  MPI_Request request;
+  int is_there = 0;
+  PMPI_Irecv(word, size, MPI_BYTE, peer, kTag, comm, &request);
+  for (;;) {
+    PMPI_Test(&request, &is_there, MPI_STATUS_IGNORE);
+    if (is_there) {
+      return;
+    }
+    sched_yield();
+  }
+}
+
+static void wait_for_all(MPI_Comm comm) {
+  const struct timespec pause = {0, 200 * 1000};
+  MPI_Request request;
+  int is_there = 0;
+  PMPI_Ibarrier(comm, &request);
+  for (;;) {
+    PMPI_Test(&request, &is_there, MPI_STATUS_IGNORE);
+    if (is_there) {
+      return;
+    }
+    nanosleep(&pause, NULL);
+  }
+}
 
 /* The least round trip of some, in ns.  Who begins says which is the last. */
 static uint64_t round_trip(MPI_Comm comm, int peer, int begins, double seconds) {
@@ -20,9 +51,9 @@ static uint64_t round_trip(MPI_Comm comm, int peer, int begins, double seconds) 
     if (begins) {
       is_last = i >= kTimesMost || (i >= kTimesLeast && began - first > seconds);
       PMPI_Send(&is_last, 1, MPI_BYTE, peer, kTag, comm);
-      PMPI_Recv(NULL, 0, MPI_BYTE, peer, kTag, comm, MPI_STATUS_IGNORE);
+      receive(NULL, 0, peer, comm);
     } else {
-      PMPI_Recv(&is_last, 1, MPI_BYTE, peer, kTag, comm, MPI_STATUS_IGNORE);
+      receive(&is_last, 1, peer, comm);
       PMPI_Send(NULL, 0, MPI_BYTE, peer, kTag, comm);
     }
     const double took = PMPI_Wtime() - began;
@@ -74,5 +105,5 @@ void distances_report(void) {
     PMPI_Comm_free(&nodes);
   }
   PMPI_Comm_free(&inside);
-  PMPI_Barrier(MPI_COMM_WORLD); /* nobody's first messages are measured along */
+  wait_for_all(MPI_COMM_WORLD); /* nobody's first messages are measured along */
 }
