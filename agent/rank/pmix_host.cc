@@ -47,7 +47,11 @@ void Host::OnEvent(std::unique_ptr<Event> event) {
       LetGoAll();
       break;
     case Event::Kind::kAborted:
-      pmi_.SayAborted(event->rank, event->code);
+      if (!has_agent_ || !pmi_.SayAborted(event->rank, event->code)) {
+        // Who would end it has lost us, and it waits for that: our own end is the world's.
+        kill(program_, SIGKILL);
+        code_ = (event->code & 0xff) != 0 ? event->code & 0xff : 1;
+      }
       break;
     case Event::Kind::kFence:
       fences_.push_back(std::move(event));
