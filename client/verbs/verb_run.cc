@@ -18,6 +18,7 @@
 #include "client/job/job_options.h"
 #include "client/job/one_part.h"
 #include "client/job/staged_files.h"
+#include "client/job/submitted.h"
 #include "client/job/upload.h"
 #include "client/job/wait_notice.h"
 #include "client/site/any_site.h"
@@ -120,14 +121,10 @@ proto::RequestBody SubmitBody(const RunOptions& options, const std::string& rsl,
 
 // -F: submit and leave; also a dry run.
 awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std::string& rsl, absl::Status& refusal) {
-  const auto files = SumStagedFiles(rsl);
+  const Delegation delegation = options.delegate.what();
+  auto files = PrepareJob(session, rsl, delegation);
   if (!files.ok()) {
     co_return Report(files.status());
-  }
-  const Delegation delegation = options.delegate.what();
-  const absl::Status can_delegate = CheckDelegation(session, delegation);
-  if (!can_delegate.ok()) {
-    co_return Report(can_delegate);
   }
   const proto::RequestBody body = SubmitBody(options, rsl, false, *files);
   const std::string& request_id = body.request_id();
@@ -153,37 +150,17 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
   }
   std::fflush(stdout);
   PrintWarnings(*reply);
-  if (reply->commit_within_s() > 0) {
-    const absl::Status committed =
-        co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
-    if (!committed.ok()) {
-      co_return Report(committed);
-    }
-  }
-  if (delegation != Delegation::kNone && !reply->dry_run()) {
-    const int code = co_await DelegateOrCancel(session, *reply, request_id, delegation);
-    if (code != 0) {
-      co_return code;
-    }
-  }
-  if (!files->empty() && !reply->dry_run()) {
-    const absl::Status sent = co_await Upload(session, reply->job_id(), *files, {.reopens = true});
-    co_return sent.ok() ? 0 : Report(sent);
-  }
-  co_return 0;
+  Awaited awaited{true, delegation, *std::move(files)};
+  co_return co_await GiveWhatItAwaits(session, *reply, request_id, std::move(awaited));
 }
 
 awaitable<int> RunJob(Session& session, const RunOptions& options, const std::string& rsl, absl::Status& refusal) {
   const bool is_batch = options.batch;
   const bool has_input = !options.no_input && !is_batch && HasInput();
-  const auto files = SumStagedFiles(rsl);
+  const Delegation delegation = options.delegate.what();
+  auto files = PrepareJob(session, rsl, delegation);
   if (!files.ok()) {
     co_return Report(files.status());
-  }
-  const Delegation delegation = options.delegate.what();
-  const absl::Status can_delegate = CheckDelegation(session, delegation);
-  if (!can_delegate.ok()) {
-    co_return Report(can_delegate);
   }
   const proto::RequestBody body = SubmitBody(options, rsl, has_input, *files);
   const auto request = session.Sign(body);

@@ -9,12 +9,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "client/job/commit.h"
 #include "client/job/delegate.h"
 #include "client/job/job_options.h"
 #include "client/job/one_part.h"
-#include "client/job/staged_files.h"
-#include "client/job/upload.h"
+#include "client/job/submitted.h"
 #include "client/site/any_site.h"
 #include "client/site/saved_request.h"
 #include "client/site/site_call.h"
@@ -108,14 +106,10 @@ absl::StatusOr<std::string> RslOf(SubmitOptions& options, const Invocation& invo
 }
 
 awaitable<int> Submit(Session& session, const SubmitOptions& options, const std::string& rsl, absl::Status& refusal) {
-  const auto files = SumStagedFiles(rsl);
+  const Delegation delegation = options.delegate.what();
+  auto files = PrepareJob(session, rsl, delegation);
   if (!files.ok()) {
     co_return Report(files.status());
-  }
-  const Delegation delegation = options.delegate.what();
-  const absl::Status can_delegate = CheckDelegation(session, delegation);
-  if (!can_delegate.ok()) {
-    co_return Report(can_delegate);
   }
   proto::RequestBody body;
   *body.mutable_submit()->mutable_file() = *files;
@@ -153,24 +147,8 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
   }
   std::fflush(stdout);
   PrintWarnings(*reply);
-  if (reply->commit_within_s() > 0 && !options.no_commit) {
-    const absl::Status committed =
-        co_await Commit(session, reply->job_id(), std::chrono::seconds(reply->commit_within_s()));
-    if (!committed.ok()) {
-      co_return Report(committed);
-    }
-  }
-  if (delegation != Delegation::kNone && !reply->dry_run()) {
-    const int code = co_await DelegateOrCancel(session, *reply, request_id, delegation);
-    if (code != 0) {
-      co_return code;
-    }
-  }
-  if (!files->empty() && !reply->dry_run()) {
-    const absl::Status sent = co_await Upload(session, reply->job_id(), *files, {.reopens = true});
-    co_return sent.ok() ? 0 : Report(sent);
-  }
-  co_return 0;
+  Awaited awaited{!options.no_commit, delegation, *std::move(files)};
+  co_return co_await GiveWhatItAwaits(session, *reply, request_id, std::move(awaited));
 }
 
 int SubmitVerb(SubmitOptions options, const CLI::App& verb, const Invocation& invocation) {
