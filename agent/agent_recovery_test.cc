@@ -75,6 +75,16 @@ TEST_F(AgentTest, ATaskWhoseRecordTheMachineLostHasEndedWithTheMachine) {
   EXPECT_EQ(Task().exited->reason(), "the node was restarted while the task ran");
 }
 
+TEST_F(AgentTest, ADirectoryOfAJobThatHasNoTaskIsRemoved) {
+  StopAgent();
+  fs::create_directories(State() + "/job");
+  fs::create_directories(State() + "/element[7]");
+  StartAgent();
+
+  EXPECT_FALSE(fs::exists(State() + "/job"));
+  EXPECT_FALSE(fs::exists(State() + "/element[7]"));
+}
+
 TEST_F(AgentTest, AnEndedTaskHoldsNoDescriptorUntilItIsForgotten) {
   Start("echo out");
   ASSERT_TRUE(AwaitEnd());

@@ -62,6 +62,19 @@ void RemoveTaskDirectory(const std::string& path) {
   rmdir(fs::path(path).parent_path().c_str());
 }
 
+void RemoveEmptyJobDirectories(const std::string& state) {
+  std::error_code error;
+  std::vector<fs::path> jobs;
+  for (const auto& entry : fs::directory_iterator(state, error)) {
+    if (task::IsJobId(entry.path().filename().string())) {
+      jobs.push_back(entry.path());
+    }
+  }
+  for (const fs::path& job : jobs) {
+    rmdir(job.c_str());  // which refuses any other
+  }
+}
+
 TaskDirectory::TaskDirectory(std::string path) : path_(std::move(path)) {}
 
 TaskDirectory::~TaskDirectory() { LetGo(); }

@@ -57,5 +57,7 @@ absl::Status MakeTaskDirectory(const std::string& state, const std::string& job_
 std::vector<std::string> ListTaskDirectories(const std::string& state);
 // Also the job's directory if that was its last task.
 void RemoveTaskDirectory(const std::string& path);
+// Directories of jobs without a task: an agent was killed before it had made the first, or had removed the last.
+void RemoveEmptyJobDirectories(const std::string& state);
 
 }  // namespace sekisho::agent

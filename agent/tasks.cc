@@ -37,6 +37,7 @@ absl::Status Tasks::Recover() {
     }
     Hold(path, *spec).Adopt(settings_.task_program, settings_.node.boot_id);
   }
+  RemoveEmptyJobDirectories(settings_.state_directory);
   if (!tasks_.empty()) {
     spdlog::info("took up {} tasks, {} of them running", tasks_.size(), running());
   }
