@@ -194,6 +194,12 @@ inline absl::Status NothingSubmitted(const absl::Status& why) {
   return Refuse(why.code(), GramCode(why), Message(why), "nothing was submitted; " + Remedy(why));
 }
 
+// Neither here nor, as far as anybody knows, inside.
+inline absl::Status NotStored(const std::string& why) {
+  return Refuse(absl::StatusCode::kUnavailable, kNoResources, "the site's jobmanager cannot store the job: " + why,
+                "submit it again, with the same request id, or tell the site's administrator: a disk may be full");
+}
+
 inline absl::Status CancelledInTime() {
   return Refuse(absl::StatusCode::kFailedPrecondition, kUserCancelled,
                 "the job was cancelled by its user before it was submitted", "");

@@ -105,10 +105,15 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller,
     settled = co_await Settled(id, forwarding);
     warnings = forwarding->warnings;
   }
-  if (const absl::Status stored = co_await store_.Flush(); !stored.ok()) {
-    spdlog::error("cannot store job={}: {}", id, Message(stored));  // durable inside all the same
+  const absl::Status stored = co_await store_.Flush();
+  if (!stored.ok()) {
+    spdlog::error("cannot store job={}: {}", id, Message(stored));
   }
   CO_RETURN_IF_ERROR(settled);
+  if (const proto::JobStatus* known = book_.FindAny(id);
+      !stored.ok() && (known == nullptr || known->state() == proto::UNSUBMITTED)) {
+    co_return errors::NotStored(Message(stored));  // else it is durable inside all the same
+  }
 
   // Answer.
   proto::SubmitReply reply;

@@ -2,8 +2,10 @@
 // How jobs come in, and what is left of them when that fails.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <csignal>
 
 #include "jobmanager/service_fixture.h"
 #include "tests/support/eventually.h"
@@ -91,6 +93,33 @@ TEST_F(JobManagerTest, AsksAgainWhenTheAnswerToASubmitIsLost) {
   WaitFor(Job("r1"), proto::PENDING);
   EXPECT_EQ(Submits(), 2u);
   EXPECT_EQ(StatusOf(Job("r1")).reason(), "");
+}
+
+// No file of this process grows, as on a full disk.
+class FullDisk {
+ public:
+  FullDisk() {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(JobManagerTest, PromisesNoJobThatIsStoredNeitherHereNorInside) {
+  inside_->Do([this] {
+    queue_->on_submit = [](const auto&) { return absl::Status(absl::StatusCode::kUnavailable, "Socket closed"); };
+  });
+  const FullDisk disk;
+
+  const auto reply = Submit(Request("r1"));
+
+  EXPECT_EQ(reply.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(Message(reply.status()), HasSubstr("cannot store the job"));
 }
 
 TEST_F(JobManagerTest, SubmitsAfterARestartWhatWasNotConfirmed) {
