@@ -146,16 +146,26 @@ absl::Status Cache::Place(const Content& content, const Below& target, unsigned 
   const Below source = At(Hex(content.sha256()));
   ASSIGN_OR_RETURN(const Fd from, Open(source, O_RDONLY | O_NOFOLLOW));
   ASSIGN_OR_RETURN(const Parent parent, OpenParent(target, 0700));
-  const std::string aside = fmt::format(".{}.{}", job_id_, getpid());
-  unlinkat(parent.directory.get(), aside.c_str(), 0);
+  // Of the job, not of this process: what a stager before this one has left when it was killed is taken over.
+  const std::string aside = fmt::format(".{}.part", job_id_);
+  const size_t slash = target.path.rfind('/');
+  const Below beside{target.root, target.path.substr(0, slash == std::string::npos ? 0 : slash + 1) + aside};
   Fd to;
-  if (!is_link) {
-    to = Fd(openat(parent.directory.get(), aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!to.is_open()) {
+  if (is_link) {
+    unlinkat(parent.directory.get(), aside.c_str(), 0);
+    if (symlinkat(PathOf(source).c_str(), parent.directory.get(), aside.c_str()) != 0) {
+      return Failed("make the link", PathOf(target));
+    }
+  } else {
+    ASSIGN_OR_RETURN(to, OpenAlone(beside));
+    struct stat found {};
+    if (fstat(to.get(), &found) != 0 || found.st_uid != geteuid() || found.st_nlink != 1) {
+      unlinkat(parent.directory.get(), aside.c_str(), 0);
+      return absl::FailedPreconditionError(fmt::format("{} was somebody else's, too; it is removed", PathOf(beside)));
+    }
+    if (ftruncate(to.get(), 0) != 0) {
       return Failed("write", PathOf(target));
     }
-  } else if (symlinkat(PathOf(source).c_str(), parent.directory.get(), aside.c_str()) != 0) {
-    return Failed("make the link", PathOf(target));
   }
   Sum sum;
   absl::Status status = CopyRest(from.get(), to.get(), sum, PathOf(source), PathOf(target)).status();

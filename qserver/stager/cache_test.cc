@@ -129,6 +129,28 @@ TEST_F(CacheTest, ReplacesALinkInThePlaceOfAFileAndDoesNotFollowIt) {
   EXPECT_EQ(status.st_mode & 0777, 0700u);
 }
 
+TEST_F(CacheTest, TakesOverWhatAKilledStagerHasLeftBesideThePlace) {
+  Put("new");
+  std::ofstream(home_ / ".job.part") << "some of it, and more";
+
+  EXPECT_TRUE(Place("new", "target").ok());
+
+  EXPECT_EQ(Text(home_ / "target"), "new");
+  EXPECT_FALSE(fs::exists(home_ / ".job.part"));
+}
+
+TEST_F(CacheTest, WritesIntoNoFileThatHasAnotherName) {
+  Put("new");
+  std::ofstream(home_ / "other") << "old";
+  fs::create_hard_link(home_ / "other", home_ / ".job.part");
+
+  EXPECT_FALSE(Place("new", "target").ok());
+  EXPECT_TRUE(Place("new", "target").ok());
+
+  EXPECT_EQ(Text(home_ / "other"), "old");
+  EXPECT_EQ(Text(home_ / "target"), "new");
+}
+
 TEST_F(CacheTest, LinksWhatIsShared) {
   Put("shared");
   EXPECT_TRUE(Place("shared", "a/link", true).ok());
