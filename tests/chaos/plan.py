@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# What jobs are meant to do: known before they run, so that what came of them can be judged.  Pure.
+import dataclasses
+
+FOLDER = "chaos"  # below the account's home at the site
+RAN = f"{FOLDER}/ran"
+
+# The program of every job.  ran/LABEL.TASK gets a line as a task begins, in whatever attempt, and one as it ends; what
+# it prints, and its exit code, are known from its arguments.  In an array the label is LABEL.INDEX.
+WORK = f"""#!/bin/sh
+# work LABEL CODE LINES PAUSE
+cd "$HOME/{RAN}" || exit 120
+name=$1${{SEKISHO_ARRAY_INDEX:+.$SEKISHO_ARRAY_INDEX}}.$SEKISHO_TASK
+attempt=1
+if [ -e "$name" ]; then while read -r word _; do [ "$word" = end ] || attempt=$((attempt + 1)); done < "$name"; fi
+echo "begin $SEKISHO_JOB_ID $SEKISHO_TASK $attempt" >> "$name"
+say() {{ seq -f "$name line %.0f of what a job of the chaos suite has to say" "$1" "$2"; }}
+half=$(($3 / 2))
+say 1 $half
+echo "$name half way" >&2
+sleep "$4"
+say $((half + 1)) "$3"
+code=$2
+if [ -e "$name.plant" ]; then . "./$name.plant"; fi
+echo "end $SEKISHO_JOB_ID $SEKISHO_TASK $attempt $code" >> "$name"
+exit "$code"
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One job, or one element of an array, which is then called LABEL.INDEX."""
+
+    label: str
+    code: int = 0
+    tasks: int = 1
+    lines: int = 60
+    pause_s: float = 0.3
+    is_cancelled: bool = False  # its user cancels it: it may end so, and need not run
+    may_fail: str = ""  # a reason with these words is a right end, too: its user was told
+    stream: str = "spool"  # where its output goes; "file": to the home; of one task
+
+    def out(self, task):
+        """What the task prints on standard output."""
+        name = f"{self.label}.{task}"
+        return "".join(f"{name} line {number} of what a job of the chaos suite has to say\n"
+                       for number in range(1, self.lines + 1)).encode()  # fmt: skip
+
+    def err(self, task):
+        return f"{self.label}.{task} half way\n".encode()
+
+    def words(self):
+        """The command, as an argument list.  Of an array the label is the array's."""
+        return [f"{FOLDER}/work", self.label, str(self.code), str(self.lines), str(self.pause_s)]
+
+    def rsl(self):
+        words = " ".join(self.words()[1:])
+        count = f"(count={self.tasks})" if self.tasks > 1 else ""
+        place = f"{FOLDER}/out/{self.label}"
+        out = f"(stdout={place})(stderr={place}.err)" if self.stream == "file" else ""
+        return f"&(executable={FOLDER}/work)(arguments={words}){count}{out}"
+
+
+def element(array, index):
+    """The plan of an array's element."""
+    return dataclasses.replace(array, label=f"{array.label}.{index}")

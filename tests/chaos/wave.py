@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+# A wave of jobs: a user outside submits them, waits for their end, and brings in the evidence.  He is as patient as a
+# user is: what was not answered is said again with the same request id, what was refused for the moment, too.
+import concurrent.futures
+import dataclasses
+import json
+import os
+import re
+import time
+
+import auditor
+import plan
+import world as worlds
+
+# What a site that is ill may say to a submission, an upload or a question: nothing was done, ask again.
+ASK_AGAIN = (125, 127)
+ENDED = ("DONE", "FAILED", "CANCELLED")
+
+
+def setup(world):
+    """The program of the jobs, in the account's home."""
+    world.shell("a-head", f"mkdir -p {plan.RAN} {plan.FOLDER}/out", user="alice")
+    path = world.path("a-head", f"/home/alice/{plan.FOLDER}/work")
+    with open(path, "w") as file:
+        file.write(plan.WORK)
+    os.chmod(path, 0o755)
+    world.shell("client", f"mkdir -p {plan.FOLDER}", user="alice")
+
+
+class Wave:
+    """Jobs whose labels begin with `prefix`."""
+
+    def __init__(self, world, prefix, deadline):
+        self.world, self.prefix, self.deadline = world, prefix, deadline
+        self.plan, self.names, self.arrays, self.output = {}, {}, {}, {}
+        self.problems = []  # what a user would complain of, and the auditor cannot see
+        self.refusals = []  # clear words of a site that could take no jobs for a while
+        self._staged = []
+
+    # Commands.
+
+    def sekisho(self, *words, stdin=None, proxy=None, timeout_s=120):
+        """(exit code, stdout, stderr)"""
+        head = ("env", f"X509_USER_PROXY={proxy}") if proxy else ()
+        options = {"input": stdin.encode()} if stdin is not None else {"stdin": worlds.subprocess.DEVNULL}
+        command = [worlds.LAB, "--name", self.world.name, "exec", "--user", "alice", "client", "--", *head, "sekisho", *words]
+        try:
+            done = worlds.subprocess.run(command, capture_output=True, timeout=timeout_s, **options)
+        except worlds.subprocess.TimeoutExpired:
+            return 127, b"", b"the command was ended by the suite, after its time"
+        return done.returncode, done.stdout, done.stderr.decode(errors="replace")
+
+    def insist(self, *words, stdin=None, proxy=None, done_if="\0"):
+        """The command's stdout, once it is answered with yes; None if it is refused for good, or not in time.  A
+        refusal with `done_if` says that an earlier try, whose answer was lost, has done it."""
+        while True:
+            code, out, err = self.sekisho(*words, stdin=stdin, proxy=proxy)
+            if code == 0 or done_if in err:
+                return out
+            if code not in ASK_AGAIN or time.monotonic() > self.deadline:
+                self.problems.append(f"sekisho {' '.join(words)[:200]}: exit code {code}: {err[:400]}")
+                return None
+            if not err.strip():
+                self.problems.append(f"sekisho {' '.join(words)[:200]}: exit code {code} without a word")
+            self.refusals.append(err.strip().splitlines()[0] if err.strip() else "")
+            time.sleep(0.2)
+
+    # Submissions.  Each returns whether the job was accepted.
+
+    def submit(self, job, *options, proxy=None):
+        job = self._own(job)
+        self.plan[job.label] = job
+        out = self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *options, *self._command(job), proxy=proxy)
+        return self._name(job.label, out)
+
+    def submit_staged(self, job):
+        """One that needs a file of the client's."""
+        job = self._own(job)
+        self.plan[job.label] = job
+        name = f"{plan.FOLDER}/{job.label}.dat"
+        self._staged.append((job.label, name))
+        with open(self.world.path("client", f"/home/alice/{name}"), "wb") as file:
+            file.write(job.out(0) * 50)  # of its own: the site has it not yet
+        words = ("submit", "-r", worlds.SITE, "--request-id", job.label, "--stage-in", f"{name}={name}", *self._command(job))
+        while not self._name(job.label, None):
+            code, out, err = self.sekisho(*words)
+            self._name(job.label, out)
+            if code == 0 or time.monotonic() > self.deadline:
+                return code == 0
+            if code not in ASK_AGAIN and not out:
+                self.problems.append(f"{job.label}: exit code {code}: {err[:400]}")
+                return False
+            time.sleep(0.2)
+        while True:  # the name came, the file may not have
+            code, _, err = self.sekisho("upload", self.names[job.label])
+            if code == 0 or "does not wait for files" in err or time.monotonic() > self.deadline:
+                return True
+            state = self._status([self.names[job.label]]).get(self.names[job.label], {}).get("state")
+            if state not in (None, "STAGE_IN", "UNSUBMITTED", "UNKNOWN"):
+                return True
+            time.sleep(0.2)
+
+    def submit_many(self, jobs):
+        jobs = [self._own(job) for job in jobs]
+        self.plan.update((job.label, job) for job in jobs)
+        text = "".join(job.rsl() + "\n" for job in jobs)
+        out = self.insist("submit", "-r", worlds.SITE, "--many", "-", "--request-id", f"{jobs[0].label}-many", stdin=text)
+        names = out.decode().split() if out else []
+        if out and len(names) != len(jobs):
+            self.problems.append(f"{len(jobs)} jobs of one file were submitted, {len(names)} were named")
+        self.names.update(zip((job.label for job in jobs), names))
+        return len(names) == len(jobs)
+
+    def submit_array(self, job, indices):
+        job = self._own(job)
+        elements = [plan.element(job, index) for index in indices]
+        self.plan.update((one.label, one) for one in elements)
+        out = self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, "--array", f"{indices[0]}-{indices[-1]}",
+                          *self._command(job))  # fmt: skip
+        if out is None:
+            return False
+        name = out.decode().strip()
+        self.arrays[name] = elements
+        self.names.update((one.label, f"{name}[{index}]") for one, index in zip(elements, indices))
+        return True
+
+    def run(self, job):
+        """Attached, as `sekisho run`: its output comes live, and its exit code is the job's."""
+        job = self._own(job)
+        self.plan[job.label] = job
+        words = ("run", "-r", worlds.SITE, "--no-input", "--request-id", job.label, *self._command(job))
+        while True:
+            code, out, err = self.sekisho(*words)
+            own = "".join(line for line in err.splitlines(True) if not line.startswith("sekisho: ") and not line.startswith("  -> "))
+            if code not in ASK_AGAIN or time.monotonic() > self.deadline:
+                break
+            self.refusals.append(err.strip().splitlines()[0] if err.strip() else "")
+            time.sleep(0.2)
+        if code != job.code:
+            self.problems.append(f"run of {job.label}: exit code {code}, {job.code} was meant: {err[-400:]}")
+        if code == job.code and out != job.out(0):
+            self.problems.append(f"run of {job.label}: {len(out)} bytes came live, {len(job.out(0))} were meant")
+        if code == job.code and job.err(0).decode() not in own:
+            self.problems.append(f"run of {job.label}: its standard error came as {own!r}")
+        self._name(job.label, self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *self._command(job)))
+
+    def cancel(self, label):
+        name = self.names.get(self.prefix + label)
+        if name:
+            self.insist("cancel", name, done_if="has ended already: CANCELLED")
+
+    def release(self, label):
+        name = self.names.get(self.prefix + label)
+        if name:
+            self.insist("release", name)
+
+    def _own(self, job):
+        return dataclasses.replace(job, label=self.prefix + job.label)
+
+    def _command(self, job):
+        count = ("--count", str(job.tasks), "--host-count", str(job.tasks)) if job.tasks > 1 else ()
+        out = self.streams(job.label) if job.stream == "file" else ()
+        return (*count, *out, "--", *job.words())
+
+    @staticmethod
+    def streams(label):
+        return ("--stdout", f"{plan.FOLDER}/out/{label}", "--stderr", f"{plan.FOLDER}/out/{label}.err")
+
+    def _name(self, label, out):
+        if out and out.strip():
+            self.names[label] = out.decode().strip().splitlines()[-1]
+        return label in self.names
+
+    # The end.
+
+    def settle(self, timeout_s):
+        """Waits until all jobs have ended; whether they have."""
+        until = time.monotonic() + timeout_s
+        pause = 0.1
+        while True:
+            says = self.statuses()
+            if all(says.get(label, {}).get("state") in ENDED for label in self.names):
+                return True
+            if time.monotonic() > until:
+                return False
+            time.sleep(pause)
+            pause = min(1.0, pause * 1.3)
+
+    def statuses(self):
+        """label -> what the system says of it."""
+        singles = [name for name in self.names.values() if not name.endswith("]")]
+        seen = self._status(singles) if singles else {}
+        for array in self.arrays:
+            seen.update(self._status([array], "--elements"))
+        return {label: seen[name] for label, name in self.names.items() if name in seen}
+
+    def _status(self, names, *options):
+        found = {}
+        for at in range(0, len(names), 200):
+            out = self.sekisho("status", "--json", *options, *names[at:at + 200])[1]
+            for line in out.decode(errors="replace").splitlines():
+                try:
+                    one = json.loads(line)
+                except ValueError:
+                    continue
+                found[one["id"]] = one
+        return found
+
+    def evidence(self):
+        """What the auditor judges.  All jobs have ended, or never will."""
+        says = self.statuses()
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            list(pool.map(self._fetch, [label for label in self.names if says.get(label, {}).get("state") == "DONE"
+                                        and not self.names[label].endswith("]")]))  # fmt: skip
+            list(pool.map(self._fetch_array, [name for name, elements in self.arrays.items()
+                                              if all(says.get(e.label, {}).get("state") == "DONE" for e in elements)]))  # fmt: skip
+        for label, name in self._staged:
+            if says.get(label, {}).get("state") == "DONE":
+                self._compare(name)
+        folder = self.world.path("a-head", f"/home/alice/{plan.RAN}")
+        ran = {}
+        for name in os.listdir(folder):
+            if name.startswith(self.prefix) and not name.endswith(".plant"):
+                with open(f"{folder}/{name}") as file:
+                    ran[name] = file.read().splitlines()
+        return auditor.Evidence(dict(self.plan), dict(self.names), ran, says, dict(self.output), {})
+
+    def _compare(self, path):
+        """A staged file is byte for byte the client's."""
+        with open(self.world.path("client", f"/home/alice/{path}"), "rb") as file:
+            wanted = file.read()
+        try:
+            with open(self.world.path("a-head", f"/home/alice/{path}"), "rb") as file:
+                came = file.read()
+            os.unlink(file.name)
+        except FileNotFoundError:
+            came = None
+        if came != wanted:
+            self.problems.append(f"{path}: " + ("did not come" if came is None else "came otherwise than it was sent"))
+
+    def _fetch(self, label):
+        job = self.plan[label]
+        for task in range(job.tasks):
+            if job.stream == "file":
+                self._fetch_file(job, task)
+                continue
+            code, out, err = self._patiently("output", "--task", str(task), self.names[label])
+            self.output[label, task] = (out, err.encode())
+            if code != 0:
+                self.problems.append(f"output of {label}: exit code {code}: {err[:300]}")
+
+    def _fetch_file(self, job, task):
+        streams = []
+        for ending in ("", ".err"):
+            with open(self.world.path("a-head", f"/home/alice/{plan.FOLDER}/out/{job.label}{ending}"), "rb") as file:
+                streams.append(file.read())
+            os.unlink(file.name)
+        self.output[job.label, task] = tuple(streams)
+
+    def _fetch_array(self, name):
+        code, out, err = self._patiently("output", name)
+        if code != 0:
+            self.problems.append(f"output of {name}: exit code {code}: {err[:300]}")
+        rest = re.split(rb"(?<=\n)", out)
+        for one in self.arrays[name]:
+            head = f"{one.label}.0 ".encode()
+            self.output[one.label, 0] = (b"".join(line for line in rest if line.startswith(head)),
+                                         "".join(l + "\n" for l in err.splitlines() if l.startswith(head.decode())).encode())  # fmt: skip
+        if len(out) != sum(len(one.out(0)) for one in self.arrays[name]):
+            self.problems.append(f"output of {name}: {len(out)} bytes, {sum(len(e.out(0)) for e in self.arrays[name])} were meant")
+
+    def _patiently(self, *words):
+        for _ in range(20):
+            code, out, err = self.sekisho(*words)
+            if code == 0:
+                break
+            time.sleep(0.3)
+        return code, out, err
+
+    def clean(self):
+        """The tasks' own files: they were judged."""
+        folder = self.world.path("a-head", f"/home/alice/{plan.RAN}")
+        for name in os.listdir(folder):
+            if name.startswith(self.prefix):
+                os.unlink(f"{folder}/{name}")

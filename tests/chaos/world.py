@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+# The lab that the chaos suite plays with: one site, whose daemons have small disks, are watched and restarted as a
+# service manager would, and are loaded with killpoints.c.
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+SOURCE = os.path.realpath(f"{HERE}/../..")
+LAB = f"{SOURCE}/deploy/lab/lab"
+sys.path.append(f"{SOURCE}/deploy/lab")
+
+import daemons as lab_daemons  # noqa: E402
+import state as lab_state  # noqa: E402
+
+SITE = "siteA"
+DAEMONS = (("a-head", "allocator"), ("a-head", "qserver"), ("a-n1", "agent"), ("a-n2", "agent"), ("a-dmz", "gatekeeper"))
+JOBMANAGER = ("a-dmz", "jobmanager")  # which the gatekeeper starts
+STAGER = ("a-head", "stager")  # which the queue server starts, for a call
+# Where a daemon's state is, and what a whole one has: the queue server takes no output below 64 MiB.
+DISKS = {"a-head": ("/var/lib/sekisho/qserver", 96), "a-n1": ("/var/lib/sekisho/agent", 32), "a-n2": ("/var/lib/sekisho/agent", 32),
+         "a-dmz": ("/var/lib/sekisho/jobmanager", 16)}  # fmt: skip
+KILL_POINTS = "/run/chaos"
+
+
+class World:
+    def __init__(self, name, say):
+        self.name, self.say = name, say
+        self.fallen = []  # daemons that ended though nobody had killed them
+        self.restarts = 0
+        self.has_kill_points = False
+        self._pidfds = {}  # (host, daemon) -> pidfd
+        self._doomed = set()  # of those, whose next end is somebody's doing
+        self._armed = set()  # of those, whose every end is
+        self._full = set()  # hosts whose disk is full
+        self._lock = threading.RLock()
+        self._is_over = False
+        self._keeper = None
+
+    # Hosts.
+
+    def lab(self, *words, timeout_s=120, **options):
+        return subprocess.run([LAB, "--name", self.name, *words], capture_output=True, timeout=timeout_s,
+                              stdin=subprocess.DEVNULL, **options)  # fmt: skip
+
+    def on(self, host, *words, user="root", **options):
+        return self.lab("exec", "--user", user, host, "--", *words, **options)
+
+    def shell(self, host, script, user="root"):
+        done = self.on(host, "/bin/sh", "-c", script, user=user)
+        if done.returncode != 0:
+            raise RuntimeError(f"{host}: {script}: {done.stderr.decode()}")
+        return done.stdout.decode()
+
+    def path(self, host, path):
+        """A host's file, as this process sees it."""
+        return f"/proc/{lab_state.init_of(self.name, host)}/root{path}"
+
+    def logs(self):
+        return f"{lab_state.directory(self.name)}/logs"
+
+    # Up and down.
+
+    def up(self, kill_points):
+        done = self.lab("up", f"{HERE}/site.json", "--no-daemons", "--quiet")
+        if done.returncode != 0:
+            raise RuntimeError(f"the lab does not come up: {done.stderr.decode()}")
+        for host, (path, mib) in DISKS.items():
+            self.shell(host, f"mkdir -p {path} && mount -t tmpfs -o size={mib}m,mode=755 chaos {path}")
+        if kill_points and os.path.exists(kill_points):
+            for host in DISKS:
+                os.makedirs(self.path(host, KILL_POINTS))
+                with open(kill_points, "rb") as source, open(self.path(host, f"{KILL_POINTS}/killpoints.so"), "wb") as target:
+                    target.write(source.read())
+                os.chmod(self.path(host, f"{KILL_POINTS}/killpoints.so"), 0o755)
+            self.has_kill_points = True
+
+    def preload(self):
+        """From here on what is started on the hosts is loaded with the kill points, if its control is there."""
+        for host in DISKS:
+            with open(self.path(host, "/etc/ld.so.preload"), "w") as file:
+                file.write(f"{KILL_POINTS}/killpoints.so\n")
+
+    def start(self):
+        for one in DAEMONS:
+            if not self._start(*one):
+                raise RuntimeError("\n".join(self.fallen))
+        self.shell("client", "sekisho proxy init", user="alice")
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._keeper.start()
+
+    def down(self):
+        self._is_over = True
+        if self._keeper:
+            self._keeper.join()
+        self.lab("down")
+
+    # Daemons.
+
+    def pids(self, host, daemon):
+        program = "sekisho-stager" if daemon == "stager" else lab_daemons.named(daemon).program
+        return lab_daemons.processes(self.name, host).get(program, [])
+
+    def _start(self, host, daemon):
+        """Whether it came up.  That it was killed meanwhile, or had no disk, is nobody's fault."""
+        done = self.lab("start", host, daemon)
+        words = done.stderr.decode(errors="replace")
+        if done.returncode != 0 and host not in self._full and "killed by signal 9" not in words and "was killed while" not in words and "already" not in words:
+            self.fallen.append(f"{daemon} on {host} does not start: {words}")
+        pids = self.pids(host, daemon)
+        if not pids:
+            return False
+        with self._lock:
+            try:
+                self._pidfds[host, daemon] = os.pidfd_open(pids[0])
+            except ProcessLookupError:
+                return False
+        return True
+
+    def kill(self, host, daemon, number=signal.SIGKILL):
+        """Kills it, as a crash would; the keeper starts it again."""
+        with self._lock:
+            self._doomed.add((host, daemon))
+        self.signal(host, daemon, number)
+
+    def signal(self, host, daemon, number):
+        for pid in self.pids(host, daemon):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+
+    def arm(self, host, daemon, is_armed):
+        """It dies at kill points; or no more."""
+        with self._lock:
+            (self._armed.add if is_armed else self._armed.discard)((host, daemon))
+
+    def _keep(self):
+        """A service manager: what has ended is started again, also if it does not come up at once."""
+        down = set()
+        while not self._is_over:
+            with self._lock:
+                watched = {fd: one for one, fd in self._pidfds.items()}
+            ended, _, _ = select.select(list(watched), [], [], 0.3 if down else 0.2)
+            for fd in ended:
+                one = watched[fd]
+                os.close(fd)
+                with self._lock:
+                    del self._pidfds[one]
+                    if one not in self._doomed | self._armed and one[0] not in self._full:
+                        self.fallen.append(f"{one[1]} on {one[0]} ended though nobody had killed it; its log ends:\n"
+                                           + lab_daemons.log_tail(self.name, *one))  # fmt: skip
+                    self._doomed.discard(one)
+                down.add(one)
+            for one in sorted(down):
+                if len(self.fallen) < 20 and self._start(*one):
+                    self.restarts += 1
+                    down.discard(one)
+
+    def until_up(self, timeout_s=20):
+        """Waits until every daemon runs that is to."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            with self._lock:
+                if len(self._pidfds) == len(DAEMONS):
+                    return True
+            time.sleep(0.05)
+        return False
+
+    # Links.
+
+    def cut(self, host, table, rule):
+        """Cuts by an nftables rule on the host's output, or on what a router forwards."""
+        hook = "forward" if host.endswith("router") else "output"
+        self.shell(host, f"nft 'table inet {table} {{ chain c {{ type filter hook {hook} priority -10; {rule}; }}; }}'")
+
+    def mend(self, host, table):
+        self.on(host, "nft", "delete", "table", "inet", table)
+
+    # Disks.
+
+    def fill(self, host):
+        path = DISKS[host][0]
+        with self._lock:
+            self._full.add(host)
+        self.on(host, "/bin/sh", "-c", f"dd if=/dev/zero of={path}/.filler bs=64k 2>/dev/null; dd if=/dev/zero of={path}/.rest bs=512 2>/dev/null")
+
+    def empty(self, host):
+        self.shell(host, f"rm -f {DISKS[host][0]}/.filler {DISKS[host][0]}/.rest")
+        self.until_up()
+        with self._lock:
+            self._full.discard(host)
