@@ -57,6 +57,8 @@ std::vector<std::string> ListTaskDirectories(const std::string& state) {
 }
 
 void RemoveTaskDirectory(const std::string& path) {
+  // An agent that is killed in the middle of this must not find a task that has not begun, which it would start.
+  unlink((path + "/" + task::kSpecFile).c_str());
   std::error_code error;
   fs::remove_all(path, error);
   rmdir(fs::path(path).parent_path().c_str());

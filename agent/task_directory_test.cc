@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/task_directory.h"
+
+#include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "agent/task/record.h"
+
+namespace sekisho::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TaskDirectoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/sekisho-records-XXXXXX";
+    state_ = mkdtemp(name);
+    ASSERT_TRUE(MakeTaskDirectory(state_, "job", 0).ok());
+  }
+  void TearDown() override { fs::remove_all(state_); }
+  std::string Path() const { return state_ + "/job/0"; }
+  void Write(const std::string& name) const { std::ofstream(Path() + "/" + name) << "x"; }
+
+  std::string state_;
+};
+
+// A task with a spec and nothing else has not begun, and would be started.
+TEST_F(TaskDirectoryTest, OfATaskThatIsForgottenTheSpecGoesFirst) {
+  for (const char* const name : {"exit", "pid", "stdout", "stderr", task::kSpecFile, "input"}) {
+    Write(name);
+  }
+  const int events = inotify_init1(IN_NONBLOCK);
+  ASSERT_GE(inotify_add_watch(events, Path().c_str(), IN_DELETE), 0);
+
+  RemoveTaskDirectory(Path());
+
+  alignas(inotify_event) char buffer[4096];
+  ASSERT_GT(read(events, buffer, sizeof buffer), 0);
+  EXPECT_STREQ(reinterpret_cast<const inotify_event*>(buffer)->name, task::kSpecFile);
+  EXPECT_FALSE(fs::exists(state_ + "/job"));
+  close(events);
+}
+
+TEST_F(TaskDirectoryTest, WhatIsLeftOfAForgottenTaskWithoutItsSpecHasEnded) {
+  Write(task::kExitFile);
+
+  const auto spec = TaskDirectory(Path()).ReadSpec();
+
+  ASSERT_TRUE(spec.has_value());
+  EXPECT_EQ(spec->job_id, "job");
+  fs::remove(Path() + "/" + task::kExitFile);
+  Write(task::kStdoutFile);
+  EXPECT_FALSE(TaskDirectory(Path()).ReadSpec().has_value());
+}
+
+TEST_F(TaskDirectoryTest, OnlyDirectoriesOfJobsWithoutATaskAreEmpty) {
+  fs::create_directories(state_ + "/other[7]");
+
+  RemoveEmptyJobDirectories(state_);
+
+  EXPECT_TRUE(fs::exists(Path()));
+  EXPECT_FALSE(fs::exists(state_ + "/other[7]"));
+}
+
+}  // namespace
+}  // namespace sekisho::agent
