@@ -233,8 +233,7 @@ awaitable<absl::Status> DownloadAll(Session& session, const FileAccess& access, 
   }
 }
 
-awaitable<absl::Status> Interrupted(Loop& loop) {
-  asio::signal_set signals(loop, SIGINT, SIGTERM);
+awaitable<absl::Status> Interrupted(asio::signal_set& signals) {
   co_await signals.async_wait(kAsTuple);
   co_return absl::CancelledError("interrupted");
 }
@@ -242,10 +241,10 @@ awaitable<absl::Status> Interrupted(Loop& loop) {
 }  // namespace
 
 awaitable<absl::Status> Download(Session& session, FileAccess access, std::string local, std::chrono::seconds patience) {
+  asio::signal_set signals(session.loop(), SIGINT, SIGTERM);  // before there is anything to take away
   Sink sink(local);
   CO_RETURN_IF_ERROR(sink.Check());
-  // So that what has come is taken away.
-  const auto ended = co_await (DownloadAll(session, access, sink, patience) || Interrupted(session.loop()));
+  const auto ended = co_await (DownloadAll(session, access, sink, patience) || Interrupted(signals));
   co_return std::visit([](const absl::Status& either) { return either; }, ended);
 }
 
