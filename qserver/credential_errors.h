@@ -16,6 +16,12 @@ inline absl::Status NoCredentialWanted(const std::string& job_id) {
                 "submit with --delegate");
 }
 
+inline absl::Status CredentialOfItsArray(const std::string& element, const std::string& array) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, 0,
+                fmt::format("{} is an element of {}: all elements share their array's credential", element, array),
+                "name the array: sekisho proxy refresh " + array);
+}
+
 inline absl::Status NoCredentialAfter(const std::string& job_id, const std::string& state) {
   return Refuse(absl::StatusCode::kFailedPrecondition, 0,
                 fmt::format("job {} is {}: its credential is gone, and it needs no other", job_id, state), "");

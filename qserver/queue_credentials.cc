@@ -14,9 +14,12 @@ constexpr int64_t kUntoldMs = 24 * 3'600'000;
 }  // namespace
 
 absl::Status Queue::CheckDelegate(const std::string& job_id) const {
-  const Job* job = Find(job_id);
+  const Job* job = FindOrArray(job_id);
   if (job == nullptr) {
     return errors::NoSuchJob(job_id);
+  }
+  if (const auto element = SplitElementId(job_id)) {
+    return errors::CredentialOfItsArray(job_id, element->first);
   }
   if (!job->awaits_credential) {
     return errors::NoCredentialWanted(job_id);

@@ -66,6 +66,17 @@ TEST_F(QueueCredentialsTest, AJobThatDidNotAskForOneOrHasEndedIsGivenNone) {
   EXPECT_THAT(Words(Delegate(kNow + 5'000)), IsEmpty());
 }
 
+TEST_F(QueueCredentialsTest, AnElementIsReferredToItsArrayMadeOrNot) {
+  Admitted admitted = Ask("A", "&(executable=/bin/true)");
+  admitted.awaits_credential = admitted.has_stage_in = true;
+  *admitted.submitted.mutable_array()->add_range() = Range(1, 3);
+  Keep(queue_->Accept(admitted, nullptr, kNow));
+
+  EXPECT_TRUE(queue_->CheckDelegate("A").ok());
+  EXPECT_THAT(queue_->CheckDelegate("A[2]").message(), testing::HasSubstr("A[2] is an element of A"));
+  EXPECT_EQ(queue_->CheckDelegate("A[4]").code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(QueueCredentialsTest, OneThatIsGivenNoneInTimeFailsAndSaysSo) {
   Keep(queue_->EndUnstaged(3'600'000, kNow + 3'600'001));
 

@@ -125,8 +125,6 @@ class QueueService final : public proto::Queue::CallbackService {
   awaitable<absl::Status> HandleDelegation(grpc::CallbackServerContext& context, const proto::DelegationRequest& request,
                                            proto::DelegationOffer& reply);
   awaitable<absl::Status> HandleDelegate(Verified verified, proto::CommandReply& reply);
-  absl::StatusOr<identity::Credential> JudgeDelegate(const Verified& verified,
-                                                     proto::JobEvent::Delegated& delegated) const;
   awaitable<absl::Status> HandleAdminister(grpc::CallbackServerContext& context,
                                            const proto::QueueRequest& request, proto::AdministerReply& reply);
   absl::Status CheckNow(const proto::RequestBody::Administer& word) const;

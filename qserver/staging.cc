@@ -23,8 +23,7 @@ struct SlotLimits {
   int of_account;
   int in_all;
 };
-constexpr SlotLimits kForJobs{8, 64};
-constexpr SlotLimits kForUsers{4, 64};
+constexpr SlotLimits kLimits[] = {{8, 64}, {4, 64}, {2, 16}};  // by Purpose
 constexpr size_t kPieceMost = 256 << 10;
 constexpr uint64_t kTakenEvery = 1 << 20;
 constexpr std::chrono::minutes kLookForLate{1};
@@ -73,7 +72,7 @@ Staging::Slot::~Slot() {
 }
 
 awaitable<void> Staging::Slot::Take() {
-  const SlotLimits& limits = purpose_ == Purpose::kJob ? kForJobs : kForUsers;
+  const SlotLimits& limits = kLimits[size_t(purpose_)];
   InUse& slots = staging_.slots_[purpose_];
   while (slots.in_all >= limits.in_all || slots.of_account[account_] >= limits.of_account) {
     co_await staging_.changed_.Wait();
@@ -180,7 +179,7 @@ awaitable<void> Staging::Advance(std::string job_id) {
   }
   absl::Status status;
   {
-    const Turn turn(*this, job_id);
+    const Turn turn(*this, advancing_, job_id);
     status = co_await TryAdvance(job_id);
   }
   if (status.code() == absl::StatusCode::kUnavailable) {

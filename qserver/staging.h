@@ -59,8 +59,8 @@ class Staging {
 
  private:
   // So many stagers an account, and all together; more wait.  Whoever looks at files takes none of those that jobs need: he
-  // may look for long.
-  enum class Purpose { kJob, kUser };
+  // may look for long.  A credential waits for no transfer: it may end before that.
+  enum class Purpose { kJob, kUser, kCredential };
   class Slot {
    public:
     Slot(Staging& staging, std::string account, Purpose purpose = Purpose::kJob)
@@ -77,14 +77,15 @@ class Staging {
     const Purpose purpose_;
     bool is_taken_ = false;
   };
-  // One job's, however it ends: who sends its files may be taken over in the midst of it.
+  // One job's at a time, however it ends: who sends its files may be taken over in the midst of it.
+  using Busy = std::set<std::string>;
   class Turn {
    public:
-    Turn(Staging& staging, const std::string& job_id) : staging_(staging), job_id_(job_id) {
-      staging_.advancing_.insert(job_id_);
+    Turn(Staging& staging, Busy& busy, const std::string& job_id) : staging_(staging), busy_(busy), job_id_(job_id) {
+      busy_.insert(job_id_);
     }
     ~Turn() {
-      staging_.advancing_.erase(job_id_);
+      busy_.erase(job_id_);
       staging_.changed_.Notify();
     }
     Turn(const Turn&) = delete;
@@ -92,6 +93,7 @@ class Staging {
 
    private:
     Staging& staging_;
+    Busy& busy_;
     const std::string job_id_;
   };
   struct Taking {
@@ -141,8 +143,9 @@ class Staging {
     int in_all = 0;
   };
   std::map<Purpose, InUse> slots_;
-  std::set<std::string> advancing_;
-  std::set<std::string> removing_;
+  Busy advancing_;
+  Busy giving_credential_;
+  Busy removing_;
   std::map<std::string, std::shared_ptr<Taking>> takings_;  // by job
 };
 

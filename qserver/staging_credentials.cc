@@ -18,11 +18,11 @@ constexpr int64_t kLookAgainMs = 3'600'000;
 
 awaitable<absl::Status> Staging::PlaceCredential(std::string job_id, std::string text,
                                                  proto::JobEvent::Delegated delegated) {
-  while (advancing_.count(job_id) > 0) {  // one after the other: the last told is the one in place
+  while (giving_credential_.count(job_id) > 0) {  // one after the other: the last told is the one in place
     co_await changed_.Wait();
   }
   {
-    const Turn turn(*this, job_id);
+    const Turn turn(*this, giving_credential_, job_id);
     const absl::Status kept = co_await KeepCredential(job_id, std::move(text));
     if (!kept.ok()) {
       co_return errors::CredentialNotKept(kept);
@@ -47,7 +47,7 @@ awaitable<absl::Status> Staging::KeepCredential(std::string job_id, std::string 
     co_return errors::NoSuchJob(job_id);
   }
   CO_ASSIGN_OR_RETURN(const RunAs as, FindRunAs(job->status.account()));
-  Slot slot(*this, job->status.account());
+  Slot slot(*this, job->status.account(), Purpose::kCredential);
   co_await slot.Take();
   CO_ASSIGN_OR_RETURN(const auto stager, co_await StartStager(job_id));
   StagerOrder order;
@@ -71,7 +71,7 @@ awaitable<void> Staging::RemoveCredential(std::string job_id) {
     }
     absl::Status status;
     {
-      Slot slot(*this, job->status.account());
+      Slot slot(*this, job->status.account(), Purpose::kCredential);
       co_await slot.Take();
       const auto stager = co_await StartStager(job_id);
       status = stager.status();

@@ -92,4 +92,14 @@ absl::StatusOr<Parent> OpenParent(const Below& where, unsigned mode) {
   return Parent{std::move(above), std::string(components.back())};
 }
 
+bool Settle(const Parent& parent, const std::string& aside) {
+  const int directory = parent.directory.get();
+  if (renameat(directory, aside.c_str(), directory, parent.name.c_str()) != 0) {
+    return false;
+  }
+  // Its owner may not be allowed to read it: then it is for the file system to say when.
+  const Fd readable(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return !readable.is_open() || fsync(readable.get()) == 0;
+}
+
 }  // namespace sekisho::qserver::stager

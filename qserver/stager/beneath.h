@@ -34,4 +34,7 @@ struct Parent {
 };
 absl::StatusOr<Parent> OpenParent(const Below& where, unsigned mode);
 
+// What `aside` is called in the directory gets its own name, and keeps it over a power cut.  False: errno.
+bool Settle(const Parent& parent, const std::string& aside);
+
 }  // namespace sekisho::qserver::stager

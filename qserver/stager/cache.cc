@@ -176,8 +176,7 @@ absl::Status Cache::Place(const Content& content, const Below& target, unsigned 
   if (status.ok() && to.is_open() && (fchmod(to.get(), mode) != 0 || fsync(to.get()) != 0)) {
     status = Failed("write", PathOf(target));
   }
-  if (status.ok() &&
-      renameat(parent.directory.get(), aside.c_str(), parent.directory.get(), parent.name.c_str()) != 0) {
+  if (status.ok() && !Settle(parent, aside)) {
     status = Failed("put in place", PathOf(target));
   }
   if (!status.ok()) {

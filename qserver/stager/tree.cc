@@ -115,8 +115,7 @@ absl::Status PutInPlace(const Below& to, const std::string& aside, unsigned mode
     return Failed("write", PathOf(to));
   }
   absl::Status status = fill(fd.get());
-  if (status.ok() && (fchmod(fd.get(), mode) != 0 || fsync(fd.get()) != 0 ||
-                      renameat(parent.directory.get(), aside.c_str(), parent.directory.get(), parent.name.c_str()) != 0)) {
+  if (status.ok() && (fchmod(fd.get(), mode) != 0 || fsync(fd.get()) != 0 || !Settle(parent, aside))) {
     status = Failed("put in place", PathOf(to));
   }
   if (!status.ok()) {
