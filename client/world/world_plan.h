@@ -20,12 +20,4 @@ absl::StatusOr<std::string> PartRsl(const JobOptions& job, const RankRange& part
 absl::StatusOr<std::string> MultiRequestRsl(const JobOptions& job,
                                             const std::vector<RankRange>& parts);
 
-// Where ranks of several sites meet: at the relay of the one site whose nodes reach no other, else
-// of the first that has one.  FailedPrecondition if there is none that all reach.
-struct SiteRelay {
-  std::string site;
-  proto::SiteInfo::Relay relay;
-};
-absl::StatusOr<SiteRelay> ChooseRelay(const std::vector<SiteRelay>& sites);
-
 }  // namespace sekisho::client

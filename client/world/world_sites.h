@@ -8,6 +8,7 @@
 
 #include "client/site/session.h"
 #include "client/world/machine_file.h"
+#include "client/world/relay_choice.h"
 #include "client/world/world_plan.h"
 
 namespace sekisho::client {
