@@ -55,16 +55,25 @@ inline absl::Status NoHosts() {
 
 inline absl::Status SiteNeedsNodes() {
   return absl::InvalidArgumentError(
-      "-r SITE needs --nodes N, and no --hosts: the site chooses them");
+      "-r SITE needs --nodes N, and no --hosts: the site chooses them; several sites, each once, "
+      "have "
+      "one --nodes for all or one each, in their order");
+}
+
+inline absl::Status OneSiteOnly(std::string_view what) {
+  return absl::InvalidArgumentError(
+      fmt::format("{} knows nothing of relays: infer several sites by the method fast", what));
 }
 
 inline absl::Status NoJobNodes(std::string_view job, std::string_view said) {
-  return absl::UnavailableError(fmt::format(
-      "--job {}: expected a job that has nodes, `sekisho status --json` said \"{}\"", job, said.substr(0, 80)));
+  return absl::UnavailableError(
+      fmt::format("--job {}: expected a job that has nodes, `sekisho status --json` said \"{}\"",
+                  job, said.substr(0, 80)));
 }
 
 inline absl::Status OracleCannot() {
-  return absl::InvalidArgumentError("an oracle carries nothing: expected --launch 'CMD', -r SITE or --job JOB");
+  return absl::InvalidArgumentError(
+      "an oracle carries nothing: expected --launch 'CMD', -r SITE or --job JOB");
 }
 
 inline absl::Status BadPath(std::string_view path) {

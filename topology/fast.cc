@@ -18,6 +18,7 @@ constexpr double kFindShare = 0.0115;
 constexpr int kLeastPairs = 10;  // of two sites, however few that share is
 constexpr int kFirstPairs = 4;
 constexpr int kMorePairs = 14;
+constexpr double kNoWayUs = 1e18;
 
 }  // namespace
 
@@ -78,7 +79,8 @@ void FastMethod::BeginSites(const std::vector<int>& site_of) {
       static_cast<long>(std::max(share * between, kLeastPairs * sites * (sites - 1) / 2));
   for (size_t i = 0; i < members.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      const long have = static_cast<long>(ledger_.Between(members[i], members[j]).size());
+      const long have = static_cast<long>(ledger_.Between(members[i], members[j]).size() +
+                                          ledger_.RelayedBetween(members[i], members[j]).size());
       AskWide(static_cast<int>(j), static_cast<int>(i),
               static_cast<int>(std::max(0L, kFirstPairs - have)));
     }
@@ -90,6 +92,13 @@ Reach FastMethod::ReachOf(const Request& request) const {
     return Reach::kUnknown;
   }
   return site_of_[request.from] == site_of_[request.to] ? Reach::kLocal : Reach::kWide;
+}
+
+// Whether anything was heard across, directly or through a relay.
+bool FastMethod::HasCrossed(int left, int right) const {
+  const std::vector<int>& a = sites_[left].hosts;
+  const std::vector<int>& b = sites_[right].hosts;
+  return !ledger_.Between(a, b).empty() || !ledger_.RelayedBetween(a, b).empty();
 }
 
 // Pairs of hosts of two sites, each host about as often as any other.
@@ -159,17 +168,12 @@ void FastMethod::StepLan(std::vector<Request>& started) {
   }
 }
 
-Joined FastMethod::Join() const {
+JoinedIslands FastMethod::Join() const {
   std::vector<SiteTree> trees;
-  std::vector<Crossing> crossings;
-  for (size_t i = 0; i < sites_.size(); ++i) {
-    trees.push_back({sites_[i].search->members(), sites_[i].search->tree()});
-    for (size_t j = 0; j < i; ++j) {
-      crossings.push_back({static_cast<int>(j), static_cast<int>(i),
-                           ledger_.Between(trees[j].hosts, trees[i].hosts)});
-    }
+  for (const Site& site : sites_) {
+    trees.push_back({site.search->members(), site.search->tree()});
   }
-  return JoinSites(hosts_, trees, crossings);
+  return JoinIslands(hosts_, trees, ledger_);
 }
 
 // Sites whose gateway is not sure measure more to the nearest other.  False: nothing more to ask.
@@ -178,9 +182,9 @@ bool FastMethod::ReviewWide() {
   if (count < 2 || wide_rounds_++ >= kWideRounds || wide_pairs_ >= wide_budget_) {
     return false;
   }
-  const Joined joined = Join();
+  const JoinedIslands joined = Join();
   // The distance between two sites: any measurement will do.
-  std::vector<std::vector<double>> distance(count, std::vector<double>(count, 1e18));
+  std::vector<std::vector<double>> distance(count, std::vector<double>(count, kNoWayUs));
   for (int i = 0; i < count; ++i) {
     for (int j = 0; j < i; ++j) {
       for (const Observation& o : ledger_.Between(sites_[i].hosts, sites_[j].hosts)) {
@@ -192,7 +196,9 @@ bool FastMethod::ReviewWide() {
   for (int i = 0; i < count; ++i) {
     if (joined.gateways[i].margin < kGatewayMargin && sites_[i].hosts.size() > 2) {
       const auto nearest = std::min_element(distance[i].begin(), distance[i].end());
-      wanted.insert(std::minmax(i, static_cast<int>(nearest - distance[i].begin())));
+      if (*nearest < kNoWayUs) {
+        wanted.insert(std::minmax(i, static_cast<int>(nearest - distance[i].begin())));
+      }
     }
   }
   for (const auto& [a, b] : wanted) {
@@ -208,8 +214,13 @@ bool FastMethod::ReviewWide() {
       for (int j = 0; j < i; ++j) {
         const long have =
             static_cast<long>(ledger_.Between(sites_[i].hosts, sites_[j].hosts).size());
-        AskWide(j, i,
-                static_cast<int>(std::max(each, std::min(left / site_pairs, kLeastPairs - have))));
+        if (have > 0) {
+          AskWide(
+              j, i,
+              static_cast<int>(std::max(each, std::min(left / site_pairs, kLeastPairs - have))));
+        } else if (!HasCrossed(j, i)) {
+          AskWide(j, i, kFirstPairs);  // all may have been unlucky; of a relay they were enough
+        }
       }
     }
   }
@@ -271,7 +282,12 @@ void FastMethod::Report(const Request& request, const Answer& heard) {
   const Answer answer = is_lost_[request.from] || is_lost_[request.to] ? Answer{} : heard;
   const Reach reach = site_search_ != nullptr ? Reach::kUnknown : ReachOf(request);
   slots_.Release(request, reach);
-  ledger_.Add(request, answer);
+  // Between two sites that nothing has crossed a failure says nothing of the hosts.
+  const bool is_telling = answer.is_ok || reach != Reach::kWide ||
+                          HasCrossed(site_of_[request.from], site_of_[request.to]);
+  if (is_telling) {
+    ledger_.Add(request, answer);
+  }
   if (site_search_ != nullptr) {
     site_search_->Report(request, answer, ledger_);
   } else if (reach == Reach::kLocal) {
@@ -290,7 +306,7 @@ void FastMethod::Report(const Request& request, const Answer& heard) {
     for (const int host : {request.from, request.to}) {
       // Again, if it is lost: whoever heard of this failure may want to ask it once more.
       if (is_dropped_[host] ||
-          ledger_.Failed(host) >= kFailuresToDrop + 3 * ledger_.Answered(host)) {
+          (is_telling && ledger_.Failed(host) >= kFailuresToDrop + 3 * ledger_.Answered(host))) {
         Drop(host);
       }
     }
@@ -300,8 +316,13 @@ void FastMethod::Report(const Request& request, const Answer& heard) {
 Outcome FastMethod::Finish() {
   Outcome outcome;
   outcome.site_of = site_of_;
+  std::vector<bool> is_cut(hosts_, false);
   if (!sites_.empty()) {
-    outcome.tree = Join().tree;
+    JoinedIslands joined = Join();
+    outcome.tree = std::move(joined.tree);
+    for (const int host : joined.cut) {
+      is_cut[host] = true;
+    }
   }
   std::vector<bool> is_placed(hosts_, hosts_ < 2);
   for (const Link& link : outcome.tree.links) {
@@ -313,8 +334,10 @@ Outcome FastMethod::Finish() {
   }
   for (int host = 0; host < hosts_; ++host) {
     if (!is_placed[host]) {
-      outcome.excluded.push_back(
-          {host, ledger_.Answered(host) == 0 ? "no answer" : "too few answers"});
+      outcome.excluded.push_back({host, ledger_.Answered(host) == 0 ? "no answer"
+                                        : is_cut[host]
+                                            ? "no way to its site, not even through a relay"
+                                            : "too few answers"});
     } else if (is_dropped_[host]) {
       outcome.excluded.push_back({host, "stopped answering"});
     }

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "topology/join.h"
+#include "topology/islands.h"
 #include "topology/lan.h"
 #include "topology/ledger.h"
 #include "topology/method.h"
@@ -49,10 +49,11 @@ class FastMethod final : public Method {
   void StepWide(std::vector<Request>& started);
   void AskWide(int left, int right, int pairs);
   bool ReviewWide();
-  Joined Join() const;
+  JoinedIslands Join() const;
   void SpreadOut(Site& site);
   void Drop(int host);
   Reach ReachOf(const Request& request) const;
+  bool HasCrossed(int left, int right) const;
 
   int hosts_;
   FastOptions options_;

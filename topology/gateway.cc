@@ -34,7 +34,7 @@ GatewaySearch::GatewaySearch(const Tree& tree) : tree_(tree) {
   for (int vertex = tree.host_count; vertex < tree.vertex_count; ++vertex) {
     least = std::min(least, eccentricity[vertex]);
   }
-  if (tree.host_count == 1) {
+  if (tree.links.empty()) {  // one host, or none that answered
     candidates_.push_back({{.vertex = 0}, 0});
   }
   for (int vertex = tree.host_count; vertex < tree.vertex_count; ++vertex) {

@@ -305,8 +305,11 @@ Joined Joiner::Run(int host_count) {
   }
   const int core_shift = joined.tree.vertex_count - count();
   joined.tree.vertex_count += core.vertex_count - count();
+  const bool is_relayed = std::any_of(crossings_.begin(), crossings_.end(),
+                                      [](const Crossing& one) { return one.is_relayed; });
   for (const Link& link : core.links) {
     Link placed = link;
+    placed.is_relayed = is_relayed;
     for (const auto& [end, other, to] :
          {std::tuple(link.u, link.v, &placed.u), {link.v, link.u, &placed.v}}) {
       if (end >= count()) {

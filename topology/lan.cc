@@ -176,7 +176,7 @@ void LanSearch::Build(const Ledger& ledger) {
     tree_.links.push_back(link);
   }
   has_everybody_ = true;
-  if (core_size == n) {
+  if (core_size == n || core.empty()) {  // all are there, or all are dead
     return;
   }
   const Tree backbone = tree_;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kExcessSamples = 24;
 constexpr double kPairShare = 0.002;  // of a round trip that differs from pair to pair
+constexpr double kRelayShare = 0.1;   // the same through a relay, which takes its own time
 
 }  // namespace
 
@@ -24,19 +25,24 @@ void Ledger::Add(const Request& request, const Answer& answer) {
   if (!answer.is_ok) {
     return;
   }
-  // Time spent beyond the shortest ping, of which 1.5 a connection.
+  // Time spent beyond the shortest ping, of which 1.5 a connection: a relay's says nothing of them.
   const double excess =
       std::max(0.0, answer.duration_us / (answer.pings + 1.5 * request.sets) - answer.min_us);
   for (const int host : {request.from, request.to}) {
-    if (of_host_[host].excess_us.size() < kExcessSamples) {
+    if (of_host_[host].excess_us.size() < kExcessSamples && !answer.is_relayed) {
       of_host_[host].excess_us.push_back(excess);
     }
   }
-  const auto [place, is_new] =
-      samples_.try_emplace(Key(request.from, request.to), Sample{answer.min_us, 0, excess});
+  const auto [place, is_new] = samples_.try_emplace(Key(request.from, request.to),
+                                                    Sample{answer.min_us, 0, answer.is_relayed});
   Sample& sample = place->second;
-  sample.min_us = std::min(sample.min_us, answer.min_us);
-  sample.pings += answer.pings;
+  if (sample.is_relayed && !answer.is_relayed) {
+    sample = {.min_us = answer.min_us};  // the direct way is the true one
+  }
+  if (sample.is_relayed == answer.is_relayed) {
+    sample.min_us = std::min(sample.min_us, answer.min_us);
+    sample.pings += answer.pings;
+  }
   if (is_new) {
     of_host_[request.from].partners.push_back(request.to);
     of_host_[request.to].partners.push_back(request.from);
@@ -56,6 +62,11 @@ double Ledger::Rtt(int a, int b) const {
   return found == samples_.end() ? -1 : found->second.min_us;
 }
 
+bool Ledger::IsRelayed(int a, int b) const {
+  const auto found = samples_.find(Key(a, b));
+  return found != samples_.end() && found->second.is_relayed;
+}
+
 double Ledger::Excess(int host) const {
   std::vector<double> sorted = of_host_[host].excess_us;
   if (sorted.empty()) {
@@ -69,7 +80,8 @@ double Ledger::Excess(int host) const {
 
 Observation Ledger::Observe(int a, int b, const Sample& sample) const {
   const double ping_noise = std::max(Excess(a), Excess(b)) / std::max(sample.pings, 1);
-  return {a, b, sample.min_us, std::hypot(0.8, kPairShare * sample.min_us, 0.7 * ping_noise)};
+  const double share = sample.is_relayed ? kRelayShare : kPairShare;
+  return {a, b, sample.min_us, std::hypot(0.8, share * sample.min_us, 0.7 * ping_noise)};
 }
 
 std::vector<Observation> Ledger::Among(const std::vector<int>& hosts) const {
@@ -78,6 +90,16 @@ std::vector<Observation> Ledger::Among(const std::vector<int>& hosts) const {
 
 std::vector<Observation> Ledger::Between(const std::vector<int>& left,
                                          const std::vector<int>& right) const {
+  return Select(left, right, false);
+}
+
+std::vector<Observation> Ledger::RelayedBetween(const std::vector<int>& left,
+                                                const std::vector<int>& right) const {
+  return Select(left, right, true);
+}
+
+std::vector<Observation> Ledger::Select(const std::vector<int>& left, const std::vector<int>& right,
+                                        bool is_relayed) const {
   std::vector<int> position(hosts_, -1);
   for (size_t i = 0; i < right.size(); ++i) {
     position[right[i]] = static_cast<int>(i);
@@ -89,7 +111,11 @@ std::vector<Observation> Ledger::Between(const std::vector<int>& left,
       if (position[partner] < 0 || (is_same && position[partner] <= static_cast<int>(i))) {
         continue;
       }
-      Observation o = Observe(left[i], partner, samples_.at(Key(left[i], partner)));
+      const Sample& sample = samples_.at(Key(left[i], partner));
+      if (sample.is_relayed != is_relayed) {
+        continue;
+      }
+      Observation o = Observe(left[i], partner, sample);
       o.a = static_cast<int>(i);
       o.b = position[partner];
       found.push_back(o);

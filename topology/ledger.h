@@ -19,7 +19,8 @@ class Ledger {
   // As if it had never been asked.
   void Forget(int host);
   bool Has(int a, int b) const { return samples_.contains(Key(a, b)); }
-  double Rtt(int a, int b) const;  // < 0: not measured
+  double Rtt(int a, int b) const;      // < 0: not measured
+  bool IsRelayed(int a, int b) const;  // measured, but only through a relay
 
   int Answered(int host) const { return of_host_[host].answered; }
   int Failed(int host) const { return of_host_[host].failed; }
@@ -28,17 +29,20 @@ class Ledger {
   // How much longer than the shortest a ping of this host usually takes; < 0: unknown.
   double Excess(int host) const;
 
-  // The measured pairs among `hosts`, by their position there.
+  // The pairs among `hosts` that were measured directly, by their position there.
   std::vector<Observation> Among(const std::vector<int>& hosts) const;
-  // The measured pairs of two disjoint lists: a by position in `left`, b in `right`.
+  // The same of two disjoint lists: a by position in `left`, b in `right`; and those that were
+  // measured only through a relay.
   std::vector<Observation> Between(const std::vector<int>& left,
                                    const std::vector<int>& right) const;
+  std::vector<Observation> RelayedBetween(const std::vector<int>& left,
+                                          const std::vector<int>& right) const;
 
  private:
   struct Sample {
     double min_us = 0;
     int pings = 0;
-    double excess_us = 0;
+    bool is_relayed = false;
   };
   struct HostFacts {
     int answered = 0;
@@ -48,6 +52,8 @@ class Ledger {
   };
   uint64_t Key(int a, int b) const;
   Observation Observe(int a, int b, const Sample& sample) const;
+  std::vector<Observation> Select(const std::vector<int>& left, const std::vector<int>& right,
+                                  bool is_relayed) const;
 
   int hosts_;
   std::unordered_map<uint64_t, Sample> samples_;

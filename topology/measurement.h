@@ -20,6 +20,7 @@ struct Answer {
   double high_us = 0;
   int pings = 0;
   double duration_us = 0;
+  bool is_relayed = false;  // a relay ends the connection on the way
 };
 
 }  // namespace sekisho::topology

@@ -32,6 +32,7 @@ absl::StatusOr<RunTotals> RunVirtually(Method& method, const Measure& measure,
     for (const Request& request : method.Next()) {
       ASSIGN_OR_RETURN(const Answer answer, measure(request, now_us));
       totals.pings += answer.pings;
+      totals.relayed += answer.is_relayed ? 1 : 0;
       totals.makespan_us = std::max(totals.makespan_us, now_us + answer.duration_us);
       under_way.push({std::ceil(now_us + answer.duration_us + turnaround_us), totals.measurements++,
                       request, answer});

@@ -14,6 +14,7 @@ struct RunTotals {
   double makespan_us = 0;
   long measurements = 0;
   long pings = 0;
+  long relayed = 0;  // of the measurements: through a relay
 };
 
 // The answer to a measurement that starts at this time.  An error ends the run.

@@ -28,6 +28,10 @@ std::string Latency(double rtt_us) {
                        : fmt::format("{:.2f} ms", rtt_us / 2000);
 }
 
+std::string Label(const Link& link) {
+  return Latency(link.rtt_us) + (link.is_relayed ? " relayed" : "");
+}
+
 }  // namespace
 
 int Centre(const Tree& tree) {
@@ -74,7 +78,7 @@ std::string ShowText(const Tree& tree, const std::vector<std::string>& names) {
     text += std::string(2 * static_cast<size_t>(level), ' ') + names[vertex];
     if (vertex != root) {
       const Link& link = tree.links[rooted.parent_link[vertex]];
-      text += "  " + Latency(link.rtt_us);
+      text += "  " + Label(link);
       if (link.confidence < 0.995) {
         text += fmt::format("  confidence {:.2f}", link.confidence);
       }
@@ -88,8 +92,9 @@ std::string ShowText(const Tree& tree, const std::vector<std::string>& names) {
     }
     for (const int child : children[vertex]) {
       if (tree.IsHost(child)) {
-        hosts += fmt::format(" {} ({:.1f})", names[child],
-                             tree.links[rooted.parent_link[child]].rtt_us / 2);
+        const Link& link = tree.links[rooted.parent_link[child]];
+        hosts += fmt::format(" {} ({:.1f}{})", names[child], link.rtt_us / 2,
+                             link.is_relayed ? " relayed" : "");
       }
     }
     if (!hosts.empty()) {
@@ -112,8 +117,8 @@ std::string ShowDot(const Tree& tree, const std::vector<std::string>& names) {
     }
   }
   for (const Link& link : tree.links) {
-    text += fmt::format("  \"{}\" -- \"{}\" [label=\"{}\"];\n", names[link.u], names[link.v],
-                        Latency(link.rtt_us));
+    text += fmt::format("  \"{}\" -- \"{}\" [label=\"{}\"{}];\n", names[link.u], names[link.v],
+                        Label(link), link.is_relayed ? " style=dashed" : "");
   }
   return text + "}\n";
 }
@@ -152,11 +157,12 @@ std::string ShowSvg(const Tree& tree, const std::vector<std::string>& names) {
       const double x = 30 + kColumn * rooted.level[vertex];
       if (vertex != root) {
         const int parent = rooted.parent[vertex];
-        lines += fmt::format("<path d=\"M{:.0f} {:.1f}V{:.1f}H{:.0f}\"/>\n", x - kColumn, y[parent],
-                             y[vertex], x);
+        const Link& link = tree.links[rooted.parent_link[vertex]];
+        lines +=
+            fmt::format("<path d=\"M{:.0f} {:.1f}V{:.1f}H{:.0f}\"{}/>\n", x - kColumn, y[parent],
+                        y[vertex], x, link.is_relayed ? " stroke-dasharray=\"4 3\"" : "");
         labels += fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" fill=\"#777\">{}</text>\n",
-                              x - kColumn + 8, y[vertex] - 3,
-                              Latency(tree.links[rooted.parent_link[vertex]].rtt_us));
+                              x - kColumn + 8, y[vertex] - 3, Label(link));
       }
       labels += tree.IsHost(vertex)
                     ? fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\">{}</text>\n", x + 4,

@@ -54,7 +54,7 @@ int SiteSearch::BestGuess(int host, bool& is_plausible) const {
     double value = 0;
     for (const Clue& clue : seekers_[host].clues) {
       const auto known = between_.find(std::minmax(site, clue.site));
-      if (known != between_.end()) {
+      if (known != between_.end() && !clue.is_relayed) {
         const double mean = known->second.first / known->second.second;
         const double tolerance = 0.3 * Near() + 0.01 * mean;
         value = std::max(value, std::abs(mean - clue.rtt_us) / tolerance);
@@ -197,7 +197,7 @@ void SiteSearch::Settle(int host, int site, const Ledger& ledger) {
   members_[site].push_back(host);
   std::erase(waiting_, host);
   for (const Clue& clue : seekers_[host].clues) {
-    if (clue.site != site) {
+    if (clue.site != site && !clue.is_relayed) {
       auto& [sum, count] = between_[std::minmax(site, clue.site)];
       sum += clue.rtt_us;
       ++count;
@@ -214,7 +214,8 @@ void SiteSearch::Settle(int host, int site, const Ledger& ledger) {
 // `host` knows its way to `other`, who has a site.
 void SiteSearch::Learn(int host, int other, const Ledger& ledger, bool is_sure) {
   const double rtt = ledger.Rtt(host, other);
-  if (rtt <= Near()) {
+  const bool is_relayed = ledger.IsRelayed(host, other);
+  if (rtt <= Near() && !is_relayed) {
     Settle(host, site_of_[other], ledger);
     return;
   }
@@ -222,10 +223,12 @@ void SiteSearch::Learn(int host, int other, const Ledger& ledger, bool is_sure) 
     if (clue.host == other) {
       clue.rtt_us = rtt;
       clue.is_sure = clue.is_sure || is_sure;
+      clue.is_relayed = is_relayed;
       return;
     }
   }
-  seekers_[host].clues.push_back({site_of_[other], rtt, other, is_sure});
+  // Nobody of one's own site is behind a relay: asking again would not change that.
+  seekers_[host].clues.push_back({site_of_[other], rtt, other, is_sure || is_relayed, is_relayed});
 }
 
 // Begins anew from all that was measured: what counts as near has changed.
@@ -248,7 +251,8 @@ void SiteSearch::Regroup(const Ledger& ledger) {
   for (const int host : waiting_) {
     for (const int partner : ledger.Partners(host)) {
       const double rtt = ledger.Rtt(host, partner);
-      if (rtt < best && std::find(waiting_.begin(), waiting_.end(), partner) != waiting_.end()) {
+      if (rtt < best && !ledger.IsRelayed(host, partner) &&
+          std::find(waiting_.begin(), waiting_.end(), partner) != waiting_.end()) {
         best = rtt;
         nearest = {host, partner};
       }
@@ -276,7 +280,7 @@ void SiteSearch::Report(const Request& request, const Answer& answer, const Ledg
     return;
   }
   const double before = shortest_us_;
-  shortest_us_ = std::min(shortest_us_, answer.min_us);
+  shortest_us_ = answer.is_relayed ? before : std::min(before, answer.min_us);
   if (members_.empty()) {
     return;
   }
@@ -287,7 +291,8 @@ void SiteSearch::Report(const Request& request, const Answer& answer, const Ledg
   if (site_of_[host] >= 0 || site_of_[request.to] < 0) {
     return;
   }
-  if (answer.min_us > Near() && answer.min_us < kMaybeNear * Near() && answer.pings <= kPings) {
+  if (answer.min_us > Near() && answer.min_us < kMaybeNear * Near() && answer.pings <= kPings &&
+      !answer.is_relayed) {
     seekers_[host].ask_again = request.to;
     return;
   }

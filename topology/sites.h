@@ -31,7 +31,8 @@ class SiteSearch {
     int site;
     double rtt_us;
     int host;
-    bool is_sure;  // asked often enough
+    bool is_sure;             // asked often enough
+    bool is_relayed = false;  // the time says nothing
   };
   struct Seeker {
     std::vector<Clue> clues;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMostHosts = 65536;
 constexpr size_t kMostVertices = 4 * kMostHosts;
+constexpr std::string_view kRelayed = " relayed";
 constexpr double kLostUs = 1e6;  // time that a measurement without an answer took, unless told
 
 std::vector<std::string_view> Words(std::string_view line) {
@@ -112,7 +113,8 @@ std::string PrintTree(const Tree& tree, const std::vector<std::string>& hosts) {
   const std::vector<std::string> names = VertexNames(tree, hosts);
   std::string text;
   for (const Link& link : tree.links) {
-    text += fmt::format("{} {} {:.3f}\n", names[link.u], names[link.v], link.rtt_us / 2);
+    text += fmt::format("{} {} {:.3f}{}\n", names[link.u], names[link.v], link.rtt_us / 2,
+                        link.is_relayed ? kRelayed : "");
   }
   return text;
 }
@@ -122,17 +124,18 @@ absl::StatusOr<NamedTree> ParseTree(std::string_view text, std::string_view sour
   struct Edge {
     std::string_view u, v;
     double latency_us;
+    bool is_relayed;
   };
   std::vector<Edge> edges;
   std::map<std::string_view, int> degree;
   RETURN_IF_ERROR(ForEachLine(
       text, [&](const std::vector<std::string_view>& words, size_t line) -> absl::Status {
-        Edge edge{words[0], words.size() > 1 ? words[1] : "", 0};
-        if (words.size() < 2 || words.size() > 3 || !IsName(edge.u) || !IsName(edge.v) ||
-            edge.u == edge.v ||
-            (words.size() == 3 && (!ParseNumber(words[2], edge.latency_us) ||
+        Edge edge{words[0], words.size() > 1 ? words[1] : "", 0, words.size() == 4};
+        if (words.size() < 2 || words.size() > 4 || !IsName(edge.u) || !IsName(edge.v) ||
+            edge.u == edge.v || (edge.is_relayed && words[3] != "relayed") ||
+            (words.size() >= 3 && (!ParseNumber(words[2], edge.latency_us) ||
                                    !(edge.latency_us >= 0 && edge.latency_us < 1e12)))) {
-          return errors::BadLine(source, line, "NAME NAME [LATENCY_US]");
+          return errors::BadLine(source, line, "NAME NAME [LATENCY_US [relayed]]");
         }
         ++degree[edge.u];
         ++degree[edge.v];
@@ -162,7 +165,8 @@ absl::StatusOr<NamedTree> ParseTree(std::string_view text, std::string_view sour
   }
   result.tree.vertex_count = static_cast<int>(result.names.size());
   for (const Edge& edge : edges) {
-    result.tree.links.push_back({number.at(edge.u), number.at(edge.v), 2 * edge.latency_us, 1});
+    result.tree.links.push_back(
+        {number.at(edge.u), number.at(edge.v), 2 * edge.latency_us, 1, edge.is_relayed});
   }
   if (edges.empty()) {
     return result;
@@ -179,14 +183,16 @@ std::string PrintRequest(const Request& request, double start_us) {
 }
 
 std::string PrintAnswer(const Answer& answer) {
-  return fmt::format("{:.3f} {:.3f} {:.3f} {} {:.3f}\n", answer.min_us, answer.low_us,
-                     answer.high_us, answer.pings, answer.duration_us);
+  return fmt::format("{:.3f} {:.3f} {:.3f} {} {:.3f}{}\n", answer.min_us, answer.low_us,
+                     answer.high_us, answer.pings, answer.duration_us,
+                     answer.is_relayed ? kRelayed : "");
 }
 
 std::optional<Answer> ParseAnswer(std::string_view line, const Request& request) {
   const std::vector<std::string_view> words = Words(line);
   double values[5];
-  if (words.size() != 5) {
+  const bool is_relayed = words.size() == 6 && words[5] == "relayed";
+  if (words.size() != 5 && !is_relayed) {
     return std::nullopt;
   }
   for (int i = 0; i < 5; ++i) {
@@ -199,7 +205,8 @@ std::optional<Answer> ParseAnswer(std::string_view line, const Request& request)
                 .low_us = values[1],
                 .high_us = values[2],
                 .pings = 0,
-                .duration_us = values[4]};
+                .duration_us = values[4],
+                .is_relayed = is_relayed};
   const double most = static_cast<double>(request.sets) * request.most;
   const auto is_possible = [](double value) { return value >= 0 && value < 1e10; };
   answer.is_ok = is_possible(values[0]) && values[0] > 0 && is_possible(values[1]) &&

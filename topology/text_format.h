@@ -25,7 +25,7 @@ absl::StatusOr<HostList> ParseHosts(std::string_view text, std::string_view sour
 // Names of all vertices: the hosts' and invented ones of the switches.
 std::vector<std::string> VertexNames(const Tree& tree, const std::vector<std::string>& hosts);
 
-// "u v weight" lines; the weight is the latency one way in microseconds.
+// "u v weight [relayed]" lines; the weight is the latency one way in microseconds.
 std::string PrintTree(const Tree& tree, const std::vector<std::string>& hosts);
 
 struct NamedTree {
@@ -40,8 +40,8 @@ absl::StatusOr<NamedTree> ParseTree(std::string_view text, std::string_view sour
 // "M i j sets stop most t\n"
 std::string PrintRequest(const Request& request, double start_us);
 
-// "min lo hi pings dur"; nothing if the line is something else.  An answer without pings, or one
-// whose numbers cannot be, is one that was not ok.
+// "min lo hi pings dur [relayed]"; nothing if the line is something else.  An answer without pings,
+// or one whose numbers cannot be, is one that was not ok.
 std::optional<Answer> ParseAnswer(std::string_view line, const Request& request);
 
 std::string PrintAnswer(const Answer& answer);

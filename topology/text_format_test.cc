@@ -44,6 +44,18 @@ TEST(TreeText, ComesBackAsItWasPrinted) {
   EXPECT_EQ(read->names.back(), "s0");
 }
 
+TEST(TreeText, SaysWhichLinksAreARelays) {
+  Tree tree{.host_count = 2, .vertex_count = 2, .links = {{0, 1, 20, 1, true}}};
+
+  const std::string text = PrintTree(tree, {"a", "b"});
+  const auto read = ParseTree(text, "tree");
+
+  EXPECT_EQ(text, "a b 10.000 relayed\n");
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(read->tree.links[0].is_relayed);
+  EXPECT_FALSE(ParseTree("a b 10 by-air\n", "tree").ok());
+}
+
 TEST(TreeText, NeverGivesASwitchTheNameOfAHost) {
   Tree tree{.host_count = 3, .vertex_count = 4, .links = {{0, 3, 20}, {1, 3, 30}, {2, 3, 41}}};
 
@@ -72,6 +84,9 @@ TEST(OracleLine, IsAnAnswerOnlyWithFivePossibleNumbers) {
   EXPECT_FALSE(ParseAnswer("inf inf inf 3 10", request)->is_ok);
   EXPECT_FALSE(ParseAnswer("100 100 100 11 1500", request)->is_ok);
   EXPECT_FALSE(ParseAnswer("100 100 100 10 -1500", request)->is_ok);
+  EXPECT_FALSE(ParseAnswer("100.5 100.5 100.5 10 1500", request)->is_relayed);
+  EXPECT_TRUE(ParseAnswer("100.5 100.5 100.5 10 1500 relayed", request)->is_relayed);
+  EXPECT_FALSE(ParseAnswer("100.5 100.5 100.5 10 1500 delayed", request).has_value());
   EXPECT_FALSE(ParseAnswer("what?", request).has_value());
   EXPECT_FALSE(ParseAnswer("", request).has_value());
 }

@@ -94,7 +94,8 @@ Tree Simplified(const Tree& tree) {
       const int near = other(mine[0]);
       const int far = other(mine[1]);
       links[mine[0]] = {near, far, links[mine[0]].rtt_us + links[mine[1]].rtt_us,
-                        std::max(links[mine[0]].confidence, links[mine[1]].confidence)};
+                        std::max(links[mine[0]].confidence, links[mine[1]].confidence),
+                        links[mine[0]].is_relayed || links[mine[1]].is_relayed};
       is_gone[mine[1]] = true;
       links_of[far].push_back(mine[0]);
       mine.clear();

@@ -12,6 +12,7 @@ struct Link {
   int v = 0;
   double rtt_us = 0;      // what crossing the link adds to a round trip
   double confidence = 1;  // that this link, and so the two switches at its ends, exists
+  bool is_relayed = false;  // no cable: what a relay adds, known only through it
 };
 
 // Vertices 0 .. host_count-1 are hosts, the others switches.  A host that could not be placed has

@@ -17,5 +17,12 @@ TEST(Tree, WithoutAHostHasNoSwitchThatOnlyItNeeded) {
   EXPECT_EQ(PrintTree(tree, {"a", "b", "c", "d"}), "a s0 5.000\nc s0 3.000\nd s0 5.000\n");
 }
 
+TEST(Tree, WithoutASwitchOfTwoLinksKnowsThatOneOfThemIsARelays) {
+  const auto named = ParseTree("a x 1\nx y 4 relayed\ny b 2\n", "tree");
+  ASSERT_TRUE(named.ok());
+
+  EXPECT_EQ(PrintTree(Simplified(named->tree), {"a", "b"}), "a b 7.000 relayed\n");
+}
+
 }  // namespace
 }  // namespace sekisho::topology

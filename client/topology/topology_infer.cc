@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,7 +34,8 @@ nlohmann::json TreeJson(const topology::Tree& tree, const std::vector<std::strin
     json["links"].push_back({{"u", names[link.u]},
                              {"v", names[link.v]},
                              {"latency_us", link.rtt_us / 2},
-                             {"confidence", link.confidence}});
+                             {"confidence", link.confidence},
+                             {"relayed", link.is_relayed}});
     for (const int end : {link.u, link.v}) {
       confidence[end] = std::min(confidence[end], link.confidence);
     }
@@ -83,6 +85,10 @@ absl::StatusOr<std::unique_ptr<topology::ReviseMethod>> StartFrom(
   ASSIGN_OR_RETURN(topology::NamedTree named, topology::ParseTree(text, path, hosts));
   std::vector<int> links(named.tree.vertex_count, 0);
   for (const topology::Link& link : named.tree.links) {
+    if (link.is_relayed) {
+      return topology::errors::BadFile(
+          path, "has links of a relay, which cannot be checked: infer it anew");
+    }
     for (const int end : {link.u, link.v}) {
       if (++links[end] > 1 && named.tree.IsHost(end)) {
         return topology::errors::BadFile(
@@ -117,11 +123,15 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
                            std::ostream& log) {
   // Validate.
   RETURN_IF_ERROR(topology::MakeMethod(options.method, 1, {}).status());
+  if (options.source.AreSeveralSites() && (!options.known.empty() || options.method != "fast")) {
+    return topology::errors::OneSiteOnly(options.known.empty() ? "--method paper" : "--known");
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<TopologySource> source,
                    OpenTopologySource(options.source));
   const topology::HostList& hosts = source->hosts();
   const int count = static_cast<int>(hosts.names.size());
-  topology::MethodOptions method_options{.seed = options.seed, .site_hints = {}};
+  topology::MethodOptions method_options{.seed = options.seed,
+                                         .site_hints = KnownSites(options.source, hosts)};
   if (options.has_site_hints) {
     if (hosts.cluster_of.empty()) {
       return topology::errors::BadFile(options.source.hosts,
@@ -163,15 +173,17 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
     json[source->IsVirtual() ? "virtual_seconds" : "seconds"] = totals.makespan_us / 1e6;
     json["measurements"] = totals.measurements;
     json["pings"] = totals.pings;
+    json["relayed"] = totals.relayed;
     RETURN_IF_ERROR(WriteFile(options.report, json.dump(1) + "\n"));
   }
   out << fmt::format(
       "{} hosts, {} site{}, {} switches; {:.3f} s {}, {:.1f} measurements and {:.0f} pings a "
-      "host\n",
+      "host{}\n",
       count, sites, sites == 1 ? "" : "s", outcome.tree.vertex_count - outcome.tree.host_count,
       totals.makespan_us / 1e6, source->KindOfTime(),
       static_cast<double>(totals.measurements) / per_host,
-      static_cast<double>(totals.pings) / per_host);
+      static_cast<double>(totals.pings) / per_host,
+      totals.relayed > 0 ? fmt::format("; {} measurements through a relay", totals.relayed) : "");
   if (revise != nullptr) {
     out << Describe(revise->revision(), hosts.names);
   }
@@ -193,18 +205,28 @@ absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostr
   // Measure.
   topology::RunTotals totals;
   topology::Matrix matrix(count);
+  std::set<std::pair<int, int>> relayed;
   if (options.method == "alpha") {
     topology::AlphaMatrix method(count, options.alpha, options.seed);
     ASSIGN_OR_RETURN(totals, source->Run(method));
     matrix = method.matrix();
   } else {
-    topology::FastMethod method(count, {.site_hints = {}, .seed = options.seed});
+    topology::FastMethod method(
+        count, {.site_hints = KnownSites(options.source, source->hosts()), .seed = options.seed});
     ASSIGN_OR_RETURN(totals, source->Run(method));
     const topology::Tree tree = method.Finish().tree;
     for (int i = 0; i < count; ++i) {
       const topology::Rooted rooted = topology::HangUp(tree, i);
+      std::vector<bool> is_beyond(tree.vertex_count, false);  // a relay
       for (const int vertex : rooted.order) {
+        if (vertex != i) {
+          is_beyond[vertex] =
+              is_beyond[rooted.parent[vertex]] || tree.links[rooted.parent_link[vertex]].is_relayed;
+        }
         if (vertex < i) {
+          if (method.ledger().IsRelayed(i, vertex) || is_beyond[vertex]) {
+            relayed.insert({vertex, i});
+          }
           const double measured = method.ledger().Rtt(i, vertex);
           matrix.Set(i, vertex, measured >= 0 ? measured : rooted.depth_us[vertex]);
         }
@@ -218,7 +240,8 @@ absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostr
   for (int i = 0; i < count; ++i) {
     for (int j = i + 1; j < count; ++j) {
       if (matrix.At(i, j) >= 0) {
-        text += fmt::format("{} {} {:.3f}\n", i, j, matrix.At(i, j));
+        text += fmt::format("{} {} {:.3f}{}\n", i, j, matrix.At(i, j),
+                            relayed.contains({i, j}) ? " relayed" : "");
       } else {
         ++unknown;
       }

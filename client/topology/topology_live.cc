@@ -43,6 +43,7 @@ topology::RunTotals RunLive(topology::Method& method, TopologyProbers& probers, 
     for (const auto& [request, answer] : done) {
       ++totals.measurements;
       totals.pings += answer.pings;
+      totals.relayed += answer.is_relayed ? 1 : 0;
       method.Report(request, answer);
     }
     if (!done.empty()) {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/topology/topology_source.h"
 
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "client/rankmap/rankmap_files.h"
+#include "client/topology/topology_jobs.h"
 #include "client/topology/topology_live.h"
 #include "client/topology/topology_oracle.h"
 #include "client/topology/topology_probers.h"
@@ -72,64 +71,6 @@ class ProberSource final : public TopologySource {
   TopologyProbers probers_;
 };
 
-// Jobs that hold their node alone: on one that is shared there may be two, and what they measure is
-// what the other job does.
-topology::HostList NodesOf(const std::string& site, int nodes) {
-  topology::HostList hosts;
-  hosts.cluster_names = {site};
-  for (int i = 0; i < nodes; ++i) {
-    hosts.names.push_back(fmt::format("{}/{}", site, i));
-    hosts.cluster_of.push_back(0);
-  }
-  return hosts;
-}
-
-void SetSelf() {
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  setenv("SEKISHO_SELF", self.c_str(), 1);
-}
-
-// Of a job that has nodes, which it names SITE/ID.
-absl::StatusOr<topology::HostList> NodesOfJob(const std::string& job) {
-  SetSelf();
-  setenv("SEKISHO_JOB", job.c_str(), 1);
-  FILE* const status = popen("exec \"$SEKISHO_SELF\" status --json \"$SEKISHO_JOB\"", "r");
-  std::string text;
-  char bytes[4096];
-  for (size_t count; status != nullptr && (count = fread(bytes, 1, sizeof bytes, status)) > 0;) {
-    text.append(bytes, count);
-  }
-  if (status != nullptr) {
-    pclose(status);
-  }
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  topology::HostList hosts;
-  if (json.is_object() && json.contains("site") && json["site"].is_string() &&
-      json.contains("nodes") && json["nodes"].is_array()) {
-    hosts.cluster_names = {json["site"].get<std::string>()};
-    for (const nlohmann::json& node : json["nodes"]) {
-      if (node.is_string()) {
-        hosts.names.push_back(node.get<std::string>());
-        hosts.cluster_of.push_back(0);
-      }
-    }
-  }
-  if (hosts.names.empty() || !json.contains("ended_ms") || json["ended_ms"] != 0) {
-    return topology::errors::NoJobNodes(job, text);
-  }
-  return hosts;
-}
-
-// `where`: RSL that says which nodes.
-std::string JobCommand(const TopologySourceOptions& options, const std::string& where) {
-  SetSelf();
-  setenv("SEKISHO_PROBER", options.prober.c_str(), 1);
-  setenv("SEKISHO_INTERFACE", options.interface.c_str(), 1);
-  return "exec \"$SEKISHO_SELF\" run -q -r \"$SITE\" --job-type single -x \"" + where +
-         "\" -- \"$SEKISHO_PROBER\" --probe-only --interface \"$SEKISHO_INTERFACE\"";
-}
-
 absl::StatusOr<topology::HostList> HostsOf(const std::string& path) {
   if (path.empty()) {
     return topology::errors::NoHosts();
@@ -141,11 +82,13 @@ absl::StatusOr<topology::HostList> HostsOf(const std::string& path) {
 // Exactly one way to come by measurements.
 absl::Status CheckWays(const TopologySourceOptions& options) {
   const int ways = (options.oracle.empty() ? 0 : 1) + (options.launch.empty() ? 0 : 1) +
-                   (options.site.empty() ? 0 : 1) + (options.job.empty() ? 0 : 1);
+                   (options.sites.empty() ? 0 : 1) + (options.job.empty() ? 0 : 1);
   if (ways != 1) {
     return topology::errors::NoSource();
   }
-  if (!options.site.empty() && (options.nodes < 1 || !options.hosts.empty())) {
+  const size_t sites = std::set(options.sites.begin(), options.sites.end()).size();
+  if (sites > 0 && (!options.hosts.empty() || sites != options.sites.size() ||
+                    (options.nodes.size() != 1 && options.nodes.size() != sites))) {
     return topology::errors::SiteNeedsNodes();
   }
   return absl::OkStatus();
@@ -153,30 +96,33 @@ absl::Status CheckWays(const TopologySourceOptions& options) {
 
 }  // namespace
 
+std::vector<int> KnownSites(const TopologySourceOptions& options, const topology::HostList& hosts) {
+  return options.AreSeveralSites() ? hosts.cluster_of : std::vector<int>();
+}
+
 absl::StatusOr<topology::HostList> OpenProbers(const TopologySourceOptions& options,
                                                TopologyProbers& probers) {
   RETURN_IF_ERROR(CheckWays(options));
   if (!options.oracle.empty()) {
     return topology::errors::OracleCannot();
   }
+  ProberJobs jobs{.hosts = {}, .command = options.launch};
   if (!options.job.empty()) {
-    ASSIGN_OR_RETURN(topology::HostList hosts, NodesOfJob(options.job));
-    RETURN_IF_ERROR(probers.Start(hosts, JobCommand(options, "(node=$HOST)"), options.timeout_s));
-    return hosts;
+    ASSIGN_OR_RETURN(jobs, JobsBeside(options));
+  } else if (!options.sites.empty()) {
+    ASSIGN_OR_RETURN(jobs, JobsAtSites(options));
+  } else {
+    ASSIGN_OR_RETURN(jobs.hosts, HostsOf(options.hosts));
   }
-  if (options.site.empty()) {
-    ASSIGN_OR_RETURN(topology::HostList hosts, HostsOf(options.hosts));
-    RETURN_IF_ERROR(probers.Start(hosts, options.launch, options.timeout_s));
-    return hosts;
-  }
-  topology::HostList hosts = NodesOf(options.site, options.nodes);
-  RETURN_IF_ERROR(probers.Start(hosts, JobCommand(options, "(exclusive=yes)"), options.timeout_s));
-  for (int host = 0; host < probers.count(); ++host) {
+  RETURN_IF_ERROR(probers.Start(jobs.hosts, jobs.command, options.timeout_s));
+  for (int host = 0; host < probers.count() && !options.sites.empty(); ++host) {
     if (probers.Lost(host).empty()) {
-      hosts.names[host] = probers.Ready(host).name;
+      const std::string site = jobs.hosts.cluster_names[jobs.hosts.cluster_of[host]];
+      jobs.hosts.names[host] =
+          (options.AreSeveralSites() ? site + "/" : "") + probers.Ready(host).name;
     }
   }
-  return hosts;
+  return jobs.hosts;
 }
 
 absl::StatusOr<std::unique_ptr<TopologySource>> OpenTopologySource(

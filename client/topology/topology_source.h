@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "client/topology/topology_probers.h"
 #include "common/status.h"
@@ -15,16 +16,19 @@
 namespace sekisho::client {
 
 struct TopologySourceOptions {
-  std::string hosts;   // file
-  std::string oracle;  // command, or
-  std::string launch;  // command that starts a prober, or
-  std::string job;         // on its nodes
-  std::string site;    // jobs of one prober each, on so many nodes
-  int nodes = 0;
+  std::string hosts;                     // file
+  std::string oracle;                    // command, or
+  std::string launch;                    // command that starts a prober, or
+  std::string job;                       // on its nodes, or
+  std::vector<std::string> sites;        // jobs of one prober each,
+  std::vector<int> nodes;                // on so many nodes of all, or of each
   std::string prober = "sekisho-agent";  // on the site's nodes
   std::string interface;                 // there
   int most_at_once = 0;
   int timeout_s = 30;
+
+  // That need not be found: who is where is known, and they may meet at a relay only.
+  bool AreSeveralSites() const { return sites.size() > 1; }
 };
 
 class TopologySource {
@@ -43,6 +47,9 @@ class TopologySource {
 // Probers are ready when it returns.
 absl::StatusOr<std::unique_ptr<TopologySource>> OpenTopologySource(
     const TopologySourceOptions& options);
+
+// By host, if it is known for sure.
+std::vector<int> KnownSites(const TopologySourceOptions& options, const topology::HostList& hosts);
 
 // The same without an oracle, for what only real hosts can do.  The hosts, by number in `probers`.
 absl::StatusOr<topology::HostList> OpenProbers(const TopologySourceOptions& options,

@@ -13,6 +13,7 @@
 
 #include "client/topology/shell_child.h"
 #include "client/topology/topology_infer.h"
+#include "client/topology/topology_jobs.h"
 #include "client/topology/topology_live.h"
 #include "topology/fast.h"
 
@@ -63,6 +64,15 @@ class TopologyVerb : public ::testing::Test {
     size_t lines = 0;
     for (std::string line; std::getline(file, line);) {
       ++lines;
+    }
+    return lines;
+  }
+
+  int RelayedLines(const std::string& name) const {
+    std::ifstream file(File(name));
+    int lines = 0;
+    for (std::string line; std::getline(file, line);) {
+      lines += line.ends_with(" relayed") ? 1 : 0;
     }
     return lines;
   }
@@ -236,12 +246,62 @@ TEST_F(TopologyVerb, NeedsToKnowWhereMeasurementsComeFrom) {
            {.hosts = File("hosts")},
            {.hosts = File("hosts"), .oracle = "true", .launch = "true"},
            {.launch = "true"},
-           {.site = "siteA"},
-           {.hosts = File("hosts"), .site = "siteA", .nodes = 2}}) {
+           {.sites = {"siteA"}},
+           {.sites = {"siteA", "siteA"}, .nodes = {2}},
+           {.sites = {"siteA", "siteB"}, .nodes = {2, 2, 2}},
+           {.hosts = File("hosts"), .sites = {"siteA"}, .nodes = {2}}}) {
     EXPECT_TRUE(absl::IsInvalidArgument(
         InferTopology({.source = source, .out = File("tree"), .report = ""}, out_, log_)));
   }
   EXPECT_TRUE(IsEmpty());
+}
+
+TEST(ProberRelay, IsThatOfTheSiteWhoseNodesReachNoOther) {
+  const auto site = [](const char* name, const char* relay, bool is_only_way) {
+    return fmt::format(
+        R"([{{"site": "{}", "is_up": true, "relay": {{"address": "{}", "is_only_way": {}}}}}])",
+        name, relay, is_only_way);
+  };
+
+  const auto relay = RelayOf({site("siteA", "a:1", false), site("siteB", "b:1", true)});
+  ASSERT_TRUE(relay.ok());
+  EXPECT_EQ(relay->site, "siteB");
+  EXPECT_EQ(relay->address, "b:1");
+  EXPECT_EQ(
+      RelayOf({R"([{"site": "siteC", "is_up": false}])", "", site("siteA", "a:1", false)})->site,
+      "siteA");
+  EXPECT_FALSE(RelayOf({site("siteA", "", false), site("siteB", "", false)}).ok());
+  EXPECT_FALSE(RelayOf({site("siteA", "a:1", true), site("siteB", "b:1", true)}).ok());
+}
+
+// The oracle says that all between the two halves of its hosts goes through a relay.
+TEST_F(TopologyVerb, MarksWhatARelayIsTheOnlyWayTo) {
+  WriteHosts(4);
+  const std::string oracle = R"(while read what i j rest; do case $what in
+    N) echo 4 ;;
+    M) if [ $((i / 2)) = $((j / 2)) ]; then echo 100 100 100 1 250; else echo 900 900 900 1 5000 relayed; fi ;;
+    Q) exit ;;
+    esac; done)";
+
+  ASSERT_TRUE(Infer(oracle).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("4 hosts, 2 sites"));
+  EXPECT_THAT(out_.str(), HasSubstr("through a relay"));
+  EXPECT_EQ(RelayedLines("tree"), 1);
+  ASSERT_TRUE(ShowTopology({.tree = File("tree"), .is_json = true}, out_).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("\"relayed\": true"));
+  ASSERT_TRUE(ShowTopology({.tree = File("tree")}, out_).ok());
+  EXPECT_THAT(out_.str(), HasSubstr(" us relayed"));
+  ASSERT_TRUE(ShowTopology({.tree = File("tree"), .is_dot = true}, out_).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("style=dashed"));
+  ASSERT_TRUE(ShowTopology({.tree = File("tree"), .is_svg = true}, out_).ok());
+  EXPECT_THAT(out_.str(), HasSubstr("stroke-dasharray"));
+
+  ASSERT_TRUE(
+      WriteTopologyMatrix(
+          {.source = {.hosts = File("hosts"), .oracle = oracle}, .out = File("matrix")}, out_)
+          .ok());
+  EXPECT_EQ(Lines("matrix"), 6u);
+  EXPECT_EQ(RelayedLines("matrix"), 4);
 }
 
 TEST_F(TopologyVerb, TakesTwoHostsAndOne) {

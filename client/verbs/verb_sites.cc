@@ -92,6 +92,7 @@ nlohmann::json ToJson(const SiteAnswer& answer) {
   json["services"] = std::vector<std::string>(answer.info->service().begin(), answer.info->service().end());
   json["queues"] = std::vector<std::string>(answer.info->queue().begin(), answer.info->queue().end());
   json["drained"] = answer.info->drained();
+  json["relay"] = {{"address", answer.info->relay().address()}, {"is_only_way", answer.info->relay().is_only_way()}};
   json["nodes"] = nlohmann::json::array();
   for (const auto& node : answer.info->node()) {
     json["nodes"].push_back({{"name", node.name()},

@@ -2,6 +2,7 @@
 // A connection that a prober makes to another, without waiting for it.
 #pragma once
 
+#include <netinet/in.h>
 #include <poll.h>
 
 #include "topology/probe/orders.h"
@@ -23,12 +24,15 @@ class Dialled {
   // Once the socket is writable: shows the key.  False: nobody is there.
   bool Greet(const ProbeKey& key, Wanted wanted);
   bool Send(const void* bytes, size_t size);  // all of it, which must be little
+  // Once it is connected: with somebody else than was dialled, by the kernel's own account.
+  bool IsRelayed() const;
 
   int socket() const { return socket_; }
   void Close();
 
  private:
   int socket_ = -1;
+  sockaddr_in dialled_{};
 };
 
 }  // namespace sekisho::topology

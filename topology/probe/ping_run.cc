@@ -38,8 +38,14 @@ pollfd PingRun::Watch() const {
 }
 
 std::string PingRun::Result() const {
-  std::string answer = PrintAnswer(sampler_.Result());
-  answer.pop_back();  // its line's end
+  std::string line = PrintAnswer(answer());
+  line.pop_back();  // its end
+  return line;
+}
+
+Answer PingRun::answer() const {
+  Answer answer = sampler_.Result();
+  answer.is_relayed = is_relayed_;
   return answer;
 }
 
@@ -61,6 +67,7 @@ void PingRun::Handle(short events) {
     if (!peer_.Greet(key_, Wanted::kEcho)) {
       return Fail();
     }
+    is_relayed_ = is_relayed_ || peer_.IsRelayed();
     // The first one wakes whoever accepts there: it is not counted.
     state_ = State::kGreeting;
     return Ping();

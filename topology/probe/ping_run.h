@@ -22,7 +22,7 @@ class PingRun final : public ProbeTask {
   Clock::time_point deadline() const override { return deadline_; }
   bool IsDone() const override { return sampler_.Next() == Sampler::Step::kEnd; }
   std::string Result() const override;
-  Answer answer() const { return sampler_.Result(); }
+  Answer answer() const;
 
  private:
   enum class State { kConnecting, kGreeting, kPinging };
@@ -35,6 +35,7 @@ class PingRun final : public ProbeTask {
   Sampler sampler_;
   Dialled peer_;
   State state_ = State::kConnecting;
+  bool is_relayed_ = false;  // any of the connections
   uint64_t number_ = 0;
   uint64_t back_ = 0;  // what has come back of it
   size_t got_ = 0;
