@@ -20,6 +20,8 @@ namespace sekisho::qserver::stager {
 namespace {
 
 constexpr time_t kPartsKept = 7 * 24 * 3600;
+constexpr mode_t kUnused = S_ISVTX | 0600;
+constexpr uint64_t kFlushEvery = 8 << 20;
 
 absl::Status Failed(const char* what, const std::string& path) {
   return absl::FailedPreconditionError(fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
@@ -47,6 +49,31 @@ absl::StatusOr<Fd> OpenAlone(const Below& where) {
 }
 
 std::string PathOf(const Below& where) { return where.root + "/" + where.path; }
+
+// DataLoss: `source` is something else, and is removed.
+absl::Status CopyChecked(int from, int to, const Content& content, const Below& source, const std::string& to_name) {
+  Sum sum;
+  RETURN_IF_ERROR(CopyRest(from, to, sum, PathOf(source), to_name).status());
+  if (const std::string seen = sum.Finish(); seen != content.sha256()) {
+    unlink(PathOf(source).c_str());
+    return OtherContent(PathOf(source), content, seen);
+  }
+  return absl::OkStatus();
+}
+
+// False: somebody has it already, or it is on another file system.
+bool GiveAway(const Fd& from, const Parent& parent, const std::string& aside, unsigned mode) {
+  struct stat found {};
+  const bool is_free = flock(from.get(), LOCK_EX) == 0 && fstat(from.get(), &found) == 0 &&
+                       (found.st_mode & S_ISVTX) != 0 && found.st_nlink == 1 && fchmod(from.get(), mode) == 0;
+  flock(from.get(), LOCK_UN);
+  if (!is_free) {
+    return false;
+  }
+  unlinkat(parent.directory.get(), aside.c_str(), 0);
+  const std::string itself = fmt::format("/proc/self/fd/{}", from.get());
+  return linkat(AT_FDCWD, itself.c_str(), parent.directory.get(), aside.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
 
 }  // namespace
 
@@ -95,6 +122,10 @@ absl::Status Cache::Incoming::Add(std::string_view data) {
   RETURN_IF_ERROR(WriteAll(fd_.get(), data, name_));
   sum_->Add(data);
   offset_ += data.size();
+  if (offset_ >= flushing_ + kFlushEvery) {  // so that not all of it is to be waited for at the end
+    sync_file_range(fd_.get(), off_t(flushing_), off_t(offset_ - flushing_), SYNC_FILE_RANGE_WRITE);
+    flushing_ = offset_;
+  }
   return absl::OkStatus();
 }
 
@@ -108,7 +139,7 @@ absl::StatusOr<bool> Cache::Finish(Incoming incoming) const {
     unlinkat(incoming.directory_.get(), incoming.name_.c_str(), 0);
     return OtherContent(incoming.name_, content, sum);
   }
-  if (fsync(incoming.fd_.get()) != 0 ||
+  if (fchmod(incoming.fd_.get(), kUnused) != 0 || fsync(incoming.fd_.get()) != 0 ||
       renameat(incoming.directory_.get(), incoming.name_.c_str(), incoming.directory_.get(), whole.c_str()) != 0) {
     return Failed("keep", PathOf(At(whole)));
   }
@@ -131,7 +162,7 @@ absl::StatusOr<Content> Cache::Take(const std::function<absl::Status(const Add&)
   });
   content.set_sha256(sum.Finish());
   const std::string whole = Hex(content.sha256());
-  if (status.ok() && (fsync(fd.get()) != 0 || renameat(parent.directory.get(), parent.name.c_str(),
+  if (status.ok() && (fchmod(fd.get(), kUnused) != 0 || fsync(fd.get()) != 0 || renameat(parent.directory.get(), parent.name.c_str(),
                                                        parent.directory.get(), whole.c_str()) != 0)) {
     status = Failed("keep", PathOf(At(whole)));
   }
@@ -142,45 +173,58 @@ absl::StatusOr<Content> Cache::Take(const std::function<absl::Status(const Add&)
   return content;
 }
 
+// Copies to `beside`, which nobody else may have.
+absl::Status Cache::Fill(const Fd& from, const Content& content, const Below& beside, unsigned mode) const {
+  ASSIGN_OR_RETURN(const Fd to, OpenAlone(beside));
+  struct stat found {};
+  if (fstat(to.get(), &found) != 0 || found.st_uid != geteuid() || found.st_nlink != 1) {
+    return absl::FailedPreconditionError(fmt::format("{} was somebody else's, too; it is removed", PathOf(beside)));
+  }
+  if (ftruncate(to.get(), 0) != 0) {
+    return Failed("empty", PathOf(beside));
+  }
+  RETURN_IF_ERROR(CopyChecked(from.get(), to.get(), content, At(Hex(content.sha256())), PathOf(beside)));
+  return fchmod(to.get(), mode) == 0 && fsync(to.get()) == 0 ? absl::OkStatus() : Failed("write", PathOf(beside));
+}
+
+// From here on it is read where it is.  What is also a job's own, which may write to it, is not: the cache gets a copy.
+absl::Status Cache::Share(const Fd& from, const Content& content) const {
+  const Below source = At(Hex(content.sha256()));
+  struct stat found {};
+  if (flock(from.get(), LOCK_EX) != 0 || fstat(from.get(), &found) != 0 || fchmod(from.get(), found.st_mode & 0777) != 0) {
+    return Failed("lock", PathOf(source));
+  }
+  if (found.st_nlink == 1) {
+    return CopyChecked(from.get(), -1, content, source, "");
+  }
+  const Below beside = At(PartOf(content));
+  RETURN_IF_ERROR(Fill(from, content, beside, 0600));
+  return rename(PathOf(beside).c_str(), PathOf(source).c_str()) == 0 ? absl::OkStatus() : Failed("keep", PathOf(source));
+}
+
 absl::Status Cache::Place(const Content& content, const Below& target, unsigned mode, bool is_link) const {
   const Below source = At(Hex(content.sha256()));
   ASSIGN_OR_RETURN(const Fd from, Open(source, O_RDONLY | O_NOFOLLOW));
   ASSIGN_OR_RETURN(const Parent parent, OpenParent(target, 0700));
   // Of the job, not of this process: what a stager before this one has left when it was killed is taken over.
-  const std::string aside = fmt::format(".{}.part", job_id_);
   const size_t slash = target.path.rfind('/');
-  const Below beside{target.root, target.path.substr(0, slash == std::string::npos ? 0 : slash + 1) + aside};
-  Fd to;
+  const Below beside{target.root, target.path.substr(0, slash == std::string::npos ? 0 : slash + 1) + Aside()};
+  absl::Status status;
   if (is_link) {
-    unlinkat(parent.directory.get(), aside.c_str(), 0);
-    if (symlinkat(PathOf(source).c_str(), parent.directory.get(), aside.c_str()) != 0) {
-      return Failed("make the link", PathOf(target));
+    RETURN_IF_ERROR(Share(from, content));
+    unlinkat(parent.directory.get(), Aside().c_str(), 0);
+    if (symlinkat(PathOf(source).c_str(), parent.directory.get(), Aside().c_str()) != 0) {
+      status = Failed("make the link", PathOf(target));
     }
   } else {
-    ASSIGN_OR_RETURN(to, OpenAlone(beside));
-    struct stat found {};
-    if (fstat(to.get(), &found) != 0 || found.st_uid != geteuid() || found.st_nlink != 1) {
-      unlinkat(parent.directory.get(), aside.c_str(), 0);
-      return absl::FailedPreconditionError(fmt::format("{} was somebody else's, too; it is removed", PathOf(beside)));
-    }
-    if (ftruncate(to.get(), 0) != 0) {
-      return Failed("write", PathOf(target));
-    }
+    status = GiveAway(from, parent, Aside(), mode) ? CopyChecked(from.get(), -1, content, source, "")
+                                                   : Fill(from, content, beside, mode);
   }
-  Sum sum;
-  absl::Status status = CopyRest(from.get(), to.get(), sum, PathOf(source), PathOf(target)).status();
-  if (const std::string seen = sum.Finish(); status.ok() && seen != content.sha256()) {
-    unlinkat(AT_FDCWD, PathOf(source).c_str(), 0);
-    status = OtherContent(PathOf(source), content, seen);
-  }
-  if (status.ok() && to.is_open() && (fchmod(to.get(), mode) != 0 || fsync(to.get()) != 0)) {
-    status = Failed("write", PathOf(target));
-  }
-  if (status.ok() && !Settle(parent, aside)) {
+  if (status.ok() && !Settle(parent, Aside())) {
     status = Failed("put in place", PathOf(target));
   }
   if (!status.ok()) {
-    unlinkat(parent.directory.get(), aside.c_str(), 0);
+    unlinkat(parent.directory.get(), Aside().c_str(), 0);
     return status;
   }
   futimens(from.get(), nullptr);  // the cache's was used

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of one account by their content: $HOME/.sekisho/cache/SHA256.  What comes is SHA256.JOB.part until it is
-// whole and what it was said to be.
+// whole and what it was said to be.  Until somebody has it, it is sticky (S_ISVTX): the first who wants a file of his own is
+// given this very one, which costs nothing; whoever comes later gets a copy, summed again.
 #pragma once
 
 #include <functional>
@@ -32,6 +33,7 @@ class Cache {
     Fd directory_;
     Fd fd_;
     uint64_t offset_ = 0;
+    uint64_t flushing_ = 0;  // on its way to the disk, up to here
     std::unique_ptr<Sum> sum_;
   };
   absl::StatusOr<Incoming> Receive(const Content& content) const;
@@ -42,8 +44,8 @@ class Cache {
   using Add = std::function<absl::Status(std::string_view data)>;
   absl::StatusOr<Content> Take(const std::function<absl::Status(const Add&)>& source) const;
 
-  // A file at `target` with this content: a copy, written aside and renamed, or a link to the cache's.  DataLoss: the
-  // cache's was something else, and is gone.
+  // A file at `target` with this content, made aside and renamed; or a symbolic link to the cache's.  DataLoss: the cache's was
+  // something else, and is gone.
   absl::Status Place(const Content& content, const Below& target, unsigned mode, bool is_link) const;
 
   // Beyond `bytes` what was longest unused goes, and so do pieces that nobody continues.
@@ -52,6 +54,9 @@ class Cache {
  private:
   Below At(const std::string& name) const { return {home_, ".sekisho/cache/" + name}; }
   std::string PartOf(const Content& content) const;
+  std::string Aside() const { return "." + job_id_ + ".part"; }
+  absl::Status Fill(const Fd& from, const Content& content, const Below& beside, unsigned mode) const;
+  absl::Status Share(const Fd& from, const Content& content) const;
 
   const std::string home_;
   const std::string job_id_;

@@ -141,6 +141,7 @@ TEST_F(CacheTest, TakesOverWhatAKilledStagerHasLeftBesideThePlace) {
 
 TEST_F(CacheTest, WritesIntoNoFileThatHasAnotherName) {
   Put("new");
+  ASSERT_TRUE(Place("new", "first").ok());
   std::ofstream(home_ / "other") << "old";
   fs::create_hard_link(home_ / "other", home_ / ".job.part");
 
@@ -200,6 +201,43 @@ TEST_F(CacheTest, TakesWhatIsNotKnownBeforeAndKeepsNothingOfWhatFails) {
   });
   EXPECT_EQ(failed.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(std::distance(fs::directory_iterator(home_ / ".sekisho/cache"), {}), 1);
+}
+
+TEST_F(CacheTest, TheFirstFileOfItsOwnIsTheCachesLaterOnesAreCopies) {
+  Put("a");
+  ASSERT_TRUE(Place("a", "first").ok());
+  ASSERT_TRUE(Place("a", "second").ok());
+
+  EXPECT_EQ(fs::hard_link_count(home_ / "first"), 2U);
+  EXPECT_EQ(fs::hard_link_count(home_ / "second"), 1U);
+  EXPECT_EQ(Text(home_ / "second"), "a");
+  EXPECT_EQ(fs::status(home_ / "first").permissions(), fs::perms::owner_all);
+}
+
+TEST_F(CacheTest, WhatTheFirstWritesNobodyElseIsGiven) {
+  Put("before");
+  ASSERT_TRUE(Place("before", "first").ok());
+  std::ofstream(home_ / "first") << "beyond";
+
+  EXPECT_TRUE(absl::IsDataLoss(Place("before", "second")));
+  EXPECT_FALSE(Of("job").Look(ContentOf("before")).whole());
+}
+
+TEST_F(CacheTest, WhatIsReadInTheCacheIsNoFileThatAJobMayWrite) {
+  Put("a");
+  ASSERT_TRUE(Place("a", "own").ok());
+  ASSERT_TRUE(Place("a", "shared", true).ok());
+  std::ofstream(home_ / "own") << "b";
+
+  EXPECT_EQ(Text(home_ / "shared"), "a");
+}
+
+TEST_F(CacheTest, WhatIsSharedIsGivenToNobody) {
+  Put("a");
+  ASSERT_TRUE(Place("a", "shared", true).ok());
+  ASSERT_TRUE(Place("a", "own").ok());
+
+  EXPECT_EQ(fs::hard_link_count(home_ / "own"), 1U);
 }
 
 }  // namespace
