@@ -27,6 +27,8 @@ class GatewaySearch {
   // Where to begin: what lies fewest links from all hosts, and what is least far from them.
   Gateway Middle() const;
   Gateway Centre() const;
+  // Where it is put if nothing tells: there, and between two hosts half way.
+  Gateway Assumed() const { return tree_.host_count == 2 ? Centre() : Middle(); }
 
  private:
   struct Candidate {

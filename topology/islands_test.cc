@@ -126,6 +126,23 @@ TEST(Islands, HaveTheLengthOfTheRelaysRoundTrips) {
   }
 }
 
+TEST(Islands, OfTwoHostsHangHalfWayBetweenThem) {
+  const sim::Truth truth = sim::MakeGrid(4, 2, 79);
+
+  const Seen seen = Infer(truth, [](int, int) { return Way::kRelayed; });
+
+  const Tree& tree = seen.outcome.tree;
+  ASSERT_THAT(tree.links, SizeIs(5));
+  std::vector<double> lengths(tree.vertex_count, 0);  // of the hosts' links, by their switch
+  for (const Link& link : tree.links) {
+    if (!link.is_relayed) {
+      const int inner = tree.IsHost(link.u) ? link.v : link.u;
+      EXPECT_NEAR(link.rtt_us, lengths[inner] == 0 ? link.rtt_us : lengths[inner], 1e-6);
+      lengths[inner] = link.rtt_us;
+    }
+  }
+}
+
 // A relay next door answers sooner than what counts as near.
 TEST(Islands, AreToldApartThoughTheRelayIsNear) {
   const sim::Truth truth = sim::MakeGrid(32, 2, 74);

@@ -45,6 +45,7 @@ class Joiner {
 
   const std::vector<SiteTree>& sites_;
   const std::vector<Crossing>& crossings_;
+  const bool is_relayed_;  // all that crosses
   std::vector<GatewaySearch> searches_;
   std::vector<std::vector<Gateway>> gateway_;  // of a site, towards another
   std::vector<Gateway> best_;
@@ -54,10 +55,14 @@ class Joiner {
 };
 
 Joiner::Joiner(const std::vector<SiteTree>& sites, const std::vector<Crossing>& crossings)
-    : sites_(sites), crossings_(crossings), spread_(crossings.size(), 1) {
+    : sites_(sites),
+      crossings_(crossings),
+      is_relayed_(std::any_of(crossings.begin(), crossings.end(),
+                              [](const Crossing& one) { return one.is_relayed; })),
+      spread_(crossings.size(), 1) {
   for (const SiteTree& site : sites) {
     searches_.emplace_back(site.tree);
-    best_.push_back(searches_.back().Middle());
+    best_.push_back(is_relayed_ ? searches_.back().Assumed() : searches_.back().Middle());
     gateway_.emplace_back(sites.size(), best_.back());
   }
   is_split_.assign(sites.size(), false);
@@ -148,6 +153,9 @@ double Joiner::Settle() {
 // Two gateways may hold each other in wrong places, where neither can leave alone: so the better of
 // two ways to begin.
 void Joiner::FindGateways() {
+  if (is_relayed_) {
+    return;  // too coarse to tell
+  }
   const double cost = Settle();
   const auto found = std::tuple(best_, gateway_, spread_);
   for (int site = 0; site < count(); ++site) {
@@ -305,11 +313,9 @@ Joined Joiner::Run(int host_count) {
   }
   const int core_shift = joined.tree.vertex_count - count();
   joined.tree.vertex_count += core.vertex_count - count();
-  const bool is_relayed = std::any_of(crossings_.begin(), crossings_.end(),
-                                      [](const Crossing& one) { return one.is_relayed; });
   for (const Link& link : core.links) {
     Link placed = link;
-    placed.is_relayed = is_relayed;
+    placed.is_relayed = is_relayed_;
     for (const auto& [end, other, to] :
          {std::tuple(link.u, link.v, &placed.u), {link.v, link.u, &placed.v}}) {
       if (end >= count()) {

@@ -21,7 +21,7 @@ struct Crossing {
   int left = 0;
   int right = 0;
   std::vector<Observation> observations;
-  bool is_relayed = false;  // through a relay: so are the links that come of it
+  bool is_relayed = false;  // through a relay, as all others then: so are the links that come of it
 };
 
 struct Gateway {
