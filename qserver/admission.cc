@@ -143,7 +143,7 @@ absl::Status CheckArray(const rsl::JobDescription& job, const proto::RequestBody
     return errors::NoArrayOf("jobs of a batch system");
   }
   if (HasStageOut(job)) {
-    return errors::NoArrayOf("jobs with file_stage_out, file_clean_up or scratch_dir");
+    return errors::NoArrayOf("jobs with file_stage_out, file_clean_up, scratch_dir, or output to URLs or to several places");
   }
   for (const auto* list : {&job.file_stage_in, &job.file_stage_in_shared}) {
     for (const rsl::Transfer& transfer : *list) {

@@ -9,6 +9,7 @@
 #include "qserver/demand.h"
 #include "qserver/engine.h"
 #include "qserver/ranks.h"
+#include "rsl/outgoing.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -268,7 +269,8 @@ void Queue::GiveProcessors(Job& job) {
     job.tasks.emplace_back().node = std::move(node);
   }
   job.are_starts_held = job.tasks.size() > 1 &&
-                        (!described->standard_output.empty() || !described->standard_error.empty());
+                        (!rsl::WrittenByTasks(described->standard_output).empty() ||
+                         !rsl::WrittenByTasks(described->standard_error).empty());
 }
 
 bool Queue::IsHeldBack(const Job& job, int task) {

@@ -172,8 +172,12 @@ class Queue {
 
   // ---- Jobs whose files go out after the run: queue_stage_out.cc.
   std::vector<std::string> StagingOutJobs() const;
-  // Its tasks have run to their end: its files are what it was for.
-  bool HasRun(const std::string& job_id) const;
+  // Its tasks have run, however they ended: what they wrote goes out, and if they ended well its files.
+  bool HasSpoken(const std::string& job_id) const;
+  // Is this one of what goes out still to go?
+  bool IsToGo(const std::string& job_id, int number, bool is_stream) const;
+  // It still does, for this reason.
+  Effects OnStillStagingOut(const std::string& job_id, const std::string& reason, int64_t now_ms);
   Effects OnStagedOut(const std::string& job_id, proto::StagedFile file, int64_t now_ms);
   // All are where they were to go, or one cannot be; the job ends.
   Effects OnStageOutDone(const std::string& job_id, const absl::Status& status, int64_t now_ms);

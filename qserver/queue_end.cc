@@ -127,9 +127,23 @@ void Queue::StageOutOrEnd(Job& job, int64_t now_ms, Effects& effects) {
   effects.is_pass_due = true;  // its processors are free
 }
 
-bool Queue::HasRun(const std::string& job_id) const {
+bool Queue::HasSpoken(const std::string& job_id) const {
   const Job* job = Find(job_id);
-  return job != nullptr && job->has_processors && EndOf(*job).state() == proto::DONE;
+  // A task that ends at once may have ended before anybody heard that it had started.
+  const auto has_run = [](const Task& task) {
+    return task.is_started || task.exit.signal() != 0 || task.spooled[0] > 0 || task.spooled[1] > 0;
+  };
+  return job != nullptr && job->has_processors && !job->status.cancelling() &&
+         (EndOf(*job).state() == proto::DONE || std::any_of(job->tasks.begin(), job->tasks.end(), has_run));
+}
+
+bool Queue::IsToGo(const std::string& job_id, int number, bool is_stream) const {
+  const Job* job = Find(job_id);
+  if (job == nullptr || !HasSpoken(job_id) || (!is_stream && EndOf(*job).state() != proto::DONE)) {
+    return false;
+  }
+  const auto& gone = job->status.staged_out();
+  return std::none_of(gone.begin(), gone.end(), [&](const proto::StagedFile& file) { return file.number() == number; });
 }
 
 Effects Queue::OnStageOutDone(const std::string& job_id, const absl::Status& status, int64_t now_ms) {
@@ -139,7 +153,9 @@ Effects Queue::OnStageOutDone(const std::string& job_id, const absl::Status& sta
     return effects;
   }
   proto::JobEvent::Ended ended = EndOf(*job);
-  if (!status.ok() && ended.state() == proto::DONE) {
+  if (!status.ok() && ended.state() == proto::FAILED) {
+    ended.set_reason(ended.reason() + "; " + Message(status));
+  } else if (!status.ok() && ended.state() == proto::DONE) {
     ended.set_state(proto::FAILED);
     ended.set_gram_code(GramCode(status) != 0 ? GramCode(status) : errors::kStageOutFailed);
     ended.set_reason(Message(status));

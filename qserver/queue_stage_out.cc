@@ -18,4 +18,15 @@ Effects Queue::OnStagedOut(const std::string& job_id, proto::StagedFile file, in
   return effects;
 }
 
+Effects Queue::OnStillStagingOut(const std::string& job_id, const std::string& reason, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  if (job != nullptr && job->is_staging_out && !IsFinal(job->status.state()) && job->status.reason() != reason) {
+    proto::JobEvent staging_out;
+    staging_out.mutable_staging_out()->set_reason(reason);
+    Emit(*job, std::move(staging_out), now_ms, effects);
+  }
+  return effects;
+}
+
 }  // namespace sekisho::qserver

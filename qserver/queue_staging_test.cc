@@ -128,8 +128,9 @@ TEST_F(QueueStageOutTest, AJobHasNotEndedBeforeItsFilesAreWhereTheyAreToGo) {
 
   EXPECT_THAT(Words(ended_), ElementsAre("task_exited", "staging_out"));
   EXPECT_EQ(Status("j").state(), proto::STAGE_OUT);
-  EXPECT_TRUE(queue_->HasRun("j"));  // whatever its exit code
+  EXPECT_TRUE(queue_->IsToGo("j", 0, false));  // whatever its exit code
   Keep(queue_->OnStagedOut("j", File(), kNow));
+  EXPECT_FALSE(queue_->IsToGo("j", 0, false));
   const Effects done = Keep(queue_->OnStageOutDone("j", absl::OkStatus(), kNow));
 
   EXPECT_THAT(Words(done), ElementsAre("ended", "forget@n1"));
@@ -146,6 +147,8 @@ TEST_F(QueueStageOutTest, GoesOnAfterARestartBehindWhatHasGone) {
 
   EXPECT_THAT(queue_->StagingOutJobs(), ElementsAre("j"));
   EXPECT_EQ(Status("j").staged_out_size(), 1);
+  EXPECT_FALSE(queue_->IsToGo("j", 0, false));
+  EXPECT_TRUE(queue_->IsToGo("j", 1, false));
   EXPECT_THAT(Words(Keep(queue_->OnStageOutDone("j", absl::OkStatus(), kNow))), Contains("ended"));
   EXPECT_TRUE(queue_->Find("j")->has_place);
 }
@@ -161,6 +164,44 @@ TEST_F(QueueStageOutTest, AFileThatCannotGoFailsTheJobWhichKeepsItsExitCode) {
   EXPECT_THAT(Status("j").reason(), HasSubstr("file_stage_out: a"));
 }
 
+TEST_F(QueueStageOutTest, SaysForWhatItWaitsOnceForEachReason) {
+  Run(0);
+
+  EXPECT_THAT(Words(Keep(queue_->OnStillStagingOut("j", "trying again: h is down", kNow))), ElementsAre("staging_out"));
+  EXPECT_THAT(Words(queue_->OnStillStagingOut("j", "trying again: h is down", kNow)), IsEmpty());
+  Restart();
+  EXPECT_EQ(Status("j").state(), proto::STAGE_OUT);
+  EXPECT_EQ(Status("j").reason(), "trying again: h is down");
+}
+
+TEST_F(QueueStageOutTest, WhatAKilledJobHasSaidGoesOutItsFilesDoNot) {
+  Admitted admitted = Ask("j", "&(executable=/bin/true)(file_stage_out=(a b))(stdout=client:///o)");
+  admitted.has_stage_out = true;
+  const proto::Decision decision = On("j", {{"n1", 1}});
+  Keep(queue_->Accept(admitted, &decision, kNow));
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  proto::AgentMessage::Exited killed = Exited("j", 0, 0);
+  killed.mutable_exit()->set_signal(9);
+  Keep(queue_->OnExited("n1", killed, kNow));
+
+  EXPECT_FALSE(queue_->IsToGo("j", 0, false));
+  EXPECT_TRUE(queue_->IsToGo("j", 1, true));
+  Keep(queue_->OnStageOutDone("j", Refuse(absl::StatusCode::kNotFound, 155, "stdout: client:///o: full", ""), kNow));
+  EXPECT_EQ(Status("j").state(), proto::FAILED);
+  EXPECT_EQ(Status("j").reason(), "the program was killed by signal 9; stdout: client:///o: full");
+}
+
+TEST_F(QueueStageOutTest, ATaskThatEndsBeforeItsStartIsHeardHasSpoken) {
+  Admitted admitted = Ask("j", "&(executable=/bin/true)(stdout=client:///o)");
+  admitted.has_stage_out = true;
+  const proto::Decision decision = On("j", {{"n1", 1}});
+  Keep(queue_->Accept(admitted, &decision, kNow));
+
+  Keep(queue_->OnExited("n1", Exited("j", 0, 0), kNow));
+
+  EXPECT_TRUE(queue_->IsToGo("j", 0, true));
+}
+
 TEST_F(QueueStageOutTest, OfACancelledJobNothingGoesOut) {
   Admitted admitted = Ask("j", "&(executable=/bin/true)(scratch_dir=s)");
   admitted.has_stage_out = true;
@@ -168,7 +209,8 @@ TEST_F(QueueStageOutTest, OfACancelledJobNothingGoesOut) {
   Keep(queue_->Accept(admitted, &waits, kNow));
 
   EXPECT_THAT(Words(Keep(*queue_->Cancel("j", "cancelled by its user", kNow))), ElementsAre("cancelling", "staging_out"));
-  EXPECT_FALSE(queue_->HasRun("j"));
+  EXPECT_FALSE(queue_->HasSpoken("j"));
+  EXPECT_FALSE(queue_->IsToGo("j", 0, true));
   EXPECT_EQ(queue_->Ask(kNow, {}, {}).pending_size(), 0);
   Keep(queue_->OnStageOutDone("j", absl::OkStatus(), kNow));
   EXPECT_EQ(Status("j").state(), proto::CANCELLED);

@@ -72,6 +72,10 @@ absl::Status CheckPath(const std::string& path, const std::string& home, const S
                             "name a path in the home of the account");
 }
 
+int OutCode(int stream) {
+  return stream == rsl::kNoStream ? gram::RSL_FILE_STAGE_OUT : stream == 0 ? gram::RSL_STDOUT : gram::RSL_STDERR;
+}
+
 class Planner {
  public:
   Planner(const rsl::JobDescription& job, const ClientFiles& files, const std::string& home, const StagingRules& rules)
@@ -196,25 +200,34 @@ std::string KeptPlace(const std::string& home, const std::string& job_id, int nu
 }
 
 bool HasStageOut(const rsl::JobDescription& job) {
-  return !job.file_stage_out.empty() || !job.file_clean_up.empty() || !job.scratch_dir.empty();
+  return !rsl::OutgoingOf(job).empty() || !job.file_clean_up.empty() || !job.scratch_dir.empty();
 }
 
 absl::StatusOr<std::vector<StageOut>> PlanStageOut(const rsl::JobDescription& job, const std::string& home,
                                                    const std::string& job_id, const StagingRules& rules) {
-  if (job.file_stage_out.size() > kFilesMost) {
+  const std::vector<rsl::Outgoing> outgoing = rsl::OutgoingOf(job);
+  if (outgoing.size() > kFilesMost) {
     return errors::TooManyFiles(kFilesMost);
   }
   std::vector<StageOut> items;
-  for (const rsl::Transfer& transfer : job.file_stage_out) {
-    const rsl::Location to = rsl::ReadLocation(transfer.to);
-    if (to.kind != Kind::kClient && to.kind != Kind::kPath && to.kind != Kind::kFile) {
-      return errors::UnknownScheme(gram::RSL_FILE_STAGE_OUT, "file_stage_out", transfer.to);
+  for (const rsl::Outgoing& one : outgoing) {
+    const int code = OutCode(one.stream);
+    const char* const attribute = one.attribute.c_str();
+    const rsl::Location to = rsl::ReadLocation(one.to);
+    if (to.kind == Kind::kOther) {
+      return errors::UnknownScheme(code, attribute, one.to);
     }
-    StageOut item{.source = AbsolutePath(transfer.from, job, home), .destination = transfer.to};
-    item.is_kept = to.kind != Kind::kFile;
-    item.target = item.is_kept ? KeptPlace(home, job_id, int(items.size())) : to.path;
-    for (const std::string& path : {item.source, item.target}) {
-      RETURN_IF_ERROR(CheckPath(path, home, rules, gram::RSL_FILE_STAGE_OUT, "file_stage_out"));
+    StageOut item{.attribute = one.attribute, .stream = one.stream, .destination = one.to};
+    item.source = one.stream == rsl::kNoStream ? AbsolutePath(one.from, job, home)
+                                               : JobPlace(home, job_id) + "/" + one.attribute;
+    item.is_kept = rsl::IsForClient(one);
+    item.target = item.is_kept              ? KeptPlace(home, job_id, int(items.size()))
+                  : to.kind == Kind::kFile ? to.path
+                  : to.kind == Kind::kPath ? AbsolutePath(to.path, job, home)
+                                           : "";
+    RETURN_IF_ERROR(CheckPath(item.source, home, rules, code, attribute));
+    if (!item.target.empty()) {
+      RETURN_IF_ERROR(CheckPath(item.target, home, rules, code, attribute));
     }
     items.push_back(std::move(item));
   }

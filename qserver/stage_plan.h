@@ -8,7 +8,7 @@
 
 #include "common/status.h"
 #include "proto/job.pb.h"
-#include "rsl/job_description.h"
+#include "rsl/outgoing.h"
 
 namespace sekisho::qserver {
 
@@ -51,16 +51,18 @@ absl::StatusOr<std::vector<StageIn>> PlanStageIn(const rsl::JobDescription& job,
                                                  const std::string& home, const StagingRules& rules);
 
 struct StageOut {
-  std::string source;       // absolute
+  std::string attribute;
+  int stream = rsl::kNoStream;
+  std::string source;       // absolute; where all of the stream is put together first
   std::string destination;  // as the description says
-  std::string target;       // where it goes at the site
+  std::string target;       // where it goes at the site; empty: to a web server
   bool is_kept = false;     // for the client, which fetches it
 };
 
-// Where what is kept for the client is; `number`: of the description's file_stage_out, from 0.
+// Where what is kept for the client is; `number`: of rsl::OutgoingOf(), from 0.
 std::string KeptPlace(const std::string& home, const std::string& job_id, int number);
 
-// In the order of the text.
+// One for each of rsl::OutgoingOf().
 absl::StatusOr<std::vector<StageOut>> PlanStageOut(const rsl::JobDescription& job, const std::string& home,
                                                    const std::string& job_id, const StagingRules& rules);
 // What is removed after it.

@@ -110,10 +110,34 @@ TEST(StageOutPlan, KeepsForTheClientAndCopiesAtTheSite) {
   EXPECT_FALSE((*plan)[1].is_kept);
 }
 
+TEST(StageOutPlan, PutsAStreamTogetherForEachOfItsDestinations) {
+  const auto plan = PlanStageOut(Described("&(executable=x)(directory=run)(file_stage_out=(a https://h/a))"
+                                           "(stdout=(https://h/o)(o.txt)(client:///o))(stderr=e.txt)"),
+                                 "/home/alice", "j", {});
+
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->size(), 4u);
+  EXPECT_EQ((*plan)[0].source, "/home/alice/run/a");
+  EXPECT_EQ((*plan)[0].target, "");
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ((*plan)[i].stream, 0);
+    EXPECT_EQ((*plan)[i].source, "/home/alice/.sekisho/jobs/j/stdout");
+  }
+  EXPECT_EQ((*plan)[1].target, "");
+  EXPECT_EQ((*plan)[2].target, "/home/alice/run/o.txt");
+  EXPECT_EQ((*plan)[3].target, "/home/alice/.sekisho/jobs/j/out/3");
+  EXPECT_TRUE((*plan)[3].is_kept);
+  EXPECT_FALSE(HasStageOut(Described("&(executable=x)(stdout=o)(stderr=client:///dev/stderr)")));
+  EXPECT_TRUE(HasStageOut(Described("&(executable=x)(stdout=client:///o)")));
+}
+
 TEST(StageOutPlan, RefusesWhatLeadsOut) {
   EXPECT_FALSE(PlanStageOut(Described("&(executable=x)(file_stage_out=(/etc/passwd client:///p))"), "/home/alice", "j", {}).ok());
   EXPECT_FALSE(PlanStageOut(Described("&(executable=x)(file_stage_out=(a file:///tmp/p))"), "/home/alice", "j", {}).ok());
-  EXPECT_FALSE(PlanStageOut(Described("&(executable=x)(file_stage_out=(a https://h/p))"), "/home/alice", "j", {}).ok());
+  const auto refused = PlanStageOut(Described("&(executable=x)(stderr=(a)(file:///tmp/p))"), "/home/alice", "j", {});
+  EXPECT_EQ(GramCode(refused.status()), 63);
+  EXPECT_THAT(Message(refused.status()), testing::StartsWith("stderr: expected a path below /home/alice"));
+  EXPECT_FALSE(PlanStageOut(Described("&(executable=x)(stdout=(../a)(b))"), "/home/alice", "j", {}).ok());
   EXPECT_FALSE(PlanCleanUp(Described("&(executable=x)(file_clean_up=../bob/x)"), "/home/alice", {}).ok());
   EXPECT_FALSE(PlanScratch(Described("&(executable=x)(scratch_dir=/tmp)"), "/home/alice", "j", {}).ok());
   EXPECT_EQ(*PlanScratch(Described("&(executable=x)(scratch_dir=/s)"), "/home/alice", "j", {.roots = {"/s"}}), "/s/j");

@@ -129,8 +129,10 @@ class Staging {
   const Job* Find(const std::string& job_id) const;  // one that waits for its files
   // ---- staging_out.cc
   awaitable<void> FinishJob(std::string job_id);
-  awaitable<absl::Status> TryFinishJob(std::string job_id);
-  awaitable<absl::Status> SendOut(StagerLink& stager, std::string job_id);
+  awaitable<absl::Status> TryFinishJob(std::string job_id, bool is_last);
+  awaitable<void> UntilCancelled(std::string job_id);
+  awaitable<absl::Status> SendOut(StagerLink& stager, std::string job_id, bool is_last);
+  awaitable<absl::Status> Gather(StagerLink& stager, std::string job_id, StageOut item, unsigned mode);
   awaitable<void> CleanUp(StagerLink& stager, std::string job_id, std::string rsl);
   awaitable<void> RemoveFiles(std::string job_id);
 
@@ -145,6 +147,7 @@ class Staging {
   std::map<Purpose, InUse> slots_;
   Busy advancing_;
   Busy giving_credential_;
+  Busy finishing_;
   Busy removing_;
   std::map<std::string, std::shared_ptr<Taking>> takings_;  // by job
 };

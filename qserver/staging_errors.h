@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/refusal.h"
+#include "qserver/stage_plan.h"
 
 namespace sekisho::qserver::errors {
 
@@ -64,9 +65,11 @@ inline absl::Status CannotStage(const absl::Status& why) {
                 "see the path, the account's quota and its rights there");
 }
 
-inline absl::Status CannotStageOut(const std::string& path, const absl::Status& why) {
-  return Refuse(why.code(), kStageOutFailed, fmt::format("file_stage_out: {}: {}", Printable(path), Message(why)),
-                "see what the job has left: sekisho ls JOB");
+inline absl::Status CannotStageOut(const StageOut& item, const absl::Status& why) {
+  const bool is_stream = item.stream != rsl::kNoStream;
+  return Refuse(why.code(), kStageOutFailed,
+                fmt::format("{}: {}: {}", item.attribute, Printable(is_stream ? item.destination : item.source), Message(why)),
+                is_stream ? "the site has kept it: sekisho output JOB" : "see what the job has left: sekisho ls JOB");
 }
 
 inline absl::Status FilesDidNotCome(int64_t hours) {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The half of staging about what comes after the run: files go out and away, and in the end the job's own directory.
 // docs/protocol/17-staging.md.
+#include <set>
+#include <utility>
+
+#include <asio/experimental/awaitable_operators.hpp>
+
 #include "common/job_state.h"
 #include "common/log.h"
 #include "qserver/staging.h"
@@ -8,6 +13,41 @@
 
 namespace sekisho::qserver {
 namespace {
+
+using asio::experimental::awaitable_operators::operator||;
+
+constexpr size_t kPieceMost = 256 << 10;
+
+StagerOrder OutOrder(const StageOut& item) {
+  StagerOrder order;
+  if (item.target.empty()) {
+    order.mutable_send()->set_path(item.source);
+    order.mutable_send()->set_url(item.destination);
+  } else {
+    order.mutable_copy()->set_from(item.source);
+    order.mutable_copy()->set_to(item.target);
+  }
+  return order;
+}
+
+StagerOrder WriteOrder(const std::string& path, uint64_t offset, std::string data, unsigned mode) {
+  StagerOrder order;
+  order.mutable_write()->set_path(path);
+  order.mutable_write()->set_offset(offset);
+  order.mutable_write()->set_data(std::move(data));
+  order.mutable_write()->set_mode(mode);
+  return order;
+}
+
+proto::StagedFile Gone(const StageOut& item, int number, const Content& content) {
+  proto::StagedFile file;
+  file.set_destination(item.destination);
+  file.set_size(content.size());
+  file.set_sha256(content.sha256());
+  file.set_is_kept(item.is_kept);
+  file.set_number(number);
+  return file;
+}
 
 absl::StatusOr<rsl::JobDescription> DescriptionIn(const std::string& rsl) {
   auto described = rsl::ParseAndDescribe(rsl, {});
@@ -19,21 +59,44 @@ absl::StatusOr<rsl::JobDescription> DescriptionIn(const std::string& rsl) {
 
 }  // namespace
 
-void Staging::OnStagingOut(const std::string& job_id) { co_spawn(loop_, FinishJob(job_id), detached); }
-
-awaitable<void> Staging::FinishJob(std::string job_id) {
-  for (;;) {
-    const absl::Status status = co_await TryFinishJob(job_id);
-    if (status.code() != absl::StatusCode::kUnavailable) {
-      conductor_.Change([&](Queue& queue) { return queue.OnStageOutDone(job_id, status, Conductor::NowMs()); });
-      co_return;
-    }
-    spdlog::error("cannot stage out, trying again job={}: {}", job_id, Printable(Message(status)));
-    co_await Sleep(loop_, settings_.try_again);
+void Staging::OnStagingOut(const std::string& job_id) {
+  if (finishing_.insert(job_id).second) {
+    co_spawn(loop_, FinishJob(job_id), detached);
   }
 }
 
-awaitable<absl::Status> Staging::TryFinishJob(std::string job_id) {
+awaitable<void> Staging::FinishJob(std::string job_id) {
+  const auto given_up = std::chrono::steady_clock::now() + settings_.wait;
+  std::string said;
+  for (;;) {
+    const bool is_last = std::chrono::steady_clock::now() >= given_up;
+    const absl::Status status = co_await TryFinishJob(job_id, is_last);
+    if (status.code() != absl::StatusCode::kUnavailable) {
+      conductor_.Change([&](Queue& queue) { return queue.OnStageOutDone(job_id, status, Conductor::NowMs()); });
+      finishing_.erase(job_id);
+      co_return;
+    }
+    if (const std::string why = Message(status); why != std::exchange(said, why)) {
+      spdlog::warn("cannot stage out, trying again job={}: {}", job_id, Printable(why));
+      conductor_.Change(
+          [&](Queue& queue) { return queue.OnStillStagingOut(job_id, "trying again: " + why, Conductor::NowMs()); });
+    }
+    co_await (Sleep(loop_, settings_.try_again) || UntilCancelled(job_id));
+  }
+}
+
+// From now on.
+awaitable<void> Staging::UntilCancelled(std::string job_id) {
+  const auto changed = conductor_.JobSignal(job_id);
+  const auto is_cancelled = [&] { return conductor_.queue().StatusOf(job_id).cancelling(); };
+  const bool was_cancelled = is_cancelled();
+  while (was_cancelled || !is_cancelled()) {
+    co_await changed->Wait();
+  }
+}
+
+// `is_last`: what cannot go now fails the job.
+awaitable<absl::Status> Staging::TryFinishJob(std::string job_id, bool is_last) {
   const Job* job = conductor_.queue().Find(job_id);
   if (job == nullptr || !job->is_staging_out || IsFinal(job->status.state())) {
     co_return absl::OkStatus();
@@ -43,8 +106,8 @@ awaitable<absl::Status> Staging::TryFinishJob(std::string job_id) {
   co_await slot.Take();
   CO_ASSIGN_OR_RETURN(const auto stager, co_await StartStager(job_id));
   absl::Status sent;
-  if (conductor_.queue().HasRun(job_id)) {
-    sent = co_await SendOut(*stager, job_id);
+  if (conductor_.queue().HasSpoken(job_id)) {
+    sent = co_await SendOut(*stager, job_id, is_last);
     // What was put where it is to go must be known also after a crash, before its source goes.
     CO_RETURN_IF_ERROR(co_await conductor_.Durable());
   }
@@ -54,31 +117,71 @@ awaitable<absl::Status> Staging::TryFinishJob(std::string job_id) {
   co_return sent;
 }
 
-// From the first on that has not gone before a restart.
-awaitable<absl::Status> Staging::SendOut(StagerLink& stager, std::string job_id) {
+// What has not gone before, perhaps before a restart.  One that cannot go does not keep the others.
+awaitable<absl::Status> Staging::SendOut(StagerLink& stager, std::string job_id, bool is_last) {
   const Job* job = conductor_.queue().Find(job_id);
   CO_ASSIGN_OR_RETURN(const rsl::JobDescription described, DescriptionIn(job->status.rsl()));
   CO_ASSIGN_OR_RETURN(const RunAs as, FindRunAs(job->status.account()));
   CO_ASSIGN_OR_RETURN(const std::vector<StageOut> plan, PlanStageOut(described, as.home, job_id, settings_.rules));
-  for (size_t number = size_t(job->status.staged_out_size()); number < plan.size(); ++number) {
+  const unsigned mode = 0666 & ~described.umask.value_or(022);
+  std::set<std::string> gathered;
+  absl::Status failed;
+  absl::Status later;
+  for (size_t number = 0; number < plan.size(); ++number) {
     const StageOut& item = plan[number];
+    const bool is_due = conductor_.queue().IsToGo(job_id, int(number), item.stream != rsl::kNoStream);
+    if (!is_due) {
+      continue;
+    }
+    if (item.stream != rsl::kNoStream && gathered.insert(item.source).second) {
+      const absl::Status status = co_await Gather(stager, job_id, item, mode);
+      if (status.code() == absl::StatusCode::kUnavailable) {
+        co_return status;
+      }
+      failed.Update(status.ok() ? status : errors::CannotStageOut(item, status));
+    }
+    StagerOrder order = OutOrder(item);
+    const auto sent = co_await stager.Ask(std::move(order));
+    if (sent.status().code() == absl::StatusCode::kUnavailable) {
+      co_return sent.status();
+    }
+    const bool may_pass = item.target.empty() && sent.status().code() == absl::StatusCode::kFailedPrecondition;
+    if (may_pass && !is_last) {
+      later.Update(absl::UnavailableError(Message(sent.status())));
+    } else if (!sent.ok()) {
+      failed.Update(errors::CannotStageOut(item, sent.status()));
+    } else {
+      const proto::StagedFile file = Gone(item, int(number), sent->copied());
+      conductor_.Change([&](Queue& queue) { return queue.OnStagedOut(job_id, file, Conductor::NowMs()); });
+    }
+  }
+  for (const std::string& path : gathered) {
     StagerOrder order;
-    order.mutable_copy()->set_from(item.source);
-    order.mutable_copy()->set_to(item.target);
-    const auto reply = co_await stager.Ask(std::move(order));
-    if (reply.status().code() == absl::StatusCode::kUnavailable) {
-      co_return reply.status();
+    order.mutable_remove()->set_path(path);
+    (void)co_await stager.Ask(std::move(order));  // else it goes with the job's directory
+  }
+  co_return later.ok() ? failed : later;
+}
+
+// All that the tasks have written to the stream, one task behind the other, as a file of the job's own.
+awaitable<absl::Status> Staging::Gather(StagerLink& stager, std::string job_id, StageOut item, unsigned mode) {
+  const Job* job = conductor_.queue().Find(job_id);
+  const int tasks = job == nullptr ? 0 : int(job->tasks.size());
+  StagerOrder begin = WriteOrder(item.source, 0, "", mode);  // also if there is nothing
+  CO_RETURN_IF_ERROR((co_await stager.Ask(std::move(begin))).status());
+  uint64_t at = 0;
+  for (int task = 0; task < tasks; ++task) {
+    for (uint64_t offset = 0;;) {
+      CO_ASSIGN_OR_RETURN(std::string data, conductor_.spool().Read(job_id, task, item.stream, offset, kPieceMost));
+      if (data.empty()) {
+        break;
+      }
+      const size_t size = data.size();
+      StagerOrder more = WriteOrder(item.source, at, std::move(data), mode);
+      CO_RETURN_IF_ERROR((co_await stager.Ask(std::move(more))).status());
+      at += size;
+      offset += size;
     }
-    if (!reply.ok()) {
-      co_return errors::CannotStageOut(item.source, reply.status());
-    }
-    proto::StagedFile file;
-    file.set_destination(item.destination);
-    file.set_size(reply->copied().size());
-    file.set_sha256(reply->copied().sha256());
-    file.set_is_kept(item.is_kept);
-    file.set_number(int(number));
-    conductor_.Change([&](Queue& queue) { return queue.OnStagedOut(job_id, file, Conductor::NowMs()); });
   }
   co_return absl::OkStatus();
 }

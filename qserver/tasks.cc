@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "rsl/outgoing.h"
+
 namespace sekisho::qserver {
 namespace {
 
@@ -131,9 +133,6 @@ std::vector<std::string> TaskNodes(const rsl::JobDescription& job, const Placeme
 std::vector<Start> MakeStarts(const proto::JobStatus& status, const rsl::JobDescription& job,
                               bool has_input, const std::string& job_contact, int64_t wall_limit_s,
                               const TaskSettings& settings) {
-  const auto path = [](const std::vector<rsl::Destination>& destinations) {
-    return destinations.empty() ? std::string() : destinations[0].target;
-  };
   std::vector<Start> starts(TaskNodes(job, status.placement()).size());
   for (size_t number = 0; number < starts.size(); ++number) {
     Start& start = starts[number];
@@ -151,8 +150,8 @@ std::vector<Start> MakeStarts(const proto::JobStatus& status, const rsl::JobDesc
     start.set_umask(job.umask.value_or(022));
     start.set_stdin_path(job.standard_input);
     start.set_has_input(number == 0 && has_input && job.standard_input.empty());
-    start.set_stdout_path(path(job.standard_output));
-    start.set_stderr_path(path(job.standard_error));
+    start.set_stdout_path(rsl::WrittenByTasks(job.standard_output));
+    start.set_stderr_path(rsl::WrittenByTasks(job.standard_error));
     start.set_append_output(number > 0);
     start.set_wall_limit_s(wall_limit_s);
     start.set_cpu_limit_s(job.max_cpu_time_minutes.value_or(0) * 60);

@@ -273,9 +273,17 @@ TEST(Unsupported, RefusesSourcesThatNobodyFetches) {
   EXPECT_EQ(Unsupported(With("(file_stage_in=(a b)(client://c d)(gsiftp://h/f f))")).size(), 1u);
   EXPECT_EQ(Unsupported(With("(file_stage_in_shared=(a b)(gsiftp://h/f f))")).size(), 1u);
   EXPECT_EQ(Unsupported(Job("&(executable=https://h/x)(stdin=file:///h/y)")).size(), 0u);
-  EXPECT_EQ(Unsupported(With("(stdout=https://h/x)(stdin=gsiftp://h/y)")).size(), 2u);
-  EXPECT_EQ(Unsupported(With("(stdout=(a)(b))")).size(), 1u);
+  EXPECT_EQ(Unsupported(With("(stdin=gsiftp://h/y)")).size(), 1u);
   EXPECT_EQ(Unsupported(With("(job_type=condor)")).at(0).gram_code, gram::JOBTYPE_NOT_SUPPORTED);
+}
+
+TEST(Unsupported, RefusesDestinationsThatNobodyReaches) {
+  EXPECT_EQ(Unsupported(With("(stdout=https://h/x)(stderr=(a)(client:///b t)(file:///c))")).size(), 0u);
+  EXPECT_EQ(Unsupported(With("(file_stage_out=(a https://h/x)(b c))")).size(), 0u);
+  EXPECT_EQ(Unsupported(With("(file_stage_out=(a gsiftp://h/x))")).size(), 1u);
+  EXPECT_EQ(Unsupported(With("(stderr=(a)(gsiftp://h/x))")).at(0).ToString(),
+            "1:17: stderr to \"gsiftp://h/x\" is not supported: expected client://PATH, file://PATH or "
+            "http[s]://HOST/PATH (GRAM error 1, PARAMETER_NOT_SUPPORTED)");
 }
 
 // A value of some shape suits every attribute of the table, so none lacks its setter.

@@ -6,7 +6,10 @@
 #include <map>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "rsl/lexer.h"
+#include "rsl/location.h"
 
 namespace sekisho::rsl {
 namespace {
@@ -53,6 +56,10 @@ Failure SetDestinations(const RelationReader& reader, JobDescription& job) {
     return failure;
   }
   for (auto& [target, tag] : pairs) {
+    const Location location = ReadLocation(target);
+    if ((location.kind == Location::Kind::kClient || location.kind == Location::Kind::kFile) && location.path.empty()) {
+      return reader.Invalid(fmt::format("a path behind {}://", location.scheme), Quote(target));
+    }
     (job.*field).push_back({std::move(target), std::move(tag)});
   }
   return std::nullopt;

@@ -13,13 +13,8 @@
 namespace sekisho::rsl {
 namespace {
 
-bool IsUrl(std::string_view text) { return ReadLocation(text).kind != Location::Kind::kPath; }
-
-// Of those that a site fetches files from.
-bool IsFetched(std::string_view source) {
-  const Location::Kind kind = ReadLocation(source).kind;
-  return kind != Location::Kind::kOther;
-}
+// Of those that a site fetches files from, or sends them to.
+bool IsKnown(std::string_view location) { return ReadLocation(location).kind != Location::Kind::kOther; }
 
 }  // namespace
 
@@ -80,20 +75,15 @@ std::vector<Error> Unsupported(const JobDescription& job) {
     refuse(gram::JOBTYPE_NOT_SUPPORTED, "job_type",
            "job_type=condor is not supported: no executor here has it");
   }
-  const auto refuse_url = [&](std::string_view attribute, std::string_view value) {
-    if (IsUrl(value)) {
+  const auto refuse_place = [&](std::string_view attribute, std::string_view word, std::string_view value) {
+    if (!IsKnown(value)) {
       refuse(gram::PARAMETER_NOT_SUPPORTED, attribute,
-             fmt::format(
-                 "{} to a URL is not supported yet: it comes with file staging, saw {}",
-                 attribute, Quote(value)));
+             fmt::format("{} {} {} is not supported: expected client://PATH, file://PATH or http[s]://HOST/PATH",
+                         attribute, word, Quote(value)));
     }
   };
   const auto refuse_source = [&](std::string_view attribute, std::string_view value) {
-    if (!IsFetched(value)) {
-      refuse(gram::PARAMETER_NOT_SUPPORTED, attribute,
-             fmt::format("{} from {} is not supported: expected client://PATH, file://PATH or http[s]://HOST/PATH",
-                         attribute, Quote(value)));
-    }
+    refuse_place(attribute, "from", value);
   };
   refuse_source("executable", job.executable);
   refuse_source("stdin", job.standard_input);
@@ -104,23 +94,12 @@ std::vector<Error> Unsupported(const JobDescription& job) {
     refuse_source("file_stage_in_shared", transfer.from);
   }
   for (const Transfer& transfer : job.file_stage_out) {
-    const Location::Kind kind = ReadLocation(transfer.to).kind;
-    if (kind == Location::Kind::kWeb || kind == Location::Kind::kOther) {
-      refuse(gram::PARAMETER_NOT_SUPPORTED, "file_stage_out",
-             fmt::format("file_stage_out to {} is not supported yet: expected a place at the client, client://PATH, or at "
-                         "the site, file://PATH", Quote(transfer.to)));
-    }
+    refuse_place("file_stage_out", "to", transfer.to);
   }
   for (const auto& [name, destinations] :
        {std::pair{"stdout", &job.standard_output}, std::pair{"stderr", &job.standard_error}}) {
     for (const Destination& destination : *destinations) {
-      refuse_url(name, destination.target);
-    }
-    if (destinations->size() > 1) {
-      refuse(
-          gram::PARAMETER_NOT_SUPPORTED, name,
-          fmt::format("{} to several destinations is not supported yet: it comes with file staging",
-                      name));
+      refuse_place(name, "to", destination.target);
     }
   }
   return errors;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/job/follow.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -31,6 +32,10 @@ bool WriteAll(int fd, std::string_view data) {
     done += static_cast<size_t>(written);
   }
   return true;
+}
+
+bool WriteEach(const std::set<int>& fds, std::string_view data) {
+  return std::all_of(fds.begin(), fds.end(), [&](int fd) { return WriteAll(fd, data); });
 }
 
 // The state that Follow shares with its Ctrl-C watcher.
@@ -150,8 +155,8 @@ awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream update
           }
           break;
         case proto::Update::kOutput: {
-          const int fd = update.output().stream() == proto::OutputChunk::STDOUT ? STDOUT_FILENO : STDERR_FILENO;
-          if (!WriteAll(fd, progress.Take(update.output())) && errno == EPIPE && !watch->wants_cancel) {
+          const size_t stream = update.output().stream() == proto::OutputChunk::STDOUT ? 0 : 1;
+          if (!WriteEach(options.shown[stream], progress.Take(update.output())) && errno == EPIPE && !watch->wants_cancel) {
             watch->wants_cancel = true;  // our reader has gone, as after `| head`
             co_await SendCancel(session, watch);
           }

@@ -2,9 +2,11 @@
 // Stays with a job until it has ended: writes its output, feeds its input, passes Ctrl-C on.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "client/site/session.h"
 
@@ -17,6 +19,7 @@ struct FollowOptions {
   bool cancels_on_interrupt = true;  // first Ctrl-C cancels, second leaves; false: the first leaves
   proto::AttachRequest again;        // asked for when the connection was lost
   std::chrono::seconds patience{300};  // so long it is tried
+  std::array<std::set<int>, 2> shown{{{1}, {2}}};  // as which of our descriptors each of the job's streams is
   std::function<void(const proto::SubmitReply&)> on_submitted;
   std::function<void(const proto::JobEvent&)> on_event;
 };

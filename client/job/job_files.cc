@@ -27,6 +27,7 @@
 #include "common/refusal.h"
 #include "rsl/check.h"
 #include "rsl/location.h"
+#include "rsl/outgoing.h"
 
 namespace sekisho::client {
 namespace {
@@ -269,9 +270,10 @@ awaitable<absl::Status> FetchStagedOut(Session& session, const proto::JobStatus&
   if (checked.jobs.size() != 1) {
     co_return absl::OkStatus();
   }
+  const std::vector<rsl::Outgoing> asked = rsl::OutgoingOf(checked.jobs[0]);
   for (const proto::StagedFile& file : job.staged_out()) {
-    const std::vector<rsl::Transfer>& asked = checked.jobs[0].file_stage_out;
-    if (file.is_kept() && file.number() >= 0 && size_t(file.number()) < asked.size()) {
+    const bool is_asked = file.number() >= 0 && size_t(file.number()) < asked.size();
+    if (file.is_kept() && is_asked && rsl::IsForClient(asked[size_t(file.number())])) {
       const std::string local = LocalPath(asked[size_t(file.number())].to);
       CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, file.number()), local, patience));
     }

@@ -14,8 +14,8 @@ void AddJobOptions(CLI::App& verb, JobOptions& options) {
       ->allow_extra_args(false);
   group->add_flag("--stage-exe", options.stages_executable, "The command is a program of this machine");
   group->add_option("--stdin", options.standard_input, "File at the site; client://PATH: of this machine");
-  group->add_option("--stdout", options.standard_output, "File at the site, instead of streaming");
-  group->add_option("--stderr", options.standard_error, "File at the site, instead of streaming");
+  group->add_option("--stdout", options.standard_output, "File at the site, or a URL (client://PATH: of this machine), instead of streaming");
+  group->add_option("--stderr", options.standard_error, "The same for its standard error");
   group->add_option("--queue", options.queue, "Queue");
   group->add_option("--project", options.project, "Project to charge");
   group->add_option("--max-wall-time", options.max_wall_time, "Minutes")->check(CLI::PositiveNumber);

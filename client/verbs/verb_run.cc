@@ -30,6 +30,7 @@
 #include "common/job_state.h"
 #include "common/version.h"
 #include "rsl/check.h"
+#include "rsl/outgoing.h"
 
 namespace sekisho::client {
 namespace {
@@ -52,9 +53,6 @@ absl::Status NotSupported(const std::string& option, const std::string& instead)
 
 // The options whose parts of globusrun have no counterpart here.
 absl::Status CheckOptions(const RunOptions& options) {
-  if (options.write_allow) {
-    return NotSupported("-w (a file server at the client)", "the job's own output, which is streamed");
-  }
   if (!options.stop_manager.empty()) {
     return NotSupported("-stop-manager", "sekisho cancel JOB; jobmanagers stop by themselves");
   }
@@ -178,6 +176,9 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   follow.again.set_follow(true);
   follow.patience = std::chrono::seconds(options.reattach_within);
   follow.feeds_input = has_input;
+  if (const rsl::CheckReport checked = rsl::Check(rsl); checked.jobs.size() == 1) {
+    follow.shown = rsl::ShownAs(checked.jobs[0]);
+  }
   follow.cancels_on_interrupt = !options.no_interrupt;
   std::string job_name;
   bool is_running = false, is_accepted = false, awaits_commit = false, has_state = false;
@@ -411,7 +412,7 @@ void AddVerb(CLI::App& app, Invocation& invocation, const std::string& name, con
   verb->add_flag("-q,--quiet", options->quiet, "Print no messages, only output");
   verb->add_flag("-o,--output-enable", options->output_enable, "Stream output (always done)");
   verb->add_flag("-s,--server", options->server, "Files of this machine can be staged (always so)");
-  verb->add_flag("-w,--write-allow", options->write_allow, "Not supported: see the message");
+  verb->add_flag("-w,--write-allow", options->write_allow, "The job may write to the files of this machine that its RSL names (always so)");
   verb->add_option("-y,--refresh-proxy", options->refresh, "Give this job a new credential, as `sekisho proxy refresh`")
       ->type_name("JOB");
   AddDelegateOptions(*verb, options->delegate);

@@ -41,6 +41,23 @@ std::optional<StagerReply> Desk::Do(const StagerOrder& order) {
   return reply.ok() ? *reply : Failure(reply.status());
 }
 
+// What is wrong with the file stays so; what is with the server may pass.
+absl::StatusOr<Content> Desk::SendFile(const Below& from, const std::string& url) {
+  const auto for_good = [](const absl::Status& status) { return absl::InvalidArgumentError(Message(status)); };
+  auto reading = Reading::Begin(from, 0);
+  if (!reading.ok()) {
+    return for_good(reading.status());
+  }
+  Content content;
+  content.set_size(reading->entry().size());
+  RETURN_IF_ERROR(SendToUrl(url, content.size(), [&]() -> absl::StatusOr<std::string> {
+    auto data = reading->Next();
+    return data.ok() ? data : for_good(data.status());
+  }));
+  content.set_sha256(reading->Finish());
+  return content;
+}
+
 absl::Status Desk::Add(std::string_view data) {
   return incoming_ ? incoming_->Add(data) : absl::FailedPreconditionError("no file is open");
 }
@@ -128,6 +145,18 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
       ASSIGN_OR_RETURN(const Below where, FindBelow(roots_, order.keep().path()));
       RETURN_IF_ERROR(Keep(where, order.keep().content(), ".sekisho." + job_id_ + ".part"));
       reply.mutable_done();
+      return reply;
+    }
+    case StagerOrder::kWrite: {
+      const StagerOrder::Write& write = order.write();
+      ASSIGN_OR_RETURN(const Below where, FindBelow(roots_, write.path()));
+      RETURN_IF_ERROR(WriteFrom(where, write.offset(), write.data(), write.mode()));
+      reply.mutable_done();
+      return reply;
+    }
+    case StagerOrder::kSend: {
+      ASSIGN_OR_RETURN(const Below from, FindBelow(roots_, order.send().path()));
+      ASSIGN_OR_RETURN(*reply.mutable_copied(), SendFile(from, order.send().url()));
       return reply;
     }
     case StagerOrder::kMakeDirectory: {

@@ -218,6 +218,19 @@ absl::Status Keep(const Below& where, std::string_view content, const std::strin
   return PutInPlace(where, aside, 0600, [&](int fd) { return WriteAll(fd, content, PathOf(where)); });
 }
 
+absl::Status WriteFrom(const Below& where, uint64_t offset, std::string_view data, unsigned mode) {
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(where, 0700));
+  if (offset == 0) {
+    unlinkat(parent.directory.get(), parent.name.c_str(), 0);
+  }
+  const Fd fd(openat(parent.directory.get(), parent.name.c_str(),
+                     O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (offset == 0 ? O_CREAT | O_EXCL : 0), mode & 0777));
+  if (!fd.is_open() || ftruncate(fd.get(), off_t(offset)) != 0 || lseek(fd.get(), off_t(offset), SEEK_SET) < 0) {
+    return Failed("write", PathOf(where));
+  }
+  return WriteAll(fd.get(), data, PathOf(where));
+}
+
 absl::Status Remove(const Below& where) {
   ASSIGN_OR_RETURN(const auto parent, FindParent(where));
   return !parent || unlinkat(parent->directory.get(), parent->name.c_str(), 0) == 0 || errno == ENOENT

@@ -41,6 +41,9 @@ absl::StatusOr<Content> Copy(const Below& from, const Below& to, const std::stri
 // A file of ours, 0600, with this in it: written aside and renamed.  A link in its place is replaced.
 absl::Status Keep(const Below& where, std::string_view content, const std::string& aside);
 
+// From the offset on it has these bytes, and ends behind them; offset 0: a new file of ours, in place of what was there.
+absl::Status WriteFrom(const Below& where, uint64_t offset, std::string_view data, unsigned mode);
+
 // Done also if it was not there.
 absl::Status Remove(const Below& where);      // a file or a link
 absl::Status RemoveTree(const Below& where);  // a directory with all that is in it; links are not followed

@@ -115,6 +115,22 @@ TEST_F(TreeTest, CopiesWithModeAndSumAndLeavesNothingAside) {
   EXPECT_FALSE(Copy(At("job/none"), At("kept/1"), "1.part").ok());
 }
 
+TEST_F(TreeTest, WritesFromAnOffsetOnAndAnewFromTheBeginning) {
+  Write("job/elsewhere", "not mine to change");
+  fs::create_symlink(home_ + "/job/elsewhere", home_ + "/job/stdout");
+
+  ASSERT_TRUE(WriteFrom(At("job/stdout"), 0, "one two", 0640).ok());
+  ASSERT_TRUE(WriteFrom(At("job/stdout"), 4, "three", 0640).ok());
+  EXPECT_EQ(Read("job/stdout"), "one three");
+  ASSERT_TRUE(WriteFrom(At("job/stdout"), 4, "2", 0640).ok());
+  EXPECT_EQ(Read("job/stdout"), "one 2");
+  ASSERT_TRUE(WriteFrom(At("job/stdout"), 0, "", 0600).ok());
+
+  EXPECT_EQ(Read("job/stdout"), "");
+  EXPECT_EQ(Read("job/elsewhere"), "not mine to change");
+  EXPECT_FALSE(WriteFrom(At("job/none"), 1, "x", 0600).ok());
+}
+
 TEST_F(TreeTest, RemovesATreeAndWhatIsNotThereIsRemoved) {
   fs::create_directories(home_ + "/job/a/b");
   Write("job/a/b/file", "x");

@@ -23,12 +23,29 @@ constexpr long kRedirects = 5;
 constexpr long kSlow_bytes_s = 1024;
 constexpr long kSlow_s = 60;
 
-struct Fetching {
+// Of an answer that nobody asked for.
+constexpr uint64_t kAnswerMost = 1 << 20;
+
+// One talk with a server, and what went wrong besides what libcurl says.
+struct Talk {
+  absl::Status status;
+  std::string refused;  // an address
+  std::array<char, CURL_ERROR_SIZE> words{};
+};
+
+struct Fetching : Talk {
+  explicit Fetching(const std::function<absl::Status(std::string_view)>& to, uint64_t most) : add(to), bytes_most(most) {}
   const std::function<absl::Status(std::string_view)>& add;
   uint64_t bytes_most;
   uint64_t bytes = 0;
-  absl::Status status;
-  std::string refused;  // an address
+};
+
+struct Sending : Talk {
+  explicit Sending(const std::function<absl::StatusOr<std::string>()>& from) : next(from) {}
+  const std::function<absl::StatusOr<std::string>()>& next;
+  std::string piece;
+  size_t given = 0;  // of the piece
+  uint64_t answered = 0;
 };
 
 bool IsV4Fetchable(uint32_t ip) {
@@ -52,7 +69,7 @@ curl_socket_t Dial(void* to, curlsocktype, curl_sockaddr* address) {
                              ? static_cast<const void*>(&reinterpret_cast<sockaddr_in*>(&address->addr)->sin_addr)
                              : &reinterpret_cast<sockaddr_in6*>(&address->addr)->sin6_addr;
   if (inet_ntop(address->family, ip, text.data(), text.size()) == nullptr || !IsFetchable(text.data())) {
-    static_cast<Fetching*>(to)->refused = text.data();
+    static_cast<Talk*>(to)->refused = text.data();
     return CURL_SOCKET_BAD;
   }
   return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -68,6 +85,29 @@ size_t Take(char* data, size_t, size_t size, void* to) {
   }
   fetching.status = fetching.add({data, size});
   return fetching.status.ok() ? size : 0;
+}
+
+size_t Give(char* data, size_t, size_t room, void* from) {
+  auto& sending = *static_cast<Sending*>(from);
+  if (sending.given == sending.piece.size()) {
+    absl::StatusOr<std::string> piece = sending.next();
+    if (!piece.ok()) {
+      sending.status = piece.status();
+      return CURL_READFUNC_ABORT;
+    }
+    sending.piece = *std::move(piece);
+    sending.given = 0;
+  }
+  const size_t size = std::min(room, sending.piece.size() - sending.given);
+  std::memcpy(data, sending.piece.data() + sending.given, size);
+  sending.given += size;
+  return size;
+}
+
+size_t Drop(char*, size_t, size_t size, void* to) {
+  auto& sending = *static_cast<Sending*>(to);
+  sending.answered += size;
+  return sending.answered > kAnswerMost ? 0 : size;
 }
 
 bool IsForGood(CURLcode code, long answer) {
@@ -88,48 +128,78 @@ bool IsFetchable(std::string_view ip) {
   return inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IsV6Fetchable(v6);
 }
 
-absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
-                      const std::function<absl::Status(std::string_view)>& add) {
+namespace {
+
+using Curl = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
+
+// What every talk is bound to.
+Curl Begin(const std::string& url, Talk* talk) {
   static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
+  Curl curl(curl_easy_init(), curl_easy_cleanup);
   CHECK(global == CURLE_OK && curl != nullptr);
-  Fetching fetching{add, bytes_most, 0, absl::OkStatus(), ""};
-  std::array<char, CURL_ERROR_SIZE> words{};
   curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl.get(), CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl.get(), CURLOPT_PROXY, "");  // the environment is nobody's word
-  curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_MAXREDIRS, kRedirects);
   curl_easy_setopt(curl.get(), CURLOPT_FAILONERROR, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT, kConnect_s);
   curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_LIMIT, kSlow_bytes_s);
   curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_TIME, kSlow_s);
   curl_easy_setopt(curl.get(), CURLOPT_USERAGENT, "sekisho-stager");
-  curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, words.data());
+  curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, talk->words.data());
   curl_easy_setopt(curl.get(), CURLOPT_OPENSOCKETFUNCTION, Dial);
-  curl_easy_setopt(curl.get(), CURLOPT_OPENSOCKETDATA, &fetching);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Take);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &fetching);
+  curl_easy_setopt(curl.get(), CURLOPT_OPENSOCKETDATA, talk);
+  return curl;
+}
 
+absl::Status Perform(const Curl& curl, const std::string& url, const Talk& talk) {
   const CURLcode code = curl_easy_perform(curl.get());
   long answer = 0;
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &answer);
-  if (!fetching.status.ok()) {
-    return absl::Status(fetching.status.code(),
-                        url + ": " + std::string(fetching.status.message().data(), fetching.status.message().size()));
+  if (!talk.status.ok()) {
+    return absl::Status(talk.status.code(),
+                        url + ": " + std::string(talk.status.message().data(), talk.status.message().size()));
   }
-  if (code == CURLE_OK) {
+  if (code == CURLE_OK && answer / 100 == 2) {
     return absl::OkStatus();
   }
-  if (!fetching.refused.empty()) {
+  if (!talk.refused.empty()) {
     return absl::InvalidArgumentError(
-        fmt::format("{}: {} is an address of this machine or its link, which is not asked", url, fetching.refused));
+        fmt::format("{}: {} is an address of this machine or its link, which is not asked", url, talk.refused));
   }
-  const std::string why = words[0] != 0 ? words.data() : curl_easy_strerror(code);
+  if (code == CURLE_OK) {
+    return absl::InvalidArgumentError(fmt::format("{}: expected 2xx, the server answers {}", url, answer));
+  }
+  const std::string why = talk.words[0] != 0 ? talk.words.data() : curl_easy_strerror(code);
   return IsForGood(code, answer) ? absl::InvalidArgumentError(url + ": " + why)
                                  : absl::FailedPreconditionError(url + ": " + why);
+}
+
+}  // namespace
+
+absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
+                      const std::function<absl::Status(std::string_view)>& add) {
+  Fetching fetching(add, bytes_most);
+  const Curl curl = Begin(url, &fetching);
+  curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_MAXREDIRS, kRedirects);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Take);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &fetching);
+  return Perform(curl, url, fetching);
+}
+
+absl::Status SendToUrl(const std::string& url, uint64_t size,
+                       const std::function<absl::StatusOr<std::string>()>& next) {
+  Sending sending(next);
+  const Curl curl = Begin(url, &sending);
+  curl_easy_setopt(curl.get(), CURLOPT_UPLOAD, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_INFILESIZE_LARGE, curl_off_t(size));
+  curl_easy_setopt(curl.get(), CURLOPT_READFUNCTION, Give);
+  curl_easy_setopt(curl.get(), CURLOPT_READDATA, &sending);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Drop);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &sending);
+  return Perform(curl, url, sending);
 }
 
 }  // namespace sekisho::qserver::stager

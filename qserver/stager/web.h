@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a web server has, by libcurl: docs/protocol/17-staging.md, "Web servers".
+// What a web server has, or gets, by libcurl: docs/protocol/17-staging.md, "Web servers".
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,10 @@ bool IsFetchable(std::string_view ip);
 // any).  FailedPrecondition: perhaps later.  An error of `add` is passed on.
 absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
                       const std::function<absl::Status(std::string_view)>& add);
+
+// Gives it a file of `size` bytes by PUT; `next` gives them piece by piece, at the end an empty one.  Redirections are not
+// followed.  Errors as above; one of `next` is passed on.
+absl::Status SendToUrl(const std::string& url, uint64_t size,
+                       const std::function<absl::StatusOr<std::string>()>& next);
 
 }  // namespace sekisho::qserver::stager

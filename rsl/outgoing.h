@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What leaves a job: its output while it runs, and what goes out when its tasks have ended.
+// docs/protocol/17-staging.md, "Stage out" and "Output to destinations".  Pure.
+#pragma once
+
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rsl/job_description.h"
+
+namespace sekisho::rsl {
+
+inline constexpr int kNoStream = -1;
+inline constexpr int kStreams = 2;  // 0: standard output, 1: standard error
+
+// Goes to a place when the job's tasks have ended.
+struct Outgoing {
+  std::string attribute;   // file_stage_out, stdout or stderr
+  int stream = kNoStream;  // then all that the tasks have written to it; else the file `from`
+  std::string from;
+  std::string to;
+  bool operator==(const Outgoing&) const = default;
+};
+
+// file_stage_out's, then stdout's, then stderr's: events and clients name each by its place here.
+std::vector<Outgoing> OutgoingOf(const JobDescription& job);
+
+// A client fetches it; what its request does not mark so, no site can have it write.
+bool IsForClient(const Outgoing& item);
+
+// The file at the site that the tasks write the stream to themselves; empty: the site keeps what comes.
+std::string WrittenByTasks(const std::vector<Destination>& stream);
+
+// As which of its own descriptors, 1 and 2, a client that follows the job shows each stream.
+std::array<std::set<int>, kStreams> ShownAs(const JobDescription& job);
+
+}  // namespace sekisho::rsl

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rsl/outgoing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sekisho::rsl {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+JobDescription Job(const std::string& clauses) {
+  const auto job = ParseAndDescribe("&(executable=x)" + clauses, UnknownSiteVariables());
+  EXPECT_TRUE(job.ok()) << clauses;
+  return *job;
+}
+
+TEST(Outgoing, APathAloneIsWrittenByTheTasks) {
+  const JobDescription job = Job("(stdout=out tag)(stderr=/dev/null)");
+
+  EXPECT_EQ(WrittenByTasks(job.standard_output), "out");
+  EXPECT_EQ(WrittenByTasks(job.standard_error), "/dev/null");
+  EXPECT_THAT(OutgoingOf(job), IsEmpty());
+  EXPECT_THAT(ShownAs(job), ElementsAre(IsEmpty(), IsEmpty()));
+}
+
+TEST(Outgoing, WhatIsNotGivenIsShown) {
+  EXPECT_THAT(ShownAs(Job("")), ElementsAre(ElementsAre(1), ElementsAre(2)));
+  EXPECT_EQ(WrittenByTasks(Job("").standard_output), "");
+}
+
+TEST(Outgoing, GlobusrunsOwnStandardOutputIsShownAsItComes) {
+  const JobDescription job = Job("(stdout=$(GLOBUSRUN_GASS_URL)/dev/stdout)(stderr=$(GLOBUSRUN_GASS_URL)/dev/stdout)");
+
+  EXPECT_THAT(OutgoingOf(job), IsEmpty());
+  EXPECT_EQ(WrittenByTasks(job.standard_output), "");
+  EXPECT_THAT(ShownAs(job), ElementsAre(ElementsAre(1), ElementsAre(1)));
+}
+
+TEST(Outgoing, EachDestinationGetsTheStreamBehindTheFiles) {
+  const JobDescription job =
+      Job("(stdout=(https://h/x)(out t)(client:///dev/stdout)(/dev/null))(stderr=client:///e)(file_stage_out=(a b))");
+
+  EXPECT_THAT(OutgoingOf(job), ElementsAre(Outgoing{"file_stage_out", kNoStream, "a", "b"},
+                                           Outgoing{"stdout", 0, "", "https://h/x"}, Outgoing{"stdout", 0, "", "out"},
+                                           Outgoing{"stderr", 1, "", "client:///e"}));
+  EXPECT_EQ(WrittenByTasks(job.standard_output), "");
+  EXPECT_THAT(ShownAs(job), ElementsAre(ElementsAre(1), IsEmpty()));
+}
+
+TEST(Outgoing, OnlyWhatTheRequestSendsToTheClientIsForIt) {
+  EXPECT_TRUE(IsForClient({"file_stage_out", kNoStream, "a", "b"}));
+  EXPECT_TRUE(IsForClient({"stdout", 0, "", "client:///b"}));
+  EXPECT_FALSE(IsForClient({"stdout", 0, "", "b"}));
+  EXPECT_FALSE(IsForClient({"file_stage_out", kNoStream, "a", "file:///b"}));
+  EXPECT_FALSE(IsForClient({"file_stage_out", kNoStream, "a", "https://h/b"}));
+}
+
+}  // namespace
+}  // namespace sekisho::rsl
