@@ -30,6 +30,7 @@ struct Seen {
   Outcome outcome;
   RunTotals totals;
   sim::Score score;
+  int failures = 0;  // between sites that nothing crosses
 };
 
 // Through firewalls: between sites the way is as it is told.
@@ -54,6 +55,7 @@ Seen Infer(const sim::Truth& truth, const WayOf& way, bool has_hints = true, uin
         answer.duration_us = 2 * answer.min_us * answer.pings;
         return answer;
       case Way::kNone:
+        ++seen.failures;
         return Answer{.duration_us = 1.8e6};
     }
     return Answer{};
@@ -174,6 +176,7 @@ TEST(Islands, ThatNothingReachesAreLeftOutByName) {
   const Seen seen =
       Infer(truth, [](int, int right) { return right == 2 ? Way::kNone : Way::kRelayed; });
 
+  EXPECT_EQ(seen.failures, 2 * 8);
   EXPECT_THAT(seen.outcome.excluded, SizeIs(32));
   EXPECT_THAT(seen.outcome.excluded,
               Each(Field(&Excluded::why, "no way to its site, not even through a relay")));
