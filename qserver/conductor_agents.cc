@@ -136,6 +136,9 @@ bool Conductor::OnOutput(const std::string& node, const proto::AgentMessage::Out
       taken = *size;
     }
   }
+  if (is_ours && job->tasks[key.task()].is_output_lost && unpublished_.count(key.job_id()) > 0) {
+    return true;  // its node gives nothing up before it is on disk that the job ends by this
+  }
   proto::ServerMessage reply;
   *reply.mutable_output_taken()->mutable_task() = key;
   reply.mutable_output_taken()->set_stream(output.stream());

@@ -66,6 +66,9 @@ struct PartFence {
   std::string result;
 };
 
+// The reason of the event Waiting of a job that has more output than there is room for; and of its end.
+inline constexpr char kNoRoom[] = "the site has no room for more output; what came before is kept";
+
 struct Job {
   proto::JobStatus status;         // fold of its events
   std::string gatekeeper_subject;  // as its user's request names it
@@ -86,6 +89,7 @@ struct Job {
   proto::Demand demand;          // while it waits and runs
   int64_t ends_ms = 0;           // by its wall-time limit, once it has processors; 0 = not limited
   bool has_processors = false;   // of the allocator, until it has ended
+  bool is_output_lost = false;   // of a task: it fails by that
   bool is_archived = false;      // replayed, and known to have ended: its description is not looked at
   std::string unreadable;        // why its stored description cannot be understood any more
   bool are_starts_held = false;  // all but task 0 wait until it has emptied the common output file

@@ -88,8 +88,8 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
   }
   const bool is_rebooted =
       !boot_id.empty() && job.boots.count(node) > 0 && job.boots[node] != boot_id;
-  const bool is_failing = std::any_of(job.tasks.begin(), job.tasks.end(),
-                                      [](const Task& task) { return task.gram_code != 0; });
+  const bool is_failing = job.is_output_lost || std::any_of(job.tasks.begin(), job.tasks.end(),
+                                                            [](const Task& task) { return task.gram_code != 0; });
   for (size_t number = 0; number < job.tasks.size(); ++number) {
     Task& task = job.tasks[number];
     if (task.node != node || std::count(held.begin(), held.end(), int(number)) > 0) {
@@ -224,8 +224,11 @@ Effects Queue::OnSpoolFull(const proto::TaskKey& key, int64_t now_ms) {
     return effects;
   }
   Task& task = job->tasks[key.task()];
-  if (!task.is_output_lost) {
-    task.is_output_lost = true;
+  task.is_output_lost = true;
+  if (!job->is_output_lost) {  // an event: its tasks are killed when the reason is on disk, and not if there is no room for that
+    proto::JobEvent lost;
+    lost.mutable_waiting()->set_reason(kNoRoom);
+    Emit(*job, std::move(lost), now_ms, effects);
     KillAll(*job, 15, 5000, effects);
   }
   EndIfComplete(*job, now_ms, effects);

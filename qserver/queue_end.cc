@@ -22,15 +22,15 @@ proto::JobEvent::Ended EndOf(const Job& job) {
     *ended.mutable_exit() = JobExit(job.status);
     return ended;
   }
+  if (job.is_output_lost) {
+    ended.set_state(proto::FAILED);
+    ended.set_gram_code(17);
+    ended.set_reason(kNoRoom);
+    *ended.mutable_exit() = JobExit(job.status);
+    return ended;
+  }
   for (size_t number = 0; number < job.tasks.size(); ++number) {
     const Task& task = job.tasks[number];
-    if (task.is_output_lost) {
-      ended.set_state(proto::FAILED);
-      ended.set_gram_code(17);
-      ended.set_reason("the site has no room for more output; what came before is kept");
-      *ended.mutable_exit() = task.exit;
-      return ended;
-    }
     if (task.gram_code != 0) {
       ended.set_state(proto::FAILED);
       ended.set_gram_code(task.gram_code);

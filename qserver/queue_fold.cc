@@ -94,6 +94,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       ReportReady(job);  // after a restart no task says it again
       break;
     case proto::JobEvent::kWaiting:
+      job.is_output_lost = job.is_output_lost || event.waiting().reason() == kNoRoom;
       if (job.charter) {
         job.reports.emplace_back().mutable_waiting()->set_reason(event.waiting().reason());
       }

@@ -44,10 +44,25 @@ TEST_F(QueueTest, AJobWhoseOutputFindsNoRoomFailsAndSaysSo) {
   Start("j", "&(executable=/bin/yes)", {{"n1", 1}});
   queue_->OnStarted("n1", Key("j", 0), kNow);
 
-  EXPECT_THAT(Words(queue_->OnSpoolFull(Key("j", 0), kNow)), ElementsAre("kill@n1"));
+  EXPECT_THAT(Words(queue_->OnSpoolFull(Key("j", 0), kNow)), ElementsAre("waiting", "kill@n1"));
   EXPECT_THAT(Words(queue_->OnSpoolFull(Key("j", 0), kNow)), IsEmpty());
   queue_->OnExited("n1", Exited("j", 0, 0, 1 << 30), kNow);
 
+  EXPECT_EQ(Status("j").state(), proto::FAILED);
+  EXPECT_THAT(Status("j").reason(), HasSubstr("no room for more output"));
+}
+
+TEST_F(QueueTest, ThatThereIsNoRoomForOutputOutlivesARestart) {
+  Start("j", "&(executable=/bin/yes)", {{"n1", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  Keep(queue_->OnSpoolFull(Key("j", 0), kNow));
+
+  Restart();
+
+  EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow)), ElementsAre("kill@n1"));
+  proto::AgentMessage::Exited killed = Exited("j", 0, 0);
+  killed.mutable_exit()->set_signal(15);
+  queue_->OnExited("n1", killed, kNow);
   EXPECT_EQ(Status("j").state(), proto::FAILED);
   EXPECT_THAT(Status("j").reason(), HasSubstr("no room for more output"));
 }
