@@ -38,11 +38,14 @@ bool IsUnjudged(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded;
 }
 
-// The same signed request again and again, until somebody has judged it: it makes each job once.
-awaitable<absl::StatusOr<proto::ManyReply>> Ask(Session& session, ManyMethod method, proto::SignedRequest request,
+using Signed = std::function<absl::StatusOr<proto::SignedRequest>()>;
+
+// The request again and again, until somebody has judged it.
+awaitable<absl::StatusOr<proto::ManyReply>> Ask(Session& session, ManyMethod method, Signed sign,
                                                 std::chrono::seconds patience) {
   Outage outage(patience);
   for (;;) {
+    CO_ASSIGN_OR_RETURN(const proto::SignedRequest request, sign());
     auto reply = co_await session.Call<proto::SignedRequest, proto::ManyReply>(method, request);
     if (reply.ok() || !IsUnjudged(reply.status())) {
       co_return reply;
@@ -94,7 +97,8 @@ awaitable<int> SubmitMany(Session& session, const std::vector<OneOfFile>& jobs, 
     if (!request.ok()) {
       co_return Report(request.status());
     }
-    const auto reply = co_await Ask(session, &Session::Async::SubmitMany, *std::move(request), kSubmitPatience);
+    Signed same = [&request] { return *request; };  // so that each job is made once
+    const auto reply = co_await Ask(session, &Session::Async::SubmitMany, std::move(same), kSubmitPatience);
     if (!reply.ok()) {
       co_return Report(IsUnjudged(reply.status()) ? StillUnknown(reply.status(), request_id) : reply.status());
     }
@@ -213,11 +217,9 @@ awaitable<Codes> SignalAll(Session& session, std::vector<std::string> ids, int n
   body.mutable_command_many()->set_number(number);
   body.mutable_command_many()->set_argument(argument);
   body.mutable_command_many()->mutable_job_id()->Assign(ids.begin(), ids.end());
-  auto request = session.Sign(std::move(body));
-  if (!request.ok()) {
-    co_return Codes(ids.size(), Report(request.status()));
-  }
-  const auto reply = co_await Ask(session, &Session::Async::CommandMany, *std::move(request), kCommandPatience);
+  // A queue server takes no signal that was signed before its start: each try is signed anew, and says the same.
+  Signed anew = [&session, &body] { return session.Sign(body); };
+  const auto reply = co_await Ask(session, &Session::Async::CommandMany, std::move(anew), kCommandPatience);
   if (!reply.ok()) {
     co_return Codes(ids.size(), Report(reply.status()));
   }
