@@ -19,7 +19,7 @@ LINKS = {
     "queue server to agents": ("a-head", "tcp sport 7513"),
 }
 VERDICTS = ("drop", "reject with tcp reset")
-DISKS = ("a-dmz",)
+DISKS = ("a-head", "a-dmz")
 STEPS = {"kill": 10, "end": 2, "cut": 4, "fill": 1, "freeze": 1}
 
 

@@ -9,6 +9,9 @@ import world as worlds
 from plan import Job
 from wave import ASK_AGAIN
 
+# Reasons by which a job may fail on a full disk: of the queue server, docs/operations/qserver.md; of a node.
+NO_ROOM = "the site has no room for more output"
+NO_SPACE = "No space left on device"
 PROXY = "/home/alice/short/proxy"
 # A proxy made by hand: `sekisho proxy init` makes none that ends so soon.
 MAKE_PROXY = """set -e; cd /home/alice; rm -rf short; mkdir -m 700 short; cd short; touch index; echo 77 > serial
@@ -81,7 +84,7 @@ def disk_of_node_full(world, wave):
     for node in ("a-n1", "a-n2"):
         world.fill(node)
     try:
-        wave.submit(Job("none", code=7, pause_s=0, stream="file", may_fail="No space left on device"))
+        wave.submit(Job("none", code=7, pause_s=0, stream="file", may_fail=NO_SPACE))
         wave.settle(10)
     finally:
         for node in ("a-n1", "a-n2"):
