@@ -20,6 +20,7 @@ namespace sekisho::qserver::stager {
 namespace {
 
 constexpr time_t kPartsKept = 7 * 24 * 3600;
+constexpr int kTriesMost = 3;  // to have a name for ourselves
 constexpr mode_t kUnused = S_ISVTX | 0600;
 constexpr uint64_t kFlushEvery = 8 << 20;
 
@@ -173,12 +174,22 @@ absl::StatusOr<Content> Cache::Take(const std::function<absl::Status(const Add&)
   return content;
 }
 
-// Copies to `beside`, which nobody else may have.
+// Copies to `beside`.  What a killed stager has left there is taken over; what has another name besides, as the cache's
+// own that was about to be given away, or is somebody else's, is not written into.
 absl::Status Cache::Fill(const Fd& from, const Content& content, const Below& beside, unsigned mode) const {
-  ASSIGN_OR_RETURN(const Fd to, OpenAlone(beside));
-  struct stat found {};
-  if (fstat(to.get(), &found) != 0 || found.st_uid != geteuid() || found.st_nlink != 1) {
-    return absl::FailedPreconditionError(fmt::format("{} was somebody else's, too; it is removed", PathOf(beside)));
+  Fd to;
+  bool is_ours = false;
+  for (int tries = 0; !is_ours; ++tries) {
+    ASSIGN_OR_RETURN(to, OpenAlone(beside));
+    struct stat found {};
+    is_ours = fstat(to.get(), &found) == 0 && found.st_uid == geteuid() && found.st_nlink == 1;
+    if (!is_ours && tries == kTriesMost) {
+      return absl::FailedPreconditionError(fmt::format("{} is somebody else's, too", PathOf(beside)));
+    }
+    if (!is_ours) {
+      ASSIGN_OR_RETURN(const Parent parent, OpenParent(beside, 0700));
+      unlinkat(parent.directory.get(), parent.name.c_str(), 0);
+    }
   }
   if (ftruncate(to.get(), 0) != 0) {
     return Failed("empty", PathOf(beside));

@@ -145,11 +145,22 @@ TEST_F(CacheTest, WritesIntoNoFileThatHasAnotherName) {
   std::ofstream(home_ / "other") << "old";
   fs::create_hard_link(home_ / "other", home_ / ".job.part");
 
-  EXPECT_FALSE(Place("new", "target").ok());
   EXPECT_TRUE(Place("new", "target").ok());
 
   EXPECT_EQ(Text(home_ / "other"), "old");
   EXPECT_EQ(Text(home_ / "target"), "new");
+}
+
+TEST_F(CacheTest, PlacesWhatAKilledStagerWasAboutToGiveAway) {
+  Put("new");
+  fs::permissions(Stored("new"), fs::perms::owner_all);  // nobody else is to get it
+  fs::create_hard_link(Stored("new"), home_ / ".job.part");
+
+  EXPECT_TRUE(Place("new", "target").ok());
+
+  EXPECT_EQ(Text(home_ / "target"), "new");
+  EXPECT_EQ(Text(Stored("new")), "new");
+  EXPECT_FALSE(fs::exists(home_ / ".job.part"));
 }
 
 TEST_F(CacheTest, LinksWhatIsShared) {
