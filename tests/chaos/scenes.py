@@ -37,19 +37,22 @@ openssl ca -batch -notext -preserveDN -config ca.cnf -extensions x -cert ~/.glob
 (umask 077; cat crt key ~/.globus/usercert.pem > proxy)"""
 
 
-def credential_ends(world, wave, seconds=10):
+_ENDED = "[proxy-expired]"  # before its submission came through
+
+
+def credential_ends(world, wave, seconds=15):
     """Jobs by a credential that ends while they run: they go on, and a fresh one asks for what came of them."""
     world.shell("client", MAKE_PROXY.format(seconds=seconds), user="alice")
     began = time.monotonic()
-    wave.submit(Job("short", code=11, pause_s=seconds + 2), proxy=PROXY)
-    wave.submit(Job("given", code=12, pause_s=seconds + 2), "--delegate", proxy=PROXY)
+    wave.submit(Job("short", code=11, pause_s=seconds + 2), proxy=PROXY, done_if=_ENDED)
+    wave.submit(Job("given", code=12, pause_s=seconds + 2), "--delegate", proxy=PROXY, done_if=_ENDED)
     time.sleep(max(0.0, began + seconds + 1 - time.monotonic()))  # it has ended by the wall's clock
     while True:
         code, out, err = wave.sekisho("submit", "-r", worlds.SITE, "--request-id", f"{wave.prefix}late", "--", "/bin/true", proxy=PROXY)
-        if code not in ASK_AGAIN or "expired" in err or time.monotonic() > wave.deadline:
+        if code not in ASK_AGAIN or _ENDED in err or time.monotonic() > wave.deadline:
             break
         time.sleep(0.2)
-    if code == 0 or out or "expired" not in err:
+    if code == 0 or out or _ENDED not in err:
         wave.problems.append(f"a submission by a credential that has ended: exit code {code}, {out!r}, {err[:300]}")
 
 

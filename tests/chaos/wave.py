@@ -53,7 +53,7 @@ class Wave:
 
     def insist(self, *words, stdin=None, proxy=None, done_if="\0"):
         """The command's stdout, once it is answered with yes; None if it is refused for good, or not in time.  A
-        refusal with `done_if` says that an earlier try, whose answer was lost, has done it."""
+        refusal with `done_if` is no complaint: an earlier try, whose answer was lost, has done it, or it came too late."""
         while True:
             code, out, err = self.sekisho(*words, stdin=stdin, proxy=proxy)
             if code == 0 or done_if in err:
@@ -68,10 +68,11 @@ class Wave:
 
     # Submissions.  Each returns whether the job was accepted.
 
-    def submit(self, job, *options, proxy=None):
+    def submit(self, job, *options, proxy=None, done_if="\0"):
         job = self._own(job)
         self.plan[job.label] = job
-        out = self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *options, *self._command(job), proxy=proxy)
+        out = self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *options, *self._command(job), proxy=proxy,
+                          done_if=done_if)  # fmt: skip
         return self._name(job.label, out)
 
     def submit_staged(self, job):
@@ -149,7 +150,7 @@ class Wave:
     def cancel(self, label):
         name = self.names.get(self.prefix + label)
         if name:
-            self.insist("cancel", name, done_if="has ended already: CANCELLED")
+            self.insist("cancel", name, done_if="has ended already")
 
     def release(self, label):
         name = self.names.get(self.prefix + label)
