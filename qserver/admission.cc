@@ -9,6 +9,7 @@
 #include "common/job_array.h"
 #include "common/job_state.h"
 #include "qserver/administer_errors.h"
+#include "qserver/cache_plan.h"
 #include "qserver/demand.h"
 #include "qserver/engine.h"
 #include "qserver/errors.h"
@@ -82,8 +83,8 @@ rsl::Variables VariablesFor(const Verified& verified, const Account& account,
       {"GLOBUS_LOCATION", "/usr"},
       {"GLOBUS_GRAM_JOB_CONTACT", contact},
       {"GLOBUS_GRAM_JOB_ID", verified.job_id},
-      {"GLOBUS_CACHED_STDOUT", contact + "stdout"},
-      {"GLOBUS_CACHED_STDERR", contact + "stderr"},
+      {"GLOBUS_CACHED_STDOUT", "x-gass-cache://" + contact + "stdout"},
+      {"GLOBUS_CACHED_STDERR", "x-gass-cache://" + contact + "stderr"},
       {"SCRATCH_DIRECTORY", account.home},
       {"GLOBUSRUN_GASS_URL", rsl::kClientUrl},
       {"SEKISHO_ARRAY_INDEX", "0"},  // of what is no array
@@ -304,6 +305,7 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
     RETURN_IF_ERROR(CheckArray(*job, verified.body));
   }
   RETURN_IF_ERROR(PlanStageOut(*job, account->home, verified.job_id, rules.staging).status());
+  RETURN_IF_ERROR(PlanCache(*job, account->home, rules.staging).status());
   RETURN_IF_ERROR(PlanCleanUp(*job, account->home, rules.staging).status());
   RETURN_IF_ERROR(PlanStageIn(*job, verified.body.submit().file(), account->home, rules.staging).status());
   const proto::RequestBody::Submit& submit = verified.body.submit();

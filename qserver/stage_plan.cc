@@ -72,8 +72,10 @@ absl::Status CheckPath(const std::string& path, const std::string& home, const S
                             "name a path in the home of the account");
 }
 
-int OutCode(int stream) {
-  return stream == rsl::kNoStream ? gram::RSL_FILE_STAGE_OUT : stream == 0 ? gram::RSL_STDOUT : gram::RSL_STDERR;
+int OutCode(const rsl::Outgoing& item) {
+  return item.attribute == "stdout"   ? gram::RSL_STDOUT
+         : item.attribute == "stderr" ? gram::RSL_STDERR
+                                      : gram::RSL_FILE_STAGE_OUT;
 }
 
 class Planner {
@@ -211,15 +213,22 @@ absl::StatusOr<std::vector<StageOut>> PlanStageOut(const rsl::JobDescription& jo
   }
   std::vector<StageOut> items;
   for (const rsl::Outgoing& one : outgoing) {
-    const int code = OutCode(one.stream);
+    const int code = OutCode(one);
     const char* const attribute = one.attribute.c_str();
     const rsl::Location to = rsl::ReadLocation(one.to);
     if (to.kind == Kind::kOther) {
       return errors::UnknownScheme(code, attribute, one.to);
     }
     StageOut item{.attribute = one.attribute, .stream = one.stream, .destination = one.to};
-    item.source = one.stream == rsl::kNoStream ? AbsolutePath(one.from, job, home)
-                                               : JobPlace(home, job_id) + "/" + one.attribute;
+    if (rsl::IsCacheUrl(one.from) && (one.stream == rsl::kNoStream || one.from.find("/" + job_id + "/std") == std::string::npos)) {
+      return errors::BadStaging(code, attribute,
+                                "expected a path, or the job's own $(GLOBUS_CACHED_STDOUT) or _STDERR, saw \"" +
+                                    Printable(one.from) + "\"",
+                                "a site keeps nothing else under such a name");
+    }
+    item.source = one.stream == rsl::kNoStream
+                      ? AbsolutePath(one.from, job, home)
+                      : JobPlace(home, job_id) + (one.stream == 0 ? "/stdout" : "/stderr");
     item.is_kept = rsl::IsForClient(one);
     item.target = item.is_kept              ? KeptPlace(home, job_id, int(items.size()))
                   : to.kind == Kind::kFile ? to.path

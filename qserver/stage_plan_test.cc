@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/refusal.h"
+#include "qserver/cache_plan.h"
 #include "qserver/stage_order.h"
 #include "rsl/evaluator.h"
 #include "rsl/parser.h"
@@ -129,6 +130,31 @@ TEST(StageOutPlan, PutsAStreamTogetherForEachOfItsDestinations) {
   EXPECT_TRUE((*plan)[3].is_kept);
   EXPECT_FALSE(HasStageOut(Described("&(executable=x)(stdout=o)(stderr=client:///dev/stderr)")));
   EXPECT_TRUE(HasStageOut(Described("&(executable=x)(stdout=client:///o)")));
+}
+
+TEST(StagePlan, KeepsItsFilesWhereGassCacheSays) {
+  const auto place = [](const std::string& clause) {
+    return PlanCache(Described("&(executable=x)" + clause), "/home/alice", {.roots = {"/scratch"}});
+  };
+
+  EXPECT_EQ(*place(""), "");
+  EXPECT_EQ(*place("(gass_cache=c)"), "/home/alice/c/.sekisho/cache");
+  EXPECT_EQ(*place("(gass_cache=/scratch/alice)"), "/scratch/alice/.sekisho/cache");
+  EXPECT_EQ(GramCode(place("(gass_cache=/tmp)").status()), 149);
+  EXPECT_EQ(GramCode(place("(gass_cache=../bob)").status()), 149);
+}
+
+TEST(StageOutPlan, TakesTheJobsOwnStreamsByTheirNamesInTheCache) {
+  const auto plan = [](const std::string& from) {
+    return PlanStageOut(Described("&(executable=x)(file_stage_out=(x-gass-cache://https://h:2119/" + from + " b))"), "/home/alice",
+                        "j", {});
+  };
+
+  ASSERT_TRUE(plan("j/stderr").ok());
+  EXPECT_EQ(plan("j/stderr")->at(0).source, "/home/alice/.sekisho/jobs/j/stderr");
+  EXPECT_TRUE(plan("j/stderr")->at(0).is_kept);
+  EXPECT_EQ(GramCode(plan("other/stderr").status()), 143);
+  EXPECT_EQ(GramCode(plan("j/file").status()), 143);
 }
 
 TEST(StageOutPlan, RefusesWhatLeadsOut) {

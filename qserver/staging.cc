@@ -10,6 +10,7 @@
 
 #include "common/job_state.h"
 #include "common/log.h"
+#include "qserver/cache_plan.h"
 #include "qserver/errors.h"
 #include "qserver/stage_order.h"
 #include "qserver/staging_errors.h"
@@ -128,6 +129,10 @@ awaitable<absl::StatusOr<std::unique_ptr<StagerLink>>> Staging::StartStager(std:
   begin.set_home(as.home);
   *begin.mutable_root() = {settings_.rules.roots.begin(), settings_.rules.roots.end()};
   begin.set_cache_bytes(settings_.cache_bytes);
+  if (const auto described = rsl::ParseAndDescribe(job->status.rsl(), {}); described.ok()) {
+    CO_ASSIGN_OR_RETURN(const std::string cache, PlanCache(*described, as.home, settings_.rules));
+    begin.set_cache(cache);
+  }
   std::optional<RunAs> who;
   if (geteuid() == 0) {
     who = std::move(as);

@@ -17,7 +17,6 @@ using enum Attribute::Support;
 
 constexpr unsigned kAlways = kSubmit | kRestart | kUpdate;
 
-constexpr std::string_view kStaging = "it comes with file staging";
 constexpr std::string_view kCommit = "it comes with two-phase commit and restart";
 constexpr std::string_view kSlurm = "it comes with the Slurm executor";
 constexpr std::string_view kOther = "no executor here has it";
@@ -49,8 +48,8 @@ constexpr Attribute kAttributes[] = {
     {"dry_run", kGram, kSubmit, kYes, gram::RSL_DRYRUN, gram::RSL_DRYRUN},
     {"save_state", kGram, kSubmit, kYes, gram::RSL_SAVE_STATE, gram::INVALID_SAVE_STATE},
     {"two_phase", kGram, kSubmit, kYes, gram::RSL_TWO_PHASE_COMMIT, gram::INVALID_TWO_PHASE_COMMIT},
-    {"remote_io_url", kGram, kAlways, kLater, gram::RSL_REMOTE_IO_URL, gram::RSL_REMOTE_IO_URL,
-     kStaging},
+    {"remote_io_url", kGram, kAlways, kNever, gram::RSL_REMOTE_IO_URL, gram::RSL_REMOTE_IO_URL,
+     "no server runs at the client; `sekisho get` and `put` reach the job's files"},
     {"scratch_dir", kGram, kSubmit, kYes, gram::RSL_SCRATCH, gram::INVALID_SCRATCH},
     {"rsl_substitution", kGram, kSubmit | kRestart, kYes, gram::RSL_EVALUATION_FAILED,
      gram::RSL_EVALUATION_FAILED},
@@ -65,7 +64,7 @@ constexpr Attribute kAttributes[] = {
      gram::RSL_FILE_STAGE_IN_SHARED},
     {"file_stage_out", kGram, kSubmit, kYes, gram::RSL_FILE_STAGE_OUT, gram::RSL_FILE_STAGE_OUT},
     {"file_clean_up", kGram, kSubmit, kYes, gram::RSL_FILE_CLEANUP, gram::RSL_FILE_CLEANUP},
-    {"gass_cache", kGram, kSubmit, kLater, gram::RSL_GASS_CACHE, gram::INVALID_CACHE, kStaging},
+    {"gass_cache", kGram, kSubmit, kYes, gram::RSL_GASS_CACHE, gram::INVALID_CACHE},
     {"library_path", kGram, kSubmit, kYes, kShape, kBad},
     {"proxy_timeout", kGram, kSubmit | kRestart, kNever, gram::RSL_PROXY_TIMEOUT,
      gram::INVALID_PROXY_TIMEOUT, "GRAM5 made it a setting of the job manager"},

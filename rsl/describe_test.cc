@@ -258,14 +258,14 @@ TEST(Describe, FlattensNestedConjunctionsAndRefusesAlternatives) {
 
 TEST(Unsupported, NamesEveryAttributeThatIsStillToCome) {
   const std::vector<Error> errors =
-      Unsupported(With("(expiration=60)(count=2)(gass_cache=/tmp)(save_state=yes)"));
+      Unsupported(With("(expiration=60)(count=2)(name=n)(save_state=yes)"));
 
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].gram_code, gram::PARAMETER_NOT_SUPPORTED);
   EXPECT_EQ(errors[0].ToString(),
             "1:17: expiration is not supported yet: it comes with two-phase commit and restart (GRAM error 1, "
             "PARAMETER_NOT_SUPPORTED)");
-  EXPECT_EQ(errors[1].attribute, "gass_cache");
+  EXPECT_EQ(errors[1].attribute, "name");
 }
 
 TEST(Unsupported, RefusesSourcesThatNobodyFetches) {

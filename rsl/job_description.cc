@@ -99,7 +99,9 @@ std::vector<Error> Unsupported(const JobDescription& job) {
   for (const auto& [name, destinations] :
        {std::pair{"stdout", &job.standard_output}, std::pair{"stderr", &job.standard_error}}) {
     for (const Destination& destination : *destinations) {
-      refuse_place(name, "to", destination.target);
+      if (!IsCacheUrl(destination.target)) {
+        refuse_place(name, "to", destination.target);
+      }
     }
   }
   return errors;

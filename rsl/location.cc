@@ -28,6 +28,8 @@ Location ReadLocation(std::string_view text) {
   return location;
 }
 
+bool IsCacheUrl(std::string_view text) { return ReadLocation(text).scheme == "x-gass-cache"; }
+
 std::string PlainName(std::string_view location, std::string_view fallback) {
   constexpr size_t kMost = 100;
   if (ReadLocation(location).kind == Location::Kind::kWeb) {

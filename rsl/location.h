@@ -22,6 +22,9 @@ struct Location {
 
 Location ReadLocation(std::string_view text);
 
+// x-gass-cache://...: what the site keeps of a job under GRAM's name for it.
+bool IsCacheUrl(std::string_view text);
+
 // The last part of a path or URL, without a query, fit for a file's name: [A-Za-z0-9._+-]{1,100}, no dot first;
 // else `fallback`.
 std::string PlainName(std::string_view location, std::string_view fallback);

@@ -20,7 +20,12 @@ int DescriptorOf(const Location& location) {
 
 bool IsSent(const Destination& destination) {
   const Location location = ReadLocation(destination.target);
-  return DescriptorOf(location) == 0 && destination.target != "/dev/null";
+  return DescriptorOf(location) == 0 && destination.target != "/dev/null" && !IsCacheUrl(destination.target);
+}
+
+// The stream that x-gass-cache://.../stdout, or stderr, is all of.
+int CachedStream(std::string_view from) {
+  return !IsCacheUrl(from) ? kNoStream : from.ends_with("/stdout") ? 0 : from.ends_with("/stderr") ? 1 : kNoStream;
 }
 
 }  // namespace
@@ -28,7 +33,9 @@ bool IsSent(const Destination& destination) {
 std::vector<Outgoing> OutgoingOf(const JobDescription& job) {
   std::vector<Outgoing> all;
   for (const Transfer& transfer : job.file_stage_out) {
-    all.push_back({"file_stage_out", kNoStream, transfer.from, transfer.to});
+    const int stream = CachedStream(transfer.from);
+    const std::string written = stream == kNoStream ? "" : WrittenByTasks(stream == 0 ? job.standard_output : job.standard_error);
+    all.push_back({"file_stage_out", written.empty() ? stream : kNoStream, written.empty() ? transfer.from : written, transfer.to});
   }
   const auto add = [&](const char* attribute, int stream, const std::vector<Destination>& destinations) {
     if (!WrittenByTasks(destinations).empty()) {
@@ -47,7 +54,7 @@ std::vector<Outgoing> OutgoingOf(const JobDescription& job) {
 
 bool IsForClient(const Outgoing& item) {
   const Kind kind = ReadLocation(item.to).kind;
-  return kind == Kind::kClient || (kind == Kind::kPath && item.stream == kNoStream);
+  return kind == Kind::kClient || (kind == Kind::kPath && item.attribute == "file_stage_out");
 }
 
 std::string WrittenByTasks(const std::vector<Destination>& stream) {

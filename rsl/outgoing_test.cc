@@ -49,6 +49,24 @@ TEST(Outgoing, EachDestinationGetsTheStreamBehindTheFiles) {
   EXPECT_THAT(ShownAs(job), ElementsAre(ElementsAre(1), IsEmpty()));
 }
 
+TEST(Outgoing, WhatIsToBeInTheCacheIsKeptAndNotSent) {
+  const JobDescription job = Job("(stdout=x-gass-cache://https://h:2119/j/stdout tag)");
+
+  EXPECT_EQ(WrittenByTasks(job.standard_output), "");
+  EXPECT_THAT(OutgoingOf(job), IsEmpty());
+  EXPECT_THAT(ShownAs(job), ElementsAre(IsEmpty(), ElementsAre(2)));
+  EXPECT_THAT(Unsupported(job), IsEmpty());
+  EXPECT_EQ(Unsupported(Job("(stdin=x-gass-cache://a)")).size(), 1u);
+}
+
+TEST(Outgoing, AStreamIsAFileToStageOutByItsNameInTheCache) {
+  const std::string out = "x-gass-cache://https://h:2119/j/stdout";
+  EXPECT_THAT(OutgoingOf(Job("(file_stage_out=(" + out + " o))")),
+              ElementsAre(Outgoing{"file_stage_out", 0, out, "o"}));
+  EXPECT_THAT(OutgoingOf(Job("(stdout=own)(file_stage_out=(" + out + " o))")),
+              ElementsAre(Outgoing{"file_stage_out", kNoStream, "own", "o"}));
+}
+
 TEST(Outgoing, OnlyWhatTheRequestSendsToTheClientIsForIt) {
   EXPECT_TRUE(IsForClient({"file_stage_out", kNoStream, "a", "b"}));
   EXPECT_TRUE(IsForClient({"stdout", 0, "", "client:///b"}));

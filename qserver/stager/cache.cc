@@ -248,7 +248,7 @@ void Cache::Trim(uint64_t bytes) const {
     time_t used = 0;
     uint64_t size = 0;
   };
-  const auto directory = Open({home_, ".sekisho/cache"}, O_RDONLY | O_DIRECTORY);
+  const auto directory = Open(place_, O_RDONLY | O_DIRECTORY);
   DIR* const listing = directory.ok() ? fdopendir(dup(directory->get())) : nullptr;
   if (listing == nullptr) {
     return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of one account by their content: $HOME/.sekisho/cache/SHA256.  What comes is SHA256.JOB.part until it is
+// Files of one account by their content: $HOME/.sekisho/cache/SHA256, or where a job says.  What comes is SHA256.JOB.part until it is
 // whole and what it was said to be.  Until somebody has it, it is sticky (S_ISVTX): the first who wants a file of his own is
 // given this very one, which costs nothing; whoever comes later gets a copy, summed again.
 #pragma once
@@ -16,7 +16,8 @@ namespace sekisho::qserver::stager {
 
 class Cache {
  public:
-  Cache(std::string home, std::string job_id) : home_(std::move(home)), job_id_(std::move(job_id)) {}
+  // In the directory `place`, which is made when it is needed.
+  Cache(Below place, std::string job_id) : place_(std::move(place)), job_id_(std::move(job_id)) {}
 
   StagerReply::Have Look(const Content& content) const;
 
@@ -52,13 +53,13 @@ class Cache {
   void Trim(uint64_t bytes) const;
 
  private:
-  Below At(const std::string& name) const { return {home_, ".sekisho/cache/" + name}; }
+  Below At(const std::string& name) const { return {place_.root, place_.path + "/" + name}; }
   std::string PartOf(const Content& content) const;
   std::string Aside() const { return "." + job_id_ + ".part"; }
   absl::Status Fill(const Fd& from, const Content& content, const Below& beside, unsigned mode) const;
   absl::Status Share(const Fd& from, const Content& content) const;
 
-  const std::string home_;
+  const Below place_;
   const std::string job_id_;
 };
 

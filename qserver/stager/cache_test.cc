@@ -39,7 +39,7 @@ class CacheTest : public testing::Test {
   }
   ~CacheTest() override { fs::remove_all(home_); }
 
-  Cache Of(const std::string& job) const { return {home_.string(), job}; }
+  Cache Of(const std::string& job) const { return {Below{home_.string(), ".sekisho/cache"}, job}; }
   void Put(const std::string& text) const {
     auto incoming = Of("job").Receive(ContentOf(text));
     ASSERT_TRUE(incoming.ok());

@@ -27,7 +27,11 @@ std::optional<StagerReply> Desk::Do(const StagerOrder& order) {
     roots_.insert(roots_.end(), begin.root().begin(), begin.root().end());
     cache_bytes_ = begin.cache_bytes();
     job_id_ = begin.job_id();
-    cache_ = std::make_unique<Cache>(begin.home(), begin.job_id());
+    Below place{begin.home(), ".sekisho/cache"};
+    if (auto own = FindBelow(roots_, begin.cache()); own.ok() && !own->path.empty()) {
+      place = *std::move(own);
+    }
+    cache_ = std::make_unique<Cache>(std::move(place), begin.job_id());
     return std::nullopt;
   }
   if (order.kind_case() == StagerOrder::kData) {
