@@ -17,7 +17,7 @@ using enum Attribute::Support;
 
 constexpr unsigned kAlways = kSubmit | kRestart | kUpdate;
 
-constexpr std::string_view kCommit = "it comes with two-phase commit and restart";
+constexpr std::string_view kRedirection = "a job's output cannot be sent elsewhere once it is submitted";
 constexpr std::string_view kSlurm = "it comes with the Slurm executor";
 constexpr std::string_view kOther = "no executor here has it";
 constexpr std::string_view kDaemonWide = "a daemon's log is the site's, not the job's";
@@ -53,12 +53,12 @@ constexpr Attribute kAttributes[] = {
     {"scratch_dir", kGram, kSubmit, kYes, gram::RSL_SCRATCH, gram::INVALID_SCRATCH},
     {"rsl_substitution", kGram, kSubmit | kRestart, kYes, gram::RSL_EVALUATION_FAILED,
      gram::RSL_EVALUATION_FAILED},
-    {"restart", kGram, kRestart, kLater, gram::RSL_RESTART, gram::RSL_RESTART, kCommit},
+    {"restart", kGram, kRestart, kYes, gram::RSL_RESTART, gram::RSL_RESTART},
     {"restartcontacts", kGram, kRestart, kNever, kShape, kBad, "watchers attach anew here"},
     {"stdout_position", kGram, kRestart | kUpdate, kLater, gram::RSL_STDOUT_POSITION,
-     gram::INVALID_STDOUT_POSITION, kCommit},
+     gram::INVALID_STDOUT_POSITION, kRedirection},
     {"stderr_position", kGram, kRestart | kUpdate, kLater, gram::RSL_STDERR_POSITION,
-     gram::INVALID_STDERR_POSITION, kCommit},
+     gram::INVALID_STDERR_POSITION, kRedirection},
     {"file_stage_in", kGram, kSubmit, kYes, gram::RSL_FILE_STAGE_IN, gram::RSL_FILE_STAGE_IN},
     {"file_stage_in_shared", kGram, kSubmit, kYes, gram::RSL_FILE_STAGE_IN_SHARED,
      gram::RSL_FILE_STAGE_IN_SHARED},
@@ -73,7 +73,8 @@ constexpr Attribute kAttributes[] = {
      "`sekisho status --json` shows the job"},
     {"loglevel", kGram, kSubmit, kNever, kShape, kBad, kDaemonWide},
     {"logpattern", kGram, kSubmit, kNever, kShape, kBad, kDaemonWide},
-    {"expiration", kGram, kSubmit, kLater, kShape, kBad, kCommit},
+    {"expiration", kGram, kSubmit, kNever, kShape, kBad,
+     "the site says how long it keeps ended jobs"},
 
     {"condorsubmit", kLrm, kSubmit, kNever, kShape, kBad, kOther},
     {"condoros", kLrm, kSubmit, kNever, kShape, gram::CONDOR_OS, kOther},

@@ -263,7 +263,7 @@ TEST(Unsupported, NamesEveryAttributeThatIsStillToCome) {
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].gram_code, gram::PARAMETER_NOT_SUPPORTED);
   EXPECT_EQ(errors[0].ToString(),
-            "1:17: expiration is not supported yet: it comes with two-phase commit and restart (GRAM error 1, "
+            "1:17: expiration is not supported: the site says how long it keeps ended jobs (GRAM error 1, "
             "PARAMETER_NOT_SUPPORTED)");
   EXPECT_EQ(errors[1].attribute, "name");
 }

@@ -17,6 +17,7 @@
 #include "client/job/job_files.h"
 #include "client/job/job_options.h"
 #include "client/job/one_part.h"
+#include "client/job/restart.h"
 #include "client/job/staged_files.h"
 #include "client/job/submitted.h"
 #include "client/job/upload.h"
@@ -362,6 +363,14 @@ int RunVerb(RunOptions options, const CLI::App& verb, const Invocation& invocati
   const rsl::CheckReport checked = rsl::Check(*rsl);
   if (checked.error) {
     return Report(rsl::ToStatus(*checked.error));
+  }
+  if (IsRestart(checked) && !options.parse && !options.dump_rsl) {
+    return Restart(*rsl, {.resource = options.resource,
+                          .has_options_of_new_jobs = options.dry_run || !options.request_id.empty(),
+                          .delegation = options.delegate.what(),
+                          .follows = !options.batch && !options.fast_batch,
+                          .cancels_on_interrupt = !options.no_interrupt,
+                          .patience = std::chrono::seconds(options.reattach_within)});
   }
   const bool is_dry_run =
       options.dry_run || std::any_of(checked.jobs.begin(), checked.jobs.end(),

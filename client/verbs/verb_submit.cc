@@ -12,6 +12,7 @@
 #include "client/job/delegate.h"
 #include "client/job/job_options.h"
 #include "client/job/one_part.h"
+#include "client/job/restart.h"
 #include "client/job/submitted.h"
 #include "client/site/any_site.h"
 #include "client/site/saved_request.h"
@@ -167,6 +168,12 @@ int SubmitVerb(SubmitOptions options, const CLI::App& verb, const Invocation& in
   const rsl::CheckReport checked = rsl::Check(*rsl);
   if (checked.error) {
     return Report(rsl::ToStatus(*checked.error));
+  }
+  if (IsRestart(checked)) {
+    const bool is_for_new = options.dry_run || !options.request_id.empty() || !options.save_request.empty();
+    return Restart(*rsl, {.resource = options.resource,
+                          .has_options_of_new_jobs = is_for_new,
+                          .delegation = options.delegate.what()});
   }
   PlaceOptions place{options.resource, options.where, options.why};
   if (place.resource.empty()) {

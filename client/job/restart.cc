@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/job/restart.h"
+
+#include <fmt/format.h>
+
+#include "client/job/commit.h"
+#include "client/job/follow.h"
+#include "client/site/any_site.h"
+#include "client/site/exit_code.h"
+#include "client/site/harmless.h"
+#include "client/site/site_call.h"
+#include "common/job_state.h"
+#include "common/refusal.h"
+#include "rsl/gram_errors.h"
+
+namespace sekisho::client {
+namespace {
+
+namespace gram = rsl::gram;
+
+constexpr std::chrono::seconds kCommitPatience{10};
+
+absl::Status RestartFailed(const std::string& why, const std::string& remedy) {
+  return Refuse(absl::StatusCode::kFailedPrecondition, gram::RESTART_FAILED, "restart: " + why, remedy);
+}
+
+absl::Status NoStateFile(const std::string& name) {
+  return Refuse(absl::StatusCode::kNotFound, gram::NO_STATE_FILE, fmt::format("restart: there is no job {} of yours", name),
+                "see which there are: sekisho list --all");
+}
+
+awaitable<absl::StatusOr<proto::JobStatus>> LookUp(Session& session, std::string job_id) {
+  proto::StatusRequest request;
+  request.add_job_id(job_id);
+  request.set_without_rsl(true);
+  CO_ASSIGN_OR_RETURN(const proto::StatusReply reply,
+                      (co_await session.Call<proto::StatusRequest, proto::StatusReply>(&Session::Async::Status, request)));
+  if (reply.job_size() != 1 || reply.job(0).state() == proto::UNKNOWN) {
+    co_return NoStateFile(JobName(session.target(), session.target().site, job_id));
+  }
+  co_return reply.job(0);
+}
+
+awaitable<int> FollowIt(Session& session, std::string job_id, RestartOptions options) {
+  FollowOptions follow;
+  follow.job_id = job_id;
+  follow.again.set_job_id(job_id);
+  follow.again.set_events(true);
+  follow.again.set_output(true);
+  follow.again.set_follow(true);
+  follow.patience = options.patience;
+  follow.cancels_on_interrupt = options.cancels_on_interrupt;
+  const proto::AttachRequest attach = follow.again;
+  auto updates = rpc::Start<rpc::ClientReader<proto::Update>>(
+      session.loop(), session.Options(),
+      [&](auto& call) { session.stub().async()->Attach(&call.context(), &attach, &call); });
+  const auto followed = co_await Follow(session, updates, follow);
+  if (!followed.ok()) {
+    co_return Report(followed.status());
+  }
+  if (followed->was_left) {
+    fmt::print(stderr, "sekisho: left; {0} goes on: sekisho status {0}\n", followed->name);
+    co_return kExitCancelled;
+  }
+  fmt::print(stderr, "{}", EndText(followed->job));
+  if (followed->job.staged_out_size() > 0) {
+    fmt::print(stderr, "sekisho: what it has sent out for you is kept at the site: sekisho get {}\n", followed->name);
+  }
+  co_return ExitCodeOf(followed->job);
+}
+
+awaitable<int> TakeUp(Session& session, std::string job_id, RestartOptions options) {
+  const auto job = co_await LookUp(session, job_id);
+  if (!job.ok()) {
+    co_return Report(job.status());
+  }
+  if (job->state() == proto::PENDING || job->state() == proto::STAGE_IN) {
+    const absl::Status committed = co_await Commit(session, job_id, kCommitPatience);
+    if (!committed.ok() && !IsRefusal(committed)) {  // a refusal: it waits for none
+      co_return Report(committed);
+    }
+  }
+  if (options.delegation != Delegation::kNone) {
+    const RefreshOptions refresh{.is_full = options.delegation == Delegation::kFull};
+    const int code = co_await RefreshCredential(session, job_id, refresh);
+    if (code != 0) {
+      co_return code;
+    }
+  }
+  if (!options.follows) {
+    fmt::print("{}\n", JobName(session.target(), job->site(), job_id));
+    co_return 0;
+  }
+  const int code = co_await FollowIt(session, job_id, options);
+  co_return code;
+}
+
+// -r, if it is given, must lead to where the job is.
+absl::Status CheckPlace(const Sites& sites, const std::string& resource, const JobReference& job) {
+  if (resource.empty()) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Target target, sites.Resolve(resource));
+  return target.contact.Address() == job.target.contact.Address()
+             ? absl::OkStatus()
+             : RestartFailed(fmt::format("expected the site of {}, {}, saw -r {}", job.id, job.target.contact.Address(),
+                                         Harmless(resource)),
+                             "leave -r out: the job's contact says where it is");
+}
+
+absl::Status CheckRestart(const rsl::JobDescription& restart, const RestartOptions& options) {
+  if (options.has_options_of_new_jobs) {
+    return RestartFailed("expected no --dry-run, --request-id or --save-request: they are of new jobs", "leave them out");
+  }
+  for (const char* const stream : {"stdout", "stderr"}) {
+    if (restart.Has(stream)) {
+      const rsl::Position where = restart.WhereIs(stream);
+      return Refuse(absl::StatusCode::kInvalidArgument, gram::RESTART_FAILED,
+                    fmt::format("{}:{}: {}: a job's output cannot be sent elsewhere yet", where.line, where.column, stream),
+                    "leave it out: the command shows what the site has kept");
+    }
+  }
+  ASSIGN_OR_RETURN(const Sites sites, Sites::Load());
+  const auto job = sites.ResolveJob(restart.restart_contact);
+  if (!job.ok()) {
+    const rsl::Position where = restart.WhereIs("restart");
+    return Refuse(absl::StatusCode::kInvalidArgument, gram::RSL_RESTART,
+                  fmt::format("{}:{}: restart: {}", where.line, where.column, Message(job.status())),
+                  "name the job as submit printed it, SITE/ID, or by its contact");
+  }
+  return CheckPlace(sites, options.resource, *job);
+}
+
+}  // namespace
+
+bool IsRestart(const rsl::CheckReport& checked) {
+  return checked.jobs.size() == 1 && checked.jobs[0].use == rsl::Use::kRestart;
+}
+
+int Restart(const std::string& rsl, RestartOptions options) {
+  const rsl::CheckReport checked = rsl::Check(rsl);
+  const rsl::JobDescription& restart = checked.jobs[0];
+  if (!checked.warnings.empty()) {
+    return Report(rsl::ToStatus(checked.warnings[0]));
+  }
+  if (const absl::Status status = CheckRestart(restart, options); !status.ok()) {
+    return Report(status);
+  }
+  return WithJob(restart.restart_contact,
+                 [&](Session& session, const std::string& job_id) { return TakeUp(session, job_id, options); });
+}
+
+}  // namespace sekisho::client
