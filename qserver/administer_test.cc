@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include "qserver/server_fixture.h"
-#include "tests/support/eventually.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -38,6 +37,7 @@ TEST_F(ServerTest, AWordSaidAgainEndsNothingThatCameLater) {
   auto agent = Attach("n1");
   const std::string job = SubmitOk("r1", "&(executable=/bin/x)");
   agent->Started(agent->NextStart().task());
+  ASSERT_TRUE(Becomes(job, proto::ACTIVE));
   agent.reset();
 
   grpc::Status status;

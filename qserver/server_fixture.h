@@ -19,6 +19,7 @@
 #include "qserver/errors.h"
 #include "qserver/nodes_service.h"
 #include "qserver/queue_service.h"
+#include "tests/support/eventually.h"
 
 namespace sekisho::qserver {
 
@@ -313,6 +314,16 @@ class ServerTest : public ::testing::Test {
     request.mutable_request()->set_body(body.SerializeAsString());
     grpc::ClientContext context;
     return queue_->Administer(&context, request, &reply);
+  }
+  // What an agent has said is heard later than it was said.
+  bool Becomes(const std::string& job_id, proto::JobState state) {
+    return test::Eventually([&] {
+      grpc::ClientContext context;
+      proto::StatusRequest request;
+      proto::StatusReply reply;
+      request.add_job_id(job_id);
+      return queue_->Status(&context, request, &reply).ok() && reply.job_size() == 1 && reply.job(0).state() == state;
+    });
   }
   // Reads events until one of `job_id` ends it, and says their kinds.
   std::vector<std::string> EventsToEnd(const std::string& job_id) {

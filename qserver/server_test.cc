@@ -183,6 +183,7 @@ TEST_F(ServerTest, ALostAgentChangesNoState) {
   const std::string job = SubmitOk("r1", "&(executable=/bin/x)");
   const proto::TaskKey key = agent->NextStart().task();
   agent->Started(key);
+  ASSERT_TRUE(Becomes(job, proto::ACTIVE));
   agent.reset();
 
   agent = Attach("n1", {key});

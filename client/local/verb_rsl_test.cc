@@ -95,10 +95,10 @@ TEST(RslCheck, LooksOnlyAtTheGrammarOfWhatIsNoJobOrWhenAsked) {
 }
 
 TEST(RslCheck, WarnsOfWhatASiteWillRefuse) {
-  const Outcome outcome = Check("&(executable=x)(gass_cache=/tmp)");
+  const Outcome outcome = Check("&(executable=x)(name=x)");
 
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.err, testing::StartsWith("1:17: gass_cache is not supported yet: "));
+  EXPECT_THAT(outcome.err, testing::StartsWith("1:17: name is not supported yet: "));
 }
 
 TEST(RslCheck, PrintsJsonForMachines) {
