@@ -142,8 +142,17 @@ Stream::Step Stream::Copy(int from, Context& context, size_t& moved) {
   Direction& direction = directions_[from];
   Side& source = sides_[from];
   Side& to = sides_[1 - from];
-  const bool is_urgent = source.has_mark && IsAtMark(source.fd.get());
-  const ssize_t got = recv(source.fd.get(), context.buffer, is_urgent ? 1 : kBufferBytes, 0);
+  const int fd = source.fd.get();
+  bool is_urgent = source.has_mark && IsAtMark(fd);
+  ssize_t got = 1;
+  if (!source.has_mark && (source.reads_on || direction.full_reads > 0)) {
+    // Not called by epoll: what has come since it spoke may be urgent, and only of a byte that is there it can be asked.
+    got = recv(fd, context.buffer, 1, MSG_PEEK);
+    is_urgent = got > 0 && IsAtMark(fd);
+  }
+  if (got > 0) {
+    got = recv(fd, context.buffer, is_urgent ? 1 : kBufferBytes, 0);
+  }
   if (got <= 0) {
     if (got < 0 && errno == EAGAIN) {
       source.is_readable = false;
