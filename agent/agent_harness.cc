@@ -161,9 +161,7 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
                       },
                       .judge_end =
                           [this](const task::Spec& spec, task::Ended& ended) {
-                            if (pmi) {
-                              pmi->Judge(spec, ended);
-                            }
+                            return !pmi || pmi->Judge(spec, ended);
                           }});
   CHECK(tasks->Recover().ok());
   launcher = std::make_unique<LauncherService>(
@@ -175,7 +173,8 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
       [this](const std::string& job_id, const std::string& token) {
         return tasks->FindByToken(job_id, token);
       },
-      [this](const std::string& job_id, int task) { tasks->Kill(job_id, task); });
+      [this](const std::string& job_id, int task) { tasks->Kill(job_id, task); },
+      [this](const std::string& job_id, int task) { tasks->TakeEnd(job_id, task); });
   CHECK(pmi->Listen(node.pmi_socket).ok());
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + node.launch_socket, grpc::InsecureServerCredentials());

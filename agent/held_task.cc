@@ -181,8 +181,7 @@ void HeldTask::WatchSupervisor(pid_t pid) {
 }
 
 void HeldTask::OnSupervisorGone() {
-  ReadEnded();
-  if (ended_) {
+  if (ReadEnded()) {
     return;
   }
   spdlog::warn("a task's supervisor was killed job={} task={}", spec_.job_id, spec_.task);
@@ -207,15 +206,17 @@ void HeldTask::EndWith(const task::Ended& ended) {
   ReadEnded();
 }
 
-void HeldTask::ReadEnded() {
-  if (ended_ || !(ended_ = directory_.ReadEnded())) {
-    return;
-  }
-  if (parts_.judge_end) {
-    parts_.judge_end(spec_, *ended_);
+bool HeldTask::ReadEnded() {
+  std::optional<task::Ended> ended = ended_ ? std::nullopt : directory_.ReadEnded();
+  if (!ended) {
+    return ended_.has_value();
   }
   std::error_code ignored;
   supervisor_.close(ignored);
+  if (parts_.judge_end && !parts_.judge_end(spec_, *ended)) {
+    return true;  // until TakeEnd, or Check
+  }
+  ended_ = std::move(ended);
   spdlog::info("task ended job={} task={} code={} signal={} reason={}", spec_.job_id, spec_.task,
                ended_->code, ended_->signal, Printable(ended_->reason));
   PumpOutput();
@@ -223,6 +224,13 @@ void HeldTask::ReadEnded() {
   AnnounceEnd();
   Rest();
   parts_.on_change(*this);
+  return true;
+}
+
+void HeldTask::TakeEnd() {
+  if (!supervisor_.is_open()) {
+    ReadEnded();
+  }
 }
 
 void HeldTask::Resume(uint64_t stdout_offset, uint64_t stderr_offset) {

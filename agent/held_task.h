@@ -29,7 +29,7 @@ class HeldTask {
     Outbox& outbox;
     uint64_t output_limit = 0;                 // of one spooled stream, in bytes; 0 = none
     std::function<void(HeldTask&)> on_change;  // it runs now, or has ended
-    std::function<void(const task::Spec&, task::Ended&)> judge_end;  // as its process manager; may be empty
+    std::function<bool(const task::Spec&, task::Ended&)> judge_end;  // PmiServer::Judge; may be empty
   };
 
   // The directory holds a spec.
@@ -60,6 +60,8 @@ class HeldTask {
   void TakeInput(uint64_t offset, std::string_view data, bool is_end);
   void OutputTaken(Stream stream, uint64_t offset);
   void PumpOutput();
+  // Its process manager knows now what its end means.
+  void TakeEnd();
 
   // Now and then, for what nobody tells us: a supervisor that vanished without a word before we could watch
   // it, output that could not be opened.
@@ -68,7 +70,7 @@ class HeldTask {
  private:
   void OnFile(std::string_view name);
   void ReadRunning();
-  void ReadEnded();
+  bool ReadEnded();  // false: there is no record of its end
   void WatchSupervisor(pid_t pid);
   void OnSupervisorGone();
   void AnnounceReady();

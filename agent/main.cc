@@ -160,9 +160,7 @@ absl::Status Run(const Config& config, bool is_check) {
                },
                .judge_end =
                    [&pmi_pointer](const task::Spec& spec, task::Ended& ended) {
-                     if (pmi_pointer != nullptr) {
-                       pmi_pointer->Judge(spec, ended);
-                     }
+                     return pmi_pointer == nullptr || pmi_pointer->Judge(spec, ended);
                    }});
   RETURN_IF_ERROR(tasks.Recover());
   PmDaemons pm_daemons(loop,
@@ -183,7 +181,8 @@ absl::Status Run(const Config& config, bool is_check) {
   };
   LauncherService launcher(loop, outbox, launches, find_task);
   PmiServer pmi(loop, outbox, find_task,
-                [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); });
+                [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); },
+                [&tasks](const std::string& job_id, int task) { tasks.TakeEnd(job_id, task); });
   pmi_pointer = &pmi;
   RETURN_IF_ERROR(pmi.Listen(config.pmi_socket()));
   Acceptor door(loop, {.per_peer = kLaunchesPerAccount}, /*expect_tls=*/false);

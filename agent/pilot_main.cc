@@ -169,9 +169,7 @@ absl::Status Run(const Options& options) {
                .on_change = [&leave] { leave.OnChange(); },
                .judge_end =
                    [&pmi_pointer](const task::Spec& spec, task::Ended& ended) {
-                     if (pmi_pointer != nullptr) {
-                       pmi_pointer->Judge(spec, ended);
-                     }
+                     return pmi_pointer == nullptr || pmi_pointer->Judge(spec, ended);
                    }});
   leave.Use(tasks);
   RETURN_IF_ERROR(tasks.Recover());
@@ -181,7 +179,8 @@ absl::Status Run(const Options& options) {
   };
   LauncherService launcher(loop, outbox, launches, find_task);
   PmiServer pmi(loop, outbox, find_task,
-                [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); });
+                [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); },
+                [&tasks](const std::string& job_id, int task) { tasks.TakeEnd(job_id, task); });
   pmi_pointer = &pmi;
   RETURN_IF_ERROR(pmi.Listen(pmi_socket));
   Acceptor door(loop, {}, /*expect_tls=*/false);

@@ -74,12 +74,17 @@ PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
     answer(fmt::format("cmd=place_result rc=0 rank={} size={}", rank, ranks_));
   } else if (name == "represent") {  // a node's PMIx server
     local_ranks_ = 1;
+    speaker_ = rank;
     answer("cmd=represent_result rc=0");
   } else if (name == "inside") {
     inside_.insert(RankOf(*command, rank));
   } else if (name == "outside") {
     inside_.erase(RankOf(*command, rank));
-    answer("cmd=outside_result rc=0");  // the rank goes on only then: its end is judged by what we know
+    effects.has_left = true;
+    answer("cmd=outside_result rc=0");
+  } else if (name == "lost") {
+    lost_.insert(RankOf(*command, rank));
+    effects.has_left = true;
   } else if (name == "abort") {
     effects.aborted = RankOf(*command, rank);
     aborted_.emplace(*effects.aborted, std::atoi(command->Get("exitcode").c_str()));
@@ -87,6 +92,12 @@ PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
     effects.complaint = "unknown command " + name.substr(0, 64);
   }
   return effects;
+}
+
+void PmiRanks::OnGone(int rank) {
+  if (speaker_ == rank) {
+    speaker_.reset();
+  }
 }
 
 std::optional<int> PmiRanks::AbortCode(int rank) const {

@@ -22,6 +22,7 @@ class PmiRanks {
     std::optional<proto::Fence> fence;               // what this node gives
     std::string complaint;  // it broke the protocol: its connection goes
     std::optional<int> aborted;  // this rank waits to be killed
+    bool has_left = false;  // it is known how one of them left MPI
   };
 
   PmiRanks(int ranks, int local_ranks, std::string world)
@@ -33,6 +34,10 @@ class PmiRanks {
   Effects OnFenceDone(const proto::Fence& result);
   // It has said that it begins, and not that it ends.
   bool IsInside(int rank) const { return inside_.count(rank) > 0; }
+  // It is inside as far as we were told, and its node's PMIx server has yet to say how it left.
+  bool IsLeaving(int rank) const { return speaker_ && IsInside(rank) && lost_.count(rank) == 0; }
+  // Its connection has ended: what it has not said it never will.
+  void OnGone(int rank);
   // The code it called MPI_Abort with.
   std::optional<int> AbortCode(int rank) const;
   // What this node has given and has no answer to: said again after a connection was lost.
@@ -48,6 +53,8 @@ class PmiRanks {
   PmiPairs pairs_;
   PmiPairs fresh_;  // put since the last barrier
   std::set<int> inside_;
+  std::optional<int> speaker_;  // the rank whose connection is the node's PMIx server's
+  std::set<int> lost_;          // gone without a word, as the speaker says
   std::set<int> waiting_;
   std::map<int, int> aborted_;
   uint64_t barriers_ = 0;

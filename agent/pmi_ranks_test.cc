@@ -92,6 +92,23 @@ TEST_F(PmiRanksTest, OneMaySpeakForAllOfItsNode) {
   EXPECT_FALSE(ranks_.IsInside(3));
 }
 
+TEST_F(PmiRanksTest, HowARankLeftIsTheSpeakersToSayAsLongAsItIsThere) {
+  Ask(3, "cmd=init pmi_version=1 pmi_subversion=1");
+  EXPECT_FALSE(ranks_.IsLeaving(3)) << "it speaks for itself";
+  Ask(2, "cmd=represent");
+  ranks_.OnLine(2, "cmd=inside rank=2");
+
+  EXPECT_TRUE(ranks_.IsLeaving(3));
+  EXPECT_TRUE(ranks_.OnLine(2, "cmd=lost rank=3").has_left);
+  EXPECT_FALSE(ranks_.IsLeaving(3));
+  EXPECT_TRUE(ranks_.IsInside(3));
+  EXPECT_TRUE(ranks_.IsLeaving(2));
+  ranks_.OnGone(3);
+  EXPECT_TRUE(ranks_.IsLeaving(2));
+  ranks_.OnGone(2);
+  EXPECT_FALSE(ranks_.IsLeaving(2));
+}
+
 TEST_F(PmiRanksTest, ClosesOnWhatIsNoPmiAndRefusesKeysThatAreTooLong) {
   EXPECT_EQ(Ask(2, "GET / HTTP/1.0"), "what it says is no PMI-1");
   EXPECT_EQ(Ask(2, "cmd=put kvsname=w key=" + std::string(65, 'k') + " value=1"),

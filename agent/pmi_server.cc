@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::chrono::seconds kHelloWithin{10};
 constexpr int kStrangersMost = 1024;
+constexpr std::chrono::seconds kLeavesWithin{30};  // of a PMIx server that says nothing of a rank that has ended
 
 std::string ValueIn(const task::Spec& spec, const std::string& name) {
   for (const std::string& variable : spec.environment) {
@@ -76,11 +77,12 @@ struct PmiServer::Connection {
   }
 };
 
-PmiServer::PmiServer(Loop& loop, Outbox& outbox, FindTask find_task, KillTask kill_task)
+PmiServer::PmiServer(Loop& loop, Outbox& outbox, FindTask find_task, KillTask kill_task, TakeEnd take_end)
     : loop_(loop),
       outbox_(outbox),
       find_task_(std::move(find_task)),
       kill_task_(std::move(kill_task)),
+      take_end_(std::move(take_end)),
       acceptor_(loop) {}
 
 PmiServer::~PmiServer() = default;
@@ -143,8 +145,12 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
   for (;;) {
     const std::optional<std::string> line = co_await Connection::ReadLine(connection);
     const auto job = jobs_.find(job_id);
-    if (!line || job == jobs_.end() || !job->second.ranks) {
+    if (job == jobs_.end() || !job->second.ranks) {
       co_return;
+    }
+    if (!line) {
+      job->second.ranks->OnGone(rank);
+      co_return TakeEnds(job_id);
     }
     PmiRanks::Effects effects = job->second.ranks->OnLine(rank, *line);
     if (!effects.complaint.empty()) {
@@ -156,7 +162,19 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
         aborted != job->second.tasks.end()) {
       kill_task_(job_id, aborted->second);
     }
+    const bool has_left = effects.has_left;
     Apply(job_id, job->second, std::move(effects));
+    if (has_left) {
+      TakeEnds(job_id);
+    }
+  }
+}
+
+// Of ranks that have ended already.
+void PmiServer::TakeEnds(const std::string& job_id) {
+  const auto job = jobs_.find(job_id);
+  for (const auto& [rank, since] : std::map(job->second.leaving)) {
+    take_end_(job_id, job->second.tasks[rank]);
   }
 }
 
@@ -184,21 +202,31 @@ void PmiServer::Apply(const std::string& job_id, Job& job, PmiRanks::Effects eff
   }
 }
 
-void PmiServer::Judge(const task::Spec& spec, task::Ended& ended) const {
+bool PmiServer::Judge(const task::Spec& spec, task::Ended& ended) {
   const auto job = spec.pmi_socket.empty() ? jobs_.end() : jobs_.find(spec.job_id);
   if (job == jobs_.end() || !job->second.ranks || ended.gram_code != 0) {
-    return;
+    return true;
   }
   const int rank = RankOf(job->second, spec);
   if (const auto code = job->second.ranks->AbortCode(rank)) {
     ended.code = *code & 0xff;
     ended.signal = 0;
   }
-  if (ended.code == 0 && ended.signal == 0 && job->second.ranks->IsInside(rank)) {
+  const bool is_well = ended.code == 0 && ended.signal == 0;
+  if (is_well && job->second.ranks->IsLeaving(rank)) {
+    // A program leaves MPI_Finalize after 2 s though its server has not heard it: libpmix does not wait any longer.
+    const auto now = std::chrono::steady_clock::now();
+    if (now - job->second.leaving.try_emplace(rank, now).first->second < kLeavesWithin) {
+      return false;
+    }
+  }
+  job->second.leaving.erase(rank);
+  if (is_well && job->second.ranks->IsInside(rank)) {
     ended.gram_code = task::kExecutionFailed;
     ended.reason = job->second.ranks->AbortCode(rank) ? "it called MPI_Abort"
                                                       : "it ended inside MPI, without MPI_Finalize";
   }
+  return true;
 }
 
 void PmiServer::OnWelcome() {

@@ -2,6 +2,7 @@
 // The agent's door for MPI ranks: a Unix socket on which a task, known by its token, speaks PMI-1.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,7 +27,10 @@ class PmiServer {
   // Tasks::Kill: of a rank that called MPI_Abort.
   using KillTask = std::function<void(const std::string& job_id, int task)>;
 
-  PmiServer(Loop& loop, Outbox& outbox, FindTask find_task, KillTask kill_task);
+  // Tasks::TakeEnd: Judge may know now.
+  using TakeEnd = std::function<void(const std::string& job_id, int task)>;
+
+  PmiServer(Loop& loop, Outbox& outbox, FindTask find_task, KillTask kill_task, TakeEnd take_end);
   ~PmiServer();
   PmiServer(const PmiServer&) = delete;
   PmiServer& operator=(const PmiServer&) = delete;
@@ -37,8 +41,9 @@ class PmiServer {
   void OnWelcome();
   // Release, RankFence, Forget; others are nothing to us.
   void Handle(const proto::ServerMessage& message);
-  // What a rank's end means: MPI_Abort's code counts, and who ends inside MPI has failed.
-  void Judge(const task::Spec& spec, task::Ended& ended) const;
+  // What a rank's end means: MPI_Abort's code counts, and who ends inside MPI has failed.  False: how it left MPI is
+  // not known yet; TakeEnd is called once it is.
+  bool Judge(const task::Spec& spec, task::Ended& ended);
 
  private:
   struct Connection;
@@ -47,6 +52,7 @@ class PmiServer {
     std::unique_ptr<PmiRanks> ranks;  // once the first of them has come
     std::map<int, std::weak_ptr<Connection>> by_rank;
     std::map<int, int> tasks;  // by rank
+    std::map<int, std::chrono::steady_clock::time_point> leaving;  // by rank: when its end was first asked about
   };
 
   // The task that calls; null if it is none of ours.
@@ -57,11 +63,13 @@ class PmiServer {
   awaitable<void> Serve(std::shared_ptr<Connection> connection);
   static awaitable<void> LetGo(std::shared_ptr<Connection> connection);
   void Apply(const std::string& job_id, Job& job, PmiRanks::Effects effects);
+  void TakeEnds(const std::string& job_id);
 
   Loop& loop_;
   Outbox& outbox_;
   FindTask find_task_;
   KillTask kill_task_;
+  TakeEnd take_end_;
   asio::local::stream_protocol::acceptor acceptor_;
   std::map<std::string, Job> jobs_;
   int strangers_ = 0;  // connections that have not said whose they are

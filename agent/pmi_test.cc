@@ -146,6 +146,52 @@ os.read(fd, 100)
   EXPECT_EQ(Task().exited->reason(), "it ended inside MPI, without MPI_Finalize");
 }
 
+// Rank 0 is the PMIx server of rank 1, and says `word` of it once that has ended, code 0, and the agent knows.
+class PmiServedTest : public PmiTest {
+ protected:
+  const proto::AgentMessage::Exited& EndAfter(const std::string& word) {
+    StartWaiting(R"(/usr/bin/python3 -c '
+import os, time
+fd = int(os.environ["PMI_FD"])
+def say(words, answers=1):
+    os.write(fd, (words + "\n").encode())
+    return answers and os.read(fd, 100)
+say("cmd=represent")
+say("cmd=inside rank=1\ncmd=get_appnum")
+open("inside", "w")
+while not os.path.exists("go"):
+    time.sleep(0.01)
+if ")" + word + R"(":
+    say(")" + word + R"(", 0)
+    while not os.path.exists("end"):
+        time.sleep(0.01)
+')",
+                 0);
+    StartWaiting("while [ ! -e inside ]; do sleep 0.01; done", 1);
+    Release();
+    const TaskDirectory one(*TaskPath(State(), "job", 1));
+    EXPECT_TRUE(Await([&] { return one.Has(task::kExitFile) && one.Supervisor() == 0; }));
+    loop_.poll();
+    Touch("go");
+    EXPECT_TRUE(AwaitEnd(1));
+    Touch("end");
+    EXPECT_TRUE(AwaitEnd(0));
+    return *Task(1).exited;
+  }
+};
+
+TEST_F(PmiServedTest, ARankMayEndBeforeItsServerSaysThatItHasLeftMpi) {
+  EXPECT_EQ(EndAfter("cmd=outside rank=1").gram_code(), 0);
+}
+
+TEST_F(PmiServedTest, ARankThatItsServerHasLostEndedInsideMpi) {
+  EXPECT_EQ(EndAfter("cmd=lost rank=1").reason(), "it ended inside MPI, without MPI_Finalize");
+}
+
+TEST_F(PmiServedTest, ARankWhoseServerEndsWithoutAWordEndedInsideMpi) {
+  EXPECT_EQ(EndAfter("").reason(), "it ended inside MPI, without MPI_Finalize");
+}
+
 TEST_F(PmiTest, ARankThatAbortsIsKilledAndEndsWithItsCode) {
   StartWaiting(R"(/usr/bin/python3 -c '
 import os, time

@@ -184,6 +184,12 @@ void Tasks::Kill(const std::string& job_id, int task) {
   }
 }
 
+void Tasks::TakeEnd(const std::string& job_id, int task) {
+  if (const auto found = tasks_.find({job_id, task}); found != tasks_.end()) {
+    found->second->TakeEnd();
+  }
+}
+
 void Tasks::OutputTaken(const ServerMessage::OutputTaken& taken) {
   const bool was_full = !outbox_.HasRoom();
   if (HeldTask* task = Find(taken.task())) {

@@ -24,7 +24,7 @@ class Tasks {
     NodeSettings node;
     uint64_t output_limit = 0;
     std::function<void()> on_change;  // another task runs, or one less
-    std::function<void(const task::Spec&, task::Ended&)> judge_end;  // PmiServer::Judge
+    std::function<bool(const task::Spec&, task::Ended&)> judge_end;  // PmiServer::Judge
   };
 
   Tasks(Loop& loop, Outbox& outbox, Settings settings);
@@ -41,6 +41,8 @@ class Tasks {
 
   // At once.
   void Kill(const std::string& job_id, int task);
+  // HeldTask::TakeEnd.
+  void TakeEnd(const std::string& job_id, int task);
 
   // Now and then: no task may hang because its supervisor died at a bad moment.
   void Check();

@@ -138,6 +138,8 @@ bool PmiClient::SayOutside(int rank) {
   return Ask("cmd=outside rank=" + std::to_string(rank)).starts_with("cmd=outside_result rc=0");
 }
 
+bool PmiClient::SayLost(int rank) { return Say("cmd=lost rank=" + std::to_string(rank)); }
+
 bool PmiClient::SayAborted(int rank, int code) {
   return Say("cmd=abort exitcode=" + std::to_string(code) + " rank=" + std::to_string(rank));
 }

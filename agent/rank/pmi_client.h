@@ -38,6 +38,7 @@ class PmiClient {
   bool Represent();
   bool SayInside(int rank);
   bool SayOutside(int rank);  // once the agent knows
+  bool SayLost(int rank);     // it has gone without that
   bool SayAborted(int rank, int code);
 
   int fd() const { return fd_; }

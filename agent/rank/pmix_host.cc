@@ -9,24 +9,48 @@
 
 namespace sekisho::agent::pmix {
 
-int Host::Run() {
+namespace {
+
+constexpr int kSaysWithinMs = 10000;  // the library, how a client left that has ended
+
+}  // namespace
+
+int Host::Run(int rank) {
   while (!code_) {
-    pollfd ready[] = {
-        {signals_, POLLIN, 0}, {EventFd(), POLLIN, 0}, {has_agent_ ? pmi_.fd() : -1, POLLIN, 0}};
-    if (poll(ready, 3, -1) < 0) {
-      continue;
-    }
-    if (ready[1].revents != 0) {
-      OnEvent(NextEvent());
-    }
-    if (ready[2].revents != 0) {
-      OnBarrier(pmi_.LeaveBarrier());
-    }
-    if (ready[0].revents != 0) {
-      OnSignal();
-    }
+    Serve(-1, -1);
+  }
+  for (bool is_late = false; *code_ == 0 && !is_late && IsInside(rank) && lost_.count(rank) == 0;) {
+    is_late = Serve(-1, kSaysWithinMs);
   }
   return *code_;
+}
+
+int Host::ServeOthers(int gone) {
+  for (bool are_gone = false; *code_ == 0 && !are_gone;) {
+    are_gone = Serve(gone, -1);
+  }
+  return *code_;
+}
+
+bool Host::Serve(int other, int timeout_ms) {
+  pollfd ready[] = {{signals_, POLLIN, 0},
+                    {EventFd(), POLLIN, 0},
+                    {has_agent_ ? pmi_.fd() : -1, POLLIN, 0},
+                    {other, POLLIN, 0}};
+  const int count = poll(ready, 4, timeout_ms);
+  if (count <= 0) {
+    return count == 0;
+  }
+  if (ready[1].revents != 0) {
+    OnEvent(NextEvent());
+  }
+  if (ready[2].revents != 0) {
+    OnBarrier(pmi_.LeaveBarrier());
+  }
+  if (ready[0].revents != 0) {
+    OnSignal();
+  }
+  return ready[3].revents != 0;
 }
 
 std::string Host::Key(int node) const {
@@ -46,10 +70,16 @@ void Host::OnEvent(std::unique_ptr<Event> event) {
       leaving_.push_back(std::move(event));
       LetGoAll();
       break;
+    case Event::Kind::kLost:
+      lost_.insert(event->rank);
+      has_agent_ = has_agent_ && pmi_.SayLost(event->rank);
+      break;
     case Event::Kind::kAborted:
       if (!has_agent_ || !pmi_.SayAborted(event->rank, event->code)) {
         // Who would end it has lost us, and it waits for that: our own end is the world's.
-        kill(program_, SIGKILL);
+        if (!code_) {
+          kill(program_, SIGKILL);
+        }
         code_ = (event->code & 0xff) != 0 ? event->code & 0xff : 1;
       }
       break;
@@ -103,12 +133,14 @@ void Host::OnSignal() {
   if (read(signals_, &info, sizeof info) != sizeof info) {
     return;
   }
-  if (info.ssi_signo != SIGCHLD) {
-    kill(program_, static_cast<int>(info.ssi_signo));
-    return;
+  const int number = static_cast<int>(info.ssi_signo);
+  if (number != SIGCHLD && !code_) {
+    kill(program_, number);
+  } else if (number != SIGCHLD && number != SIGCONT) {
+    code_ = 128 + number;
   }
   int status = 0;
-  if (waitpid(program_, &status, WNOHANG) != program_) {
+  if (number != SIGCHLD || waitpid(program_, &status, WNOHANG) != program_) {
     return;
   }
   code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

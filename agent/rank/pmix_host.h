@@ -22,14 +22,18 @@ class Host {
   Host(PmiClient& pmi, const Layout& layout, pid_t program, int signals)
       : pmi_(pmi), layout_(layout), program_(program), signals_(signals) {}
 
-  // Until `program` has ended: its exit code, 128 + its signal.
-  int Run();
+  // Until `program` has ended, and how it left MPI is known: its exit code, 128 + its signal.
+  int Run(int rank);
   // It has begun MPI and not finished it.
   bool IsInside(int rank) const { return inside_.count(rank) > 0; }
+  // The other ranks of the node, until `gone` is readable: the code to end with.
+  int ServeOthers(int gone);
 
  private:
   // Of the fence that is being done.
   std::string Key(int node) const;
+  // Waits for something to happen, and does it.  `other`: besides; true if that is readable, or `timeout_ms` are over.
+  bool Serve(int other, int timeout_ms);
   void OnEvent(std::unique_ptr<Event> event);
   void OnSignal();
   void Begin();
@@ -43,6 +47,7 @@ class Host {
   bool has_agent_ = true;
   std::optional<int> code_;  // of the program
   std::set<int> inside_;
+  std::set<int> lost_;  // of them
   std::deque<std::unique_ptr<Event>> fences_;
   std::deque<std::unique_ptr<Event>> leaving_;
   int fences_done_ = 0;

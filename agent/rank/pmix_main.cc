@@ -6,6 +6,7 @@
 // become their program. What PMIx's collectives give goes with the agent's PMI-1 barriers, as
 // MPICH's does.  It runs as the job's account.
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <cstring>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "agent/rank/pmi_client.h"
 #include "agent/rank/pmix_host.h"
@@ -141,6 +143,17 @@ int HoldLock(const std::string& path) {
   return fd >= 0 && flock(fd, LOCK_SH) == 0 ? fd : -1;
 }
 
+// Readable once no program of this node holds the lock any more.
+int OthersGone(const std::string& path) {
+  const int gone = eventfd(0, EFD_CLOEXEC);
+  std::thread([path, gone] {
+    const int lock = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    flock(lock, LOCK_EX);
+    eventfd_write(gone, 1);
+  }).detach();
+  return gone;
+}
+
 // The program's parent, as long as any program of this node may need the server.
 int Serve(PmiClient& pmi, const Rank& self, char** program, const sigset_t& before,
           const sigset_t& ours) {
@@ -159,13 +172,13 @@ int Serve(PmiClient& pmi, const Rank& self, char** program, const sigset_t& befo
     return Fail(std::string("fork: ") + std::strerror(errno));
   }
   pmix::Host host(pmi, self.layout, child, signals);
-  const int code = host.Run();
-  if (code == 0 && !host.IsInside(self.rank)) {
-    sigprocmask(SIG_SETMASK, &before, nullptr);  // whoever ends us now ends nothing else
-    const int lock = open(self.lock.c_str(), O_RDWR | O_CLOEXEC);
-    flock(lock, LOCK_EX);
+  const int code = host.Run(self.rank);
+  if (code != 0 || host.IsInside(self.rank)) {
+    return code;
   }
-  return code;
+  const int gone = OthersGone(self.lock);
+  sigprocmask(SIG_SETMASK, &before, nullptr);  // whoever ends us now ends nothing else
+  return host.ServeOthers(gone);
 }
 
 int Main(char** program) {

@@ -43,7 +43,7 @@ void Post(std::unique_ptr<Event> event) {
   }
 }
 
-void PostOf(Event::Kind kind, const pmix_proc_t* proc, int code = 0) {
+void PostOf(Event::Kind kind, const pmix_proc_t* proc, int code) {
   auto event = std::make_unique<Event>();
   event->kind = kind;
   event->rank = static_cast<int>(proc->rank);
@@ -59,7 +59,7 @@ pmix_status_t Done(pmix_op_cbfunc_t done, void* data) {
 }
 
 pmix_status_t OnConnected(const pmix_proc_t* proc, void*, pmix_op_cbfunc_t done, void* data) {
-  PostOf(Event::Kind::kInside, proc);
+  PostOf(Event::Kind::kInside, proc, 0);
   return Done(done, data);
 }
 
@@ -87,6 +87,20 @@ pmix_status_t OnFence(const pmix_proc_t*, size_t, const pmix_info_t*, size_t, ch
   event->waits = new Fence{done, done_data};
   Post(std::move(event));
   return PMIX_SUCCESS;
+}
+
+// Clients that have not called PMIx_Finalize; what the library notices within a second comes as one event.
+void OnLost(size_t, pmix_status_t, const pmix_proc_t* first, pmix_info_t* info, size_t infos, pmix_info_t*, size_t,
+            pmix_event_notification_cbfunc_fn_t done, void* data) {
+  PostOf(Event::Kind::kLost, first, 0);
+  for (size_t i = 0; i < infos; ++i) {
+    if (PMIX_CHECK_KEY(&info[i], PMIX_PROCID) && info[i].value.type == PMIX_PROC) {
+      PostOf(Event::Kind::kLost, info[i].value.data.proc, 0);
+    }
+  }
+  if (done != nullptr) {
+    done(PMIX_EVENT_ACTION_COMPLETE, nullptr, 0, nullptr, nullptr, data);
+  }
 }
 
 pmix_status_t OnRegisterEvents(pmix_status_t*, size_t, const pmix_info_t*, size_t,
@@ -210,8 +224,12 @@ std::string Start(const std::string& directory, const std::string& host) {
   infos.Text(PMIX_SYSTEM_TMPDIR, directory);
   infos.Text(PMIX_HOSTNAME, host);
   pmix_server_module_t module = Module();
-  const auto status = PMIx_server_init(&module, infos.data(), infos.size());
-  return status == PMIX_SUCCESS ? "" : Wrong("PMIx_server_init", status);
+  if (const auto status = PMIx_server_init(&module, infos.data(), infos.size()); status != PMIX_SUCCESS) {
+    return Wrong("PMIx_server_init", status);
+  }
+  pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
+  const auto id = PMIx_Register_event_handler(&lost, 1, nullptr, 0, OnLost, nullptr, nullptr);  // negative: an error
+  return id >= 0 ? "" : Wrong("PMIx_Register_event_handler", id);
 }
 
 std::string Register(const Layout& layout) {

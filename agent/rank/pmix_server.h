@@ -23,7 +23,7 @@ struct Layout {
 };
 
 struct Event {
-  enum class Kind { kFence, kInside, kOutside, kAborted };
+  enum class Kind { kFence, kInside, kOutside, kLost, kAborted };  // kLost: gone without a word
   Kind kind = Kind::kFence;
   int rank = 0;
   int code = 0;           // of kAborted
