@@ -15,6 +15,11 @@ double StepFactor(int moves, double hot, double cold) {
   return hot <= 0 || cold <= 0 ? 1.0 : Exp(Ln(cold / hot) / steps);
 }
 
+// Both factors of RMATT's product weigh the same.
+LoadShares SharesOf(Objective objective) {
+  return objective == Objective::kRmatt ? LoadShares{.hops = 1} : LoadShares{.loads = kHopShare};
+}
+
 }  // namespace
 
 Proposer::Proposer(const Graph& graph, const NearNodes& near) : graph_(graph), near_(near) {
@@ -71,7 +76,7 @@ LinkAnnealer::LinkAnnealer(const Pattern& pattern, const Graph& graph, const Net
     : network_(network),
       options_(options),
       proposer_(graph, near),
-      state_(pattern, network, options.objective == Objective::kSteps, placement) {
+      state_(pattern, network, options.objective == Objective::kSteps, placement, SharesOf(options.objective)) {
   Reset(std::move(placement));
 }
 
@@ -85,18 +90,6 @@ double LinkAnnealer::Exact() const {
   const double loads = static_cast<double>(state_.max_link());
   return options_.objective == Objective::kRmatt ? loads * static_cast<double>(state_.hops_sum())
                                                  : loads;
-}
-
-// By how much, relatively, the trial is worse.  Both factors of RMATT's product weigh the same.
-double LinkAnnealer::Rise(const LinkLoads::Trial& trial) const {
-  const double smooth = trial.smooth / state_.smooth() - 1.0;
-  if (options_.objective == Objective::kRmatt) {
-    return smooth + static_cast<double>(trial.hops_sum) / static_cast<double>(state_.hops_sum()) -
-           1.0;
-  }
-  return smooth + kHopShare * (static_cast<double>(trial.load_sum) /
-                                   static_cast<double>(std::max<int64_t>(state_.load_sum(), 1)) -
-                               1.0);
 }
 
 bool LinkAnnealer::Draw(Random& random) {
@@ -141,9 +134,8 @@ void LinkAnnealer::Chunk(int moves, double hot, double cold, int power, Random& 
     if (!Draw(random)) {
       continue;
     }
-    const LinkLoads::Trial trial = state_.TryCycle(cycle_);
-    const double rise = Rise(trial);
-    if (rise > 0 && rise > temperature * exponential_.Draw(random)) {
+    const double most = temperature * exponential_.Draw(random);
+    if (state_.TryCycle(cycle_, most) > most) {
       continue;
     }
     state_.Commit();

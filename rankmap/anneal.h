@@ -94,7 +94,6 @@ class LinkAnnealer {
  private:
   bool Draw(Random& random);
   double Exact() const;
-  double Rise(const LinkLoads::Trial& trial) const;
 
   const Network& network_;
   LinkAnnealOptions options_;

@@ -110,7 +110,7 @@ TEST_P(Incremental, LinkLoadsEqualFullEvaluation) {
     return;
   }
   for (const bool by_step : {false, true}) {
-    LinkLoads loads(pattern_, network_, by_step, start_);
+    LinkLoads loads(pattern_, network_, by_step, start_, {.hops = 0.5, .loads = 0.02});
     Random random(23);
     for (int i = 0; i < Swaps(); ++i) {
       std::vector<uint32_t> cycle;
@@ -120,7 +120,10 @@ TEST_P(Incremental, LinkLoadsEqualFullEvaluation) {
           cycle.push_back(rank);
         }
       }
-      loads.TryCycle(cycle);
+      const double most = random.Unit() - 0.5;
+      const double limited = loads.TryCycle(cycle, most);
+      const double rise = loads.TryCycle(cycle);
+      ASSERT_EQ(limited > most, rise > most) << limited << " or " << rise << ", of " << most;
       if (random.Below(4) != 0) {
         loads.Commit();
       }

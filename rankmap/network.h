@@ -68,10 +68,7 @@ class Network {
     }
   }
 
-  uint64_t Hash() const;
-
- private:
-  // Steps in `dimension`, and 0 for plus, 1 for minus.
+  // Between two coordinates of `dimension`; `direction`: 0 for plus, 1 for minus.
   int Steps(int from, int to, int dimension, int& direction) const {
     int delta = to - from;
     const int size = grid_.dims[dimension];
@@ -83,6 +80,10 @@ class Network {
     direction = 2 * delta > size || (2 * delta == size && TieIsMinus(from));
     return direction == 1 ? size - delta : delta;
   }
+
+  uint64_t Hash() const;
+
+ private:
   bool TieIsMinus(int from) const {
     return grid_.tie == Tie::kMinus || (grid_.tie == Tie::kParity && from % 2 == 1);
   }

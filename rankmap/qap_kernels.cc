@@ -4,20 +4,9 @@
 #include <cstring>
 #include <limits>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define SEKISHO_WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define SEKISHO_WIDE
-#endif
+#include "rankmap/wide.h"
 
 namespace sekisho::rankmap {
-namespace {
-
-// Lowered to what the target has.
-typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
-
-}  // namespace
 
 SEKISHO_WIDE double CrossDot(const double* a1, const double* a2, const double* b1, const double* b2,
                              size_t n) {
