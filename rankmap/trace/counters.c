@@ -16,10 +16,6 @@
 #include "rankmap/trace/report.h"
 
 typedef struct {
-  uint64_t bytes, messages;
-} count;
-
-typedef struct {
   uint64_t source, target, bytes, messages;
 } row;
 
@@ -30,14 +26,14 @@ typedef struct prepared {
   uint64_t bytes;
 } prepared;
 
-static count *counts;  /* sent, by rank of MPI_COMM_WORLD; null: not counting at all */
-static count *fetched; /* from whom this rank took it */
+static traffic_count *counts;  /* sent, by rank of MPI_COMM_WORLD; null: not counting at all */
+static traffic_count *fetched; /* from whom this rank took it */
+quick_counter quick SIDE_BY_SIDE;
 static int world_size, world_rank;
 static int is_threaded;
 static int is_reported; /* on standard error, each rank its own, in place of a file */
 static int has_reported;
 static pthread_mutex_t report_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int is_counting;
 static atomic_int is_over; /* a limit was reached: nothing makes it count again */
 static atomic_int iterations_left;
 static pthread_mutex_t prepared_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -71,6 +67,10 @@ static int size_of(MPI_Datatype type) {
     last = type;
     last_size = size;
     has_last = 1;
+    if (!is_threaded) {
+      quick.type = type;
+      quick.type_size = (uint64_t)size;
+    }
   }
   return size;
 }
@@ -80,11 +80,11 @@ uint64_t bytes_of(int64_t number, MPI_Datatype type) {
   return number > 0 && size > 0 ? (uint64_t)number * (uint64_t)size : 0;
 }
 
-static void add_to(count *table, int peer, uint64_t bytes) {
+static void add_to(traffic_count *table, int peer, uint64_t bytes) {
   if (peer < 0 || peer >= world_size) { /* MPI_PROC_NULL, or of another world */
     return;
   }
-  count *const at = &table[peer];
+  traffic_count *const at = &table[peer];
   if (is_threaded) {
     __atomic_fetch_add(&at->bytes, bytes, __ATOMIC_RELAXED);
     __atomic_fetch_add(&at->messages, 1, __ATOMIC_RELAXED);
@@ -114,11 +114,11 @@ static void report(void) {
 
 static void stop_counting(void) {
   atomic_store(&is_over, 1);
-  atomic_store(&is_counting, 0);
+  atomic_store(&quick.is_counting, 0);
   report();
 }
 
-static int counts_now(void) { return atomic_load_explicit(&is_counting, memory_order_relaxed); }
+static int counts_now(void) { return atomic_load_explicit(&quick.is_counting, memory_order_relaxed); }
 
 static void *stop_in_time(void *seconds) {
   const double wanted = *(double *)seconds;
@@ -144,7 +144,9 @@ void counters_begin(int thread_level) {
   is_threaded = thread_level == MPI_THREAD_MULTIPLE;
   counts = calloc(2 * (size_t)world_size, sizeof *counts);
   fetched = counts != NULL ? counts + world_size : NULL;
-  atomic_store(&is_counting, counts != NULL);
+  quick.counts = counts;
+  quick.world_size = is_threaded ? 0 : world_size;
+  atomic_store(&quick.is_counting, counts != NULL);
   const char *const iterations = getenv("SEKISHO_TRAFFIC_ITERATIONS");
   atomic_store(&iterations_left, iterations != NULL ? atoi(iterations) : 0);
   const char *const limit = getenv("SEKISHO_TRAFFIC_SECONDS");
@@ -160,19 +162,17 @@ void counters_control(int level) {
     return;
   }
   if (level == 0 || level == 1) {
-    atomic_store(&is_counting, level);
+    atomic_store(&quick.is_counting, level);
     if (atomic_load(&is_over)) { /* meanwhile */
-      atomic_store(&is_counting, 0);
+      atomic_store(&quick.is_counting, 0);
     }
   } else if (level == 2 && atomic_load(&iterations_left) > 0 && atomic_fetch_sub(&iterations_left, 1) == 1) {
     stop_counting();
   }
 }
 
-void counters_sent(MPI_Comm comm, int peer, int64_t number, MPI_Datatype type) {
-  if (counts_now()) {
-    add(place_in_comm(comm, peer), bytes_of(number, type));
-  }
+void counters_sent_with_care(MPI_Comm comm, int peer, int64_t number, MPI_Datatype type) {
+  add(place_in_comm(comm, peer), bytes_of(number, type));
 }
 
 void counters_put(MPI_Win window, int target, int64_t number, MPI_Datatype type) {
@@ -308,7 +308,7 @@ void counters_end(void) {
   if (counts == NULL) {
     return;
   }
-  atomic_store(&is_counting, 0);
+  atomic_store(&quick.is_counting, 0);
   if (is_reported) {
     report();
     places_end();

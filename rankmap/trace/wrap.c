@@ -61,7 +61,7 @@ TRACED(Sendrecv_replace,
        (data, count, type, peer, tag, from, from_tag, comm, status), counters_sent(comm, peer, count, type))
 
 #define SEND_INIT(name)                                                                                       \
-  static int (*next_##name)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);              \
+  static int (*next_##name)(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *) SIDE_BY_SIDE; \
   __attribute__((constructor)) static void find_##name(void) {                                                \
     *(void **)&next_##name = dlsym(RTLD_NEXT, "PMPI_" #name);                                                 \
   }                                                                                                           \

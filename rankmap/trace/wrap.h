@@ -9,10 +9,12 @@
 #endif
 #include <dlfcn.h>
 
+#include "rankmap/trace/counters.h"
+
 #define EXPORTED __attribute__((visibility("default")))
 
 #define TRACED(name, parameters, arguments, counting)                                               \
-  static int(*next_##name) parameters;                                                              \
+  static int(*next_##name) parameters SIDE_BY_SIDE;                                                              \
   __attribute__((constructor)) static void find_##name(void) {                                      \
     *(void **)&next_##name = dlsym(RTLD_NEXT, "PMPI_" #name);                                       \
   }                                                                                                 \

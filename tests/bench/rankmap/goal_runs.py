@@ -151,7 +151,8 @@ def tracer(bench):
     """By tests/bench/traffic/bench, which prints it as a table and as JSON."""
     run = Run([sys.executable, f"{ROOT}/tests/bench/traffic/bench", "--json"]).checked()
     for kind, seen in json.loads(run.out.splitlines()[-1]).items():
-        bench.say(f"{kind}: NPB-like stencil, 4 ranks: % slower, median of {seen['turns']} turns", seen["stencil"], 1.0, 0.3, form="{:.2f}")
+        bench.say(f"{kind}: NPB-like stencil, 4 ranks: % slower, median of {seen['turns']} turns", seen["stencil"], 1.0, 0.3, form="{:.2f}",
+                  note=f" (± {seen['off']:.2f} each)")  # fmt: skip
         bench.say(f"{kind}: added to a 64-byte send, ns", seen["send"], 15, 8, form="{:.1f}")
         if "sums" in seen:
             bench.say(f"{kind}: pairs whose sums differ from pml_monitoring's", seen["sums"], 0)
