@@ -152,6 +152,14 @@ absl::Status Fold(const JobEvent& event, JobStatus& status) {
     case JobEvent::kDelegated:
       status.set_credential_until_ms(event.delegated().until_ms());
       return absl::OkStatus();
+    case JobEvent::kRedirected:
+      if (event.redirected().has_standard_output()) {
+        *status.mutable_standard_output() = event.redirected().standard_output();
+      }
+      if (event.redirected().has_standard_error()) {
+        *status.mutable_standard_error() = event.redirected().standard_error();
+      }
+      return absl::OkStatus();
     case JobEvent::kHeld:
       status.set_is_held(true);
       if (status.state() == proto::PENDING) {

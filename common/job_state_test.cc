@@ -54,6 +54,19 @@ TEST(JobState, AWaitingJobSaysWhyUntilItStarts) {
   EXPECT_EQ(FoldAll({Submitted(), Queued(), Waiting(), Started()}).reason(), "");
 }
 
+TEST(JobState, ARedirectionIsOfTheStreamsThatItNames) {
+  const auto to_out = Event([](JobEvent& e) { e.mutable_redirected()->mutable_standard_output()->add_destination("https://a"); });
+  const auto to_err = Event([](JobEvent& e) { e.mutable_redirected()->mutable_standard_error()->set_position(7); });
+  const auto to_null = Event([](JobEvent& e) { e.mutable_redirected()->mutable_standard_output(); });
+
+  const JobStatus both = FoldAll({Submitted(), Queued(), Started(), to_out, to_err});
+  EXPECT_EQ(both.standard_output().destination(0), "https://a");
+  EXPECT_EQ(both.standard_error().position(), 7u);
+  EXPECT_EQ(both.state(), proto::ACTIVE);
+  EXPECT_FALSE(FoldAll({Submitted(), Queued(), to_out}).has_standard_error());
+  EXPECT_EQ(FoldAll({Submitted(), Queued(), to_out, to_null}).standard_output().destination_size(), 0);
+}
+
 TEST(JobState, NothingFollowsTheEnd) {
   auto status = FoldAll({Submitted(), Ended(proto::CANCELLED)});
   const auto before = status.SerializeAsString();
