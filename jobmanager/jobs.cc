@@ -18,9 +18,10 @@ constexpr char kPosition[] = "queue_position";
 constexpr std::chrono::hours kTidyEvery{1};
 constexpr size_t kAskedAtOnce = 10'000;
 
-// GRAM's signals of a submission in two phases: a commit that was answered and is said again, and the end's.
+// GRAM's signals of a submission in two phases: a commit that was answered and is said again, and the end's.  And a
+// redirection of the output, which the queue server refuses with what to do.
 bool MayFollowTheEnd(const proto::RequestBody& body) {
-  return body.signal().number() == 5 || body.signal().number() == 10;
+  return body.signal().number() == 5 || body.signal().number() == 7 || body.signal().number() == 10;
 }
 
 }  // namespace

@@ -370,6 +370,32 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
   return admitted;
 }
 
+absl::StatusOr<rsl::JobDescription> DescribeUpdate(const Verified& verified, const Job& job, const AdmissionRules& rules,
+                                                   const Account& account) {
+  const std::string& text = verified.body.signal().argument();
+  if (text.size() > rules.rsl_bytes_max) {
+    return errors::RslTooLarge(text.size(), rules.rsl_bytes_max);
+  }
+  Verified of_job = verified;
+  of_job.job_id = job.status.job_id();
+  of_job.body.set_gatekeeper_subject(job.gatekeeper_subject);
+  rsl::Variables variables = VariablesFor(of_job, account, rules);
+  if (const auto submitted = rsl::ParseAndDescribe(job.status.rsl(), {}); submitted.ok()) {
+    ASSIGN_OR_RETURN(const std::string scratch, PlanScratch(*submitted, account.home, of_job.job_id, rules.staging));
+    if (!scratch.empty()) {
+      variables["SCRATCH_DIRECTORY"] = scratch;
+    }
+  }
+  auto update = rsl::ParseAndDescribe(text, variables, rsl::Use::kStdioUpdate);
+  if (!update.ok()) {
+    return errors::BadRsl(update.error());
+  }
+  if (const std::vector<rsl::Error> unsupported = rsl::Unsupported(*update); !unsupported.empty()) {
+    return errors::BadRsl(unsupported[0]);
+  }
+  return *std::move(update);
+}
+
 Verified OneOfMany(const Verified& many, int index, const AdmissionRules& rules) {
   Verified one;
   one.identity = many.identity;

@@ -71,6 +71,10 @@ absl::StatusOr<std::string> CheckLife(const Verified& verified, const Admitted& 
 absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedRequest& request,
                                   const AdmissionRules& rules, const FindAccount& find_account);
 
+// The argument of a verified Signal that redirects the job's output: likewise.
+absl::StatusOr<rsl::JobDescription> DescribeUpdate(const Verified& verified, const Job& job, const AdmissionRules& rules,
+                                                   const Account& account);
+
 // A verified SubmitMany: the submission at `index` of it, as if it had come alone.
 Verified OneOfMany(const Verified& many, int index, const AdmissionRules& rules);
 

@@ -329,8 +329,8 @@ inline absl::Status BadExtension(const std::string& seen) {
 inline absl::Status UnknownSignal(int number) {
   return Refuse(StatusCode::kInvalidArgument, 108,
                 fmt::format("signal {} is not supported", number),
-                "expected 1 (cancel), 2 (suspend), 3 (resume), 4 (priority), 5 (commit_request), 6 (commit_extend) or "
-                "10 (commit_end)");
+                "expected 1 (cancel), 2 (suspend), 3 (resume), 4 (priority), 5 (commit_request), 6 (commit_extend), "
+                "7 (stdio_update) or 10 (commit_end)");
 }
 
 inline absl::Status BadPriority(const std::string& seen) {

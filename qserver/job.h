@@ -85,6 +85,7 @@ struct Job {
   int64_t credential_until_ms = 0; // of the one that its tasks have; 0: none yet
   bool has_stage_out = false;    // files go out, or away, after the run: queue_stage_out.cc
   bool is_staging_out = false;   // they do
+  int redirections = 0;          // of its output, by its user: redirection.h
   bool has_place = false;        // it may have files of its own at its account's home
   proto::Demand demand;          // while it waits and runs
   int64_t ends_ms = 0;           // by its wall-time limit, once it has processors; 0 = not limited

@@ -179,6 +179,8 @@ class Queue {
   // It still does, for this reason.
   Effects OnStillStagingOut(const std::string& job_id, const std::string& reason, int64_t now_ms);
   Effects OnStagedOut(const std::string& job_id, proto::StagedFile file, int64_t now_ms);
+  // A stream of its output goes elsewhere: JudgeRedirection's word.
+  Effects Redirect(const std::string& job_id, proto::JobEvent::Redirected redirected, int64_t now_ms);
   // All are where they were to go, or one cannot be; the job ends.
   Effects OnStageOutDone(const std::string& job_id, const absl::Status& status, int64_t now_ms);
 

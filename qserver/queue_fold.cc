@@ -78,6 +78,12 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
     case proto::JobEvent::kCredentialEnding:
       credentials_.erase({job.credential_until_ms, job.status.job_id()});
       break;
+    case proto::JobEvent::kRedirected:
+      job.has_stage_out = true;
+      ++job.redirections;
+      job.bytes += event.redirected().ByteSizeLong();
+      usage_[job.status.subject()].bytes += event.redirected().ByteSizeLong();
+      break;
     case proto::JobEvent::kSuspended:
       job.was_suspended = true;
       PlaceAll(job);
@@ -130,6 +136,8 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       }
       --usage_[job.status.subject()].live;
       job.status.clear_rsl();  // memory: jobmanagers have it, and the store
+      job.status.clear_standard_output();
+      job.status.clear_standard_error();
       job.demand.Clear();
       job.tasks.clear();
       job.tasks.shrink_to_fit();

@@ -10,11 +10,13 @@
 #include "common/log.h"
 #include "qserver/engine.h"
 #include "qserver/errors.h"
+#include "qserver/redirection.h"
 
 namespace sekisho::qserver {
 namespace {
 
 constexpr size_t kEventsAtOnce = 256;
+constexpr int kStdioUpdate = 7;  // of GRAM's signals
 
 std::string SizeText(int count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -184,11 +186,29 @@ absl::StatusOr<proto::JobState> QueueService::Obey(const Verified& verified, con
   if (!is_new) {
     return conductor_.queue().StatusOf(job_id).state();
   }
-  const absl::StatusOr<proto::JobState> state = conductor_.Command(verified.body);
+  const bool redirects = verified.body.signal().number() == kStdioUpdate;
+  const absl::StatusOr<proto::JobState> state =
+      redirects ? Redirect(verified, *job) : conductor_.Command(verified.body);
   if (!state.ok()) {
     commands_.Withdraw(request, job_id);
   }
   return state;
+}
+
+absl::StatusOr<proto::JobState> QueueService::Redirect(const Verified& verified, const Job& job) {
+  // Validate.
+  ASSIGN_OR_RETURN(const Account account, judges_.find_account(verified.account));
+  ASSIGN_OR_RETURN(const rsl::JobDescription update, DescribeUpdate(verified, job, rules_, account));
+  ASSIGN_OR_RETURN(const proto::JobEvent::Redirected redirected,
+                   JudgeRedirection(job, update, account.home, rules_.staging));
+  if (conductor_.queue().UsageOf(job.status.subject()).bytes + redirected.ByteSizeLong() > rules_.kept_bytes_max) {
+    return errors::TooManyBytes(rules_.kept_bytes_max);
+  }
+
+  // Act.
+  const std::string& job_id = job.status.job_id();
+  conductor_.Change([&](Queue& queue) { return queue.Redirect(job_id, redirected, Conductor::NowMs()); });
+  return conductor_.queue().StatusOf(job_id).state();
 }
 
 grpc::ServerWriteReactor<proto::JobEvent>* QueueService::Events(

@@ -106,6 +106,7 @@ class QueueService final : public proto::Queue::CallbackService {
   static Commands::Request RequestOf(const Verified& verified);
   // `request`: as taken; of a cancel it is not asked for.
   absl::StatusOr<proto::JobState> Obey(const Verified& verified, const Commands::Request& request);
+  absl::StatusOr<proto::JobState> Redirect(const Verified& verified, const Job& job);
   using PartCall = rpc::Duplex<proto::PartDown, proto::PartUp>;
   awaitable<absl::Status> HandlePart(grpc::CallbackServerContext& context, PartCall& call);
   awaitable<absl::Status> TakeOrders(PartCall& call, std::string job_id);

@@ -18,6 +18,18 @@ Effects Queue::OnStagedOut(const std::string& job_id, proto::StagedFile file, in
   return effects;
 }
 
+Effects Queue::Redirect(const std::string& job_id, proto::JobEvent::Redirected redirected, int64_t now_ms) {
+  Effects effects;
+  Job* job = FindMutable(job_id);
+  const bool is_one = redirected.has_standard_output() || redirected.has_standard_error();
+  if (job != nullptr && is_one && !IsFinal(job->status.state())) {
+    proto::JobEvent event;
+    *event.mutable_redirected() = std::move(redirected);
+    Emit(*job, std::move(event), now_ms, effects);
+  }
+  return effects;
+}
+
 Effects Queue::OnStillStagingOut(const std::string& job_id, const std::string& reason, int64_t now_ms) {
   Effects effects;
   Job* job = FindMutable(job_id);

@@ -206,8 +206,9 @@ bool HasStageOut(const rsl::JobDescription& job) {
 }
 
 absl::StatusOr<std::vector<StageOut>> PlanStageOut(const rsl::JobDescription& job, const std::string& home,
-                                                   const std::string& job_id, const StagingRules& rules) {
-  const std::vector<rsl::Outgoing> outgoing = rsl::OutgoingOf(job);
+                                                   const std::string& job_id, const StagingRules& rules,
+                                                   const rsl::Redirections& redirections) {
+  const std::vector<rsl::Outgoing> outgoing = rsl::OutgoingOf(job, redirections);
   if (outgoing.size() > kFilesMost) {
     return errors::TooManyFiles(kFilesMost);
   }
@@ -219,7 +220,8 @@ absl::StatusOr<std::vector<StageOut>> PlanStageOut(const rsl::JobDescription& jo
     if (to.kind == Kind::kOther) {
       return errors::UnknownScheme(code, attribute, one.to);
     }
-    StageOut item{.attribute = one.attribute, .stream = one.stream, .destination = one.to};
+    StageOut item{.number = one.number, .attribute = one.attribute, .stream = one.stream, .position = one.position,
+                  .destination = one.to};
     if (rsl::IsCacheUrl(one.from) && (one.stream == rsl::kNoStream || one.from.find("/" + job_id + "/std") == std::string::npos)) {
       return errors::BadStaging(code, attribute,
                                 "expected a path, or the job's own $(GLOBUS_CACHED_STDOUT) or _STDERR, saw \"" +
@@ -230,7 +232,7 @@ absl::StatusOr<std::vector<StageOut>> PlanStageOut(const rsl::JobDescription& jo
                       ? AbsolutePath(one.from, job, home)
                       : JobPlace(home, job_id) + (one.stream == 0 ? "/stdout" : "/stderr");
     item.is_kept = rsl::IsForClient(one);
-    item.target = item.is_kept              ? KeptPlace(home, job_id, int(items.size()))
+    item.target = item.is_kept              ? KeptPlace(home, job_id, one.number)
                   : to.kind == Kind::kFile ? to.path
                   : to.kind == Kind::kPath ? AbsolutePath(to.path, job, home)
                                            : "";

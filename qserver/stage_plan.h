@@ -51,8 +51,10 @@ absl::StatusOr<std::vector<StageIn>> PlanStageIn(const rsl::JobDescription& job,
                                                  const std::string& home, const StagingRules& rules);
 
 struct StageOut {
+  int number = 0;  // rsl::Outgoing's
   std::string attribute;
   int stream = rsl::kNoStream;
+  uint64_t position = 0;    // of the stream: a web server has what is before
   std::string source;       // absolute; where all of the stream is put together first
   std::string destination;  // as the description says
   std::string target;       // where it goes at the site; empty: to a web server
@@ -64,7 +66,8 @@ std::string KeptPlace(const std::string& home, const std::string& job_id, int nu
 
 // One for each of rsl::OutgoingOf().
 absl::StatusOr<std::vector<StageOut>> PlanStageOut(const rsl::JobDescription& job, const std::string& home,
-                                                   const std::string& job_id, const StagingRules& rules);
+                                                   const std::string& job_id, const StagingRules& rules,
+                                                   const rsl::Redirections& redirections = {});
 // What is removed after it.
 absl::StatusOr<std::vector<std::string>> PlanCleanUp(const rsl::JobDescription& job, const std::string& home,
                                                      const StagingRules& rules);

@@ -132,6 +132,20 @@ TEST(StageOutPlan, PutsAStreamTogetherForEachOfItsDestinations) {
   EXPECT_TRUE(HasStageOut(Described("&(executable=x)(stdout=client:///o)")));
 }
 
+TEST(StageOutPlan, ARedirectedStreamGoesByItsOwnNumbers) {
+  const rsl::Redirections redirections = {rsl::Redirection{{"https://new/o", "client:///o"}, 5, 7}};
+  const auto plan = PlanStageOut(Described("&(executable=x)(stdout=(client:///old)(https://old/o))(stderr=client:///e)"),
+                                 "/home/alice", "j", {}, redirections);
+
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->size(), 3u);
+  EXPECT_EQ((*plan)[0].number, 7);
+  EXPECT_EQ((*plan)[0].destination, "https://new/o");
+  EXPECT_EQ((*plan)[0].position, 5u);
+  EXPECT_EQ((*plan)[1].target, "/home/alice/.sekisho/jobs/j/out/8");
+  EXPECT_EQ((*plan)[2].target, "/home/alice/.sekisho/jobs/j/out/2");
+}
+
 TEST(StagePlan, KeepsItsFilesWhereGassCacheSays) {
   const auto place = [](const std::string& clause) {
     return PlanCache(Described("&(executable=x)" + clause), "/home/alice", {.roots = {"/scratch"}});

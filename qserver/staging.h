@@ -130,7 +130,8 @@ class Staging {
   // ---- staging_out.cc
   awaitable<void> FinishJob(std::string job_id);
   awaitable<absl::Status> TryFinishJob(std::string job_id, bool is_last);
-  awaitable<void> UntilCancelled(std::string job_id);
+  int Redirections(const std::string& job_id) const;
+  awaitable<void> UntilTold(std::string job_id);
   awaitable<absl::Status> SendOut(StagerLink& stager, std::string job_id, bool is_last);
   awaitable<absl::Status> Gather(StagerLink& stager, std::string job_id, StageOut item, unsigned mode);
   awaitable<void> CleanUp(StagerLink& stager, std::string job_id, std::string rsl);

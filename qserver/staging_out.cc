@@ -8,6 +8,7 @@
 
 #include "common/job_state.h"
 #include "common/log.h"
+#include "qserver/redirection.h"
 #include "qserver/staging.h"
 #include "qserver/staging_errors.h"
 
@@ -23,6 +24,7 @@ StagerOrder OutOrder(const StageOut& item) {
   if (item.target.empty()) {
     order.mutable_send()->set_path(item.source);
     order.mutable_send()->set_url(item.destination);
+    order.mutable_send()->set_offset(item.position);
   } else {
     order.mutable_copy()->set_from(item.source);
     order.mutable_copy()->set_to(item.target);
@@ -39,13 +41,13 @@ StagerOrder WriteOrder(const std::string& path, uint64_t offset, std::string dat
   return order;
 }
 
-proto::StagedFile Gone(const StageOut& item, int number, const Content& content) {
+proto::StagedFile Gone(const StageOut& item, const Content& content) {
   proto::StagedFile file;
   file.set_destination(item.destination);
   file.set_size(content.size());
   file.set_sha256(content.sha256());
   file.set_is_kept(item.is_kept);
-  file.set_number(number);
+  file.set_number(item.number);
   return file;
 }
 
@@ -66,11 +68,18 @@ void Staging::OnStagingOut(const std::string& job_id) {
 }
 
 awaitable<void> Staging::FinishJob(std::string job_id) {
-  const auto given_up = std::chrono::steady_clock::now() + settings_.wait;
+  auto given_up = std::chrono::steady_clock::now() + settings_.wait;
+  int redirections = Redirections(job_id);
   std::string said;
   for (;;) {
+    if (const int now = Redirections(job_id); now != std::exchange(redirections, now)) {
+      given_up = std::chrono::steady_clock::now() + settings_.wait;
+    }
     const bool is_last = std::chrono::steady_clock::now() >= given_up;
     const absl::Status status = co_await TryFinishJob(job_id, is_last);
+    if (Redirections(job_id) != redirections) {
+      continue;  // what has not gone is to go elsewhere
+    }
     if (status.code() != absl::StatusCode::kUnavailable) {
       conductor_.Change([&](Queue& queue) { return queue.OnStageOutDone(job_id, status, Conductor::NowMs()); });
       finishing_.erase(job_id);
@@ -81,16 +90,22 @@ awaitable<void> Staging::FinishJob(std::string job_id) {
       conductor_.Change(
           [&](Queue& queue) { return queue.OnStillStagingOut(job_id, "trying again: " + why, Conductor::NowMs()); });
     }
-    co_await (Sleep(loop_, settings_.try_again) || UntilCancelled(job_id));
+    co_await (Sleep(loop_, settings_.try_again) || UntilTold(job_id));
   }
 }
 
-// From now on.
-awaitable<void> Staging::UntilCancelled(std::string job_id) {
+int Staging::Redirections(const std::string& job_id) const {
+  const Job* job = conductor_.queue().Find(job_id);
+  return job == nullptr ? 0 : job->redirections;
+}
+
+// That it is cancelled, or redirected, from now on.
+awaitable<void> Staging::UntilTold(std::string job_id) {
   const auto changed = conductor_.JobSignal(job_id);
   const auto is_cancelled = [&] { return conductor_.queue().StatusOf(job_id).cancelling(); };
   const bool was_cancelled = is_cancelled();
-  while (was_cancelled || !is_cancelled()) {
+  const int redirections = Redirections(job_id);
+  while ((was_cancelled || !is_cancelled()) && Redirections(job_id) == redirections) {
     co_await changed->Wait();
   }
 }
@@ -122,16 +137,20 @@ awaitable<absl::Status> Staging::SendOut(StagerLink& stager, std::string job_id,
   const Job* job = conductor_.queue().Find(job_id);
   CO_ASSIGN_OR_RETURN(const rsl::JobDescription described, DescriptionIn(job->status.rsl()));
   CO_ASSIGN_OR_RETURN(const RunAs as, FindRunAs(job->status.account()));
-  CO_ASSIGN_OR_RETURN(const std::vector<StageOut> plan, PlanStageOut(described, as.home, job_id, settings_.rules));
+  CO_ASSIGN_OR_RETURN(const std::vector<StageOut> plan, PlanStageOut(described, as.home, job_id, settings_.rules,
+                                                                         RedirectionsOf(job->status)));
   const unsigned mode = 0666 & ~described.umask.value_or(022);
   std::set<std::string> gathered;
   absl::Status failed;
   absl::Status later;
-  for (size_t number = 0; number < plan.size(); ++number) {
-    const StageOut& item = plan[number];
-    const bool is_due = conductor_.queue().IsToGo(job_id, int(number), item.stream != rsl::kNoStream);
+  const int redirections = Redirections(job_id);
+  for (const StageOut& item : plan) {
+    const bool is_due = conductor_.queue().IsToGo(job_id, item.number, item.stream != rsl::kNoStream);
     if (!is_due) {
       continue;
+    }
+    if (Redirections(job_id) != redirections) {
+      break;  // we are asked again
     }
     if (item.stream != rsl::kNoStream && gathered.insert(item.source).second) {
       const absl::Status status = co_await Gather(stager, job_id, item, mode);
@@ -151,7 +170,7 @@ awaitable<absl::Status> Staging::SendOut(StagerLink& stager, std::string job_id,
     } else if (!sent.ok()) {
       failed.Update(errors::CannotStageOut(item, sent.status()));
     } else {
-      const proto::StagedFile file = Gone(item, int(number), sent->copied());
+      const proto::StagedFile file = Gone(item, sent->copied());
       conductor_.Change([&](Queue& queue) { return queue.OnStagedOut(job_id, file, Conductor::NowMs()); });
     }
   }

@@ -17,7 +17,6 @@ using enum Attribute::Support;
 
 constexpr unsigned kAlways = kSubmit | kRestart | kUpdate;
 
-constexpr std::string_view kRedirection = "a job's output cannot be sent elsewhere once it is submitted";
 constexpr std::string_view kSlurm = "it comes with the Slurm executor";
 constexpr std::string_view kOther = "no executor here has it";
 constexpr std::string_view kDaemonWide = "a daemon's log is the site's, not the job's";
@@ -51,14 +50,14 @@ constexpr Attribute kAttributes[] = {
     {"remote_io_url", kGram, kAlways, kNever, gram::RSL_REMOTE_IO_URL, gram::RSL_REMOTE_IO_URL,
      "no server runs at the client; `sekisho get` and `put` reach the job's files"},
     {"scratch_dir", kGram, kSubmit, kYes, gram::RSL_SCRATCH, gram::INVALID_SCRATCH},
-    {"rsl_substitution", kGram, kSubmit | kRestart, kYes, gram::RSL_EVALUATION_FAILED,
+    {"rsl_substitution", kGram, kAlways, kYes, gram::RSL_EVALUATION_FAILED,
      gram::RSL_EVALUATION_FAILED},
     {"restart", kGram, kRestart, kYes, gram::RSL_RESTART, gram::RSL_RESTART},
     {"restartcontacts", kGram, kRestart, kNever, kShape, kBad, "watchers attach anew here"},
-    {"stdout_position", kGram, kRestart | kUpdate, kLater, gram::RSL_STDOUT_POSITION,
-     gram::INVALID_STDOUT_POSITION, kRedirection},
-    {"stderr_position", kGram, kRestart | kUpdate, kLater, gram::RSL_STDERR_POSITION,
-     gram::INVALID_STDERR_POSITION, kRedirection},
+    {"stdout_position", kGram, kRestart | kUpdate, kYes, gram::RSL_STDOUT_POSITION,
+     gram::INVALID_STDOUT_POSITION},
+    {"stderr_position", kGram, kRestart | kUpdate, kYes, gram::RSL_STDERR_POSITION,
+     gram::INVALID_STDERR_POSITION},
     {"file_stage_in", kGram, kSubmit, kYes, gram::RSL_FILE_STAGE_IN, gram::RSL_FILE_STAGE_IN},
     {"file_stage_in_shared", kGram, kSubmit, kYes, gram::RSL_FILE_STAGE_IN_SHARED,
      gram::RSL_FILE_STAGE_IN_SHARED},

@@ -132,6 +132,11 @@ Failure CheckWhole(const JobDescription& job) {
     return Error{gram::UNDEFINED_EXE, "executable", job.where, "expected an executable, saw none",
                  "add (executable = /path/of/program)"};
   }
+  const bool has_stream = job.Has("stdout") || job.Has("stderr") || job.Has("stdout_position") || job.Has("stderr_position");
+  if (job.use == Use::kStdioUpdate && !has_stream) {
+    return Error{gram::UNDEFINED_ATTRIBUTE, "stdout", job.where, "expected where a stream is to go, saw nothing of it",
+                 "add (stdout = DESTINATION), or stderr, or a position of one"};
+  }
   if (job.host_count && job.job_type != JobType::kSingle && *job.host_count > job.count) {
     return Error{gram::INVALID_HOST_COUNT, "host_count", job.WhereIs("host_count"),
                  fmt::format("expected at most {}, the count of processes, saw {}", job.count,

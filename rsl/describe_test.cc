@@ -240,7 +240,14 @@ TEST(Describe, TakesAnAttributeOnlyWhereItIsValid) {
             gram::INVALID_STDIO_UPDATE_ATTRIBUTE);
   EXPECT_EQ(RefusedWith("(label=a)").gram_code, gram::INVALID_SUBMIT_ATTRIBUTE);
 
-  EXPECT_TRUE(ParseAndDescribe("&(stdout=a)(stdout_position=0)", {}, Use::kStdioUpdate).ok());
+  EXPECT_EQ(ParseAndDescribe("&(stdout=a)(stderr_position=5000000000)", {}, Use::kStdioUpdate)->standard_error_position,
+            5'000'000'000);
+  EXPECT_EQ(ParseAndDescribe("&(stdout_position=-1)", {}, Use::kStdioUpdate).error().gram_code,
+            gram::INVALID_STDOUT_POSITION);
+  EXPECT_EQ(ParseAndDescribe("&(stderr_position=(1 2))", {}, Use::kStdioUpdate).error().gram_code,
+            gram::RSL_STDERR_POSITION);
+  EXPECT_EQ(ParseAndDescribe("&(rsl_substitution=(A b))", {}, Use::kStdioUpdate).error().gram_code,
+            gram::UNDEFINED_ATTRIBUTE);
   const JobDescription restart = Job("&(restart=https://h:1/2/3/)(stderr=b)(stderr_position=0)");
   EXPECT_EQ(restart.use, Use::kRestart);
   EXPECT_EQ(restart.restart_contact, "https://h:1/2/3/");

@@ -27,6 +27,11 @@ Failure SetInteger(const RelationReader& reader, JobDescription& job) {
   return reader.Integer(job.*field);
 }
 
+template <std::optional<std::int64_t> JobDescription::*field>
+Failure SetBytes(const RelationReader& reader, JobDescription& job) {
+  return reader.Bytes(job.*field);
+}
+
 template <bool JobDescription::*field>
 Failure SetYesNo(const RelationReader& reader, JobDescription& job) {
   return reader.YesNo(job.*field);
@@ -141,14 +146,6 @@ Failure CheckMyJob(const RelationReader& reader, JobDescription&) {
   return reader.Choice(kChoices, ignored);
 }
 
-Failure CheckZero(const RelationReader& reader, JobDescription&) {
-  std::int64_t position = 0;
-  if (Failure failure = reader.Integer(position)) {
-    return failure;
-  }
-  return position == 0 ? std::nullopt : reader.Invalid("0", std::to_string(position));
-}
-
 Failure CheckText(const RelationReader& reader, JobDescription&) {
   std::string ignored;
   return reader.Text(ignored);
@@ -225,8 +222,8 @@ constexpr struct {
     {"scratch_dir", SetText<&JobDescription::scratch_dir>},
     {"restart", SetText<&JobDescription::restart_contact>},
     {"restartcontacts", CheckYesNo},
-    {"stdout_position", CheckZero},
-    {"stderr_position", CheckZero},
+    {"stdout_position", SetBytes<&JobDescription::standard_output_position>},
+    {"stderr_position", SetBytes<&JobDescription::standard_error_position>},
     {"file_stage_in", SetTransfers<&JobDescription::file_stage_in>},
     {"file_stage_in_shared", SetTransfers<&JobDescription::file_stage_in_shared>},
     {"file_stage_out", SetTransfers<&JobDescription::file_stage_out>},

@@ -80,6 +80,8 @@ struct JobDescription {
   std::string standard_input;                // empty: not given, so /dev/null
   std::vector<Destination> standard_output;  // empty: not given, so kept by the site and streamed
   std::vector<Destination> standard_error;
+  std::optional<std::int64_t> standard_output_position;  // bytes that the receivers have already
+  std::optional<std::int64_t> standard_error_position;
 
   JobType job_type = JobType::kMultiple;
   std::string mpi_type;  // mpich or openmpi; empty: the site's choice

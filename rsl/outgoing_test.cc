@@ -43,8 +43,8 @@ TEST(Outgoing, EachDestinationGetsTheStreamBehindTheFiles) {
       Job("(stdout=(https://h/x)(out t)(client:///dev/stdout)(/dev/null))(stderr=client:///e)(file_stage_out=(a b))");
 
   EXPECT_THAT(OutgoingOf(job), ElementsAre(Outgoing{"file_stage_out", kNoStream, "a", "b"},
-                                           Outgoing{"stdout", 0, "", "https://h/x"}, Outgoing{"stdout", 0, "", "out"},
-                                           Outgoing{"stderr", 1, "", "client:///e"}));
+                                           Outgoing{"stdout", 0, "", "https://h/x", 1}, Outgoing{"stdout", 0, "", "out", 2},
+                                           Outgoing{"stderr", 1, "", "client:///e", 3}));
   EXPECT_EQ(WrittenByTasks(job.standard_output), "");
   EXPECT_THAT(ShownAs(job), ElementsAre(ElementsAre(1), IsEmpty()));
 }
@@ -65,6 +65,33 @@ TEST(Outgoing, AStreamIsAFileToStageOutByItsNameInTheCache) {
               ElementsAre(Outgoing{"file_stage_out", 0, out, "o"}));
   EXPECT_THAT(OutgoingOf(Job("(stdout=own)(file_stage_out=(" + out + " o))")),
               ElementsAre(Outgoing{"file_stage_out", kNoStream, "own", "o"}));
+}
+
+TEST(Outgoing, ARedirectionTakesTheStreamsPlaceUnderNumbersOfItsOwn) {
+  const JobDescription job = Job("(stdout=(https://h/x)(out))(stderr=client:///e)(file_stage_out=(a b))");
+  const Redirections none;
+  EXPECT_EQ(NextNumber(job, none), 4);
+
+  const Redirections once = {Redirection{{"client:///dev/stdout", "https://h/y", "out2"}, 7, 4}};
+  EXPECT_THAT(OutgoingOf(job, once), ElementsAre(Outgoing{"file_stage_out", kNoStream, "a", "b"},
+                                                 Outgoing{"stdout", 0, "", "https://h/y", 4, 7},
+                                                 Outgoing{"stdout", 0, "", "out2", 5, 7},
+                                                 Outgoing{"stderr", 1, "", "client:///e", 3}));
+  EXPECT_EQ(NextNumber(job, once), 6);
+
+  const Redirections twice = {Redirection{{}, 0, 6}, Redirection{{"/dev/null", "https://h/e"}, 0, 6}};
+  EXPECT_THAT(OutgoingOf(job, twice), ElementsAre(Outgoing{"file_stage_out", kNoStream, "a", "b"},
+                                                  Outgoing{"stderr", 1, "", "https://h/e", 6}));
+  EXPECT_EQ(NextNumber(job, twice), 7);
+}
+
+TEST(Outgoing, AFileGetsAStreamWhole) {
+  for (const char* const file : {"out", "/home/taro/out", "file:///o", "client:///o"}) {
+    EXPECT_TRUE(IsFile(file)) << file;
+  }
+  for (const char* const none : {"https://h/o", "client:///dev/stderr", "/dev/null", "x-gass-cache://o"}) {
+    EXPECT_FALSE(IsFile(none)) << none;
+  }
 }
 
 TEST(Outgoing, OnlyWhatTheRequestSendsToTheClientIsForIt) {

@@ -84,15 +84,28 @@ Failure RelationReader::Text(std::string& text) const {
   return std::nullopt;
 }
 
-Failure RelationReader::Integer(std::int64_t& number, std::int64_t least) const {
+Failure RelationReader::WholeNumber(std::int64_t& number, std::int64_t least, std::int64_t most) const {
   const Value* literal = nullptr;
   if (Failure failure = OneLiteral(literal)) {
     return failure;
   }
   std::int64_t read = 0;
-  if (!Number(literal->text, read, 10) || read < least || read > kNumberMax) {
-    return Invalid(fmt::format("a whole number from {} to {}", least, kNumberMax),
+  if (!Number(literal->text, read, 10) || read < least || read > most) {
+    return Invalid(fmt::format("a whole number from {} to {}", least, most),
                    Quote(literal->text));
+  }
+  number = read;
+  return std::nullopt;
+}
+
+Failure RelationReader::Integer(std::int64_t& number, std::int64_t least) const {
+  return WholeNumber(number, least, kNumberMax);
+}
+
+Failure RelationReader::Bytes(std::optional<std::int64_t>& number) const {
+  std::int64_t read = 0;
+  if (Failure failure = WholeNumber(read, 0, std::numeric_limits<std::int64_t>::max())) {
+    return failure;
   }
   number = read;
   return std::nullopt;

@@ -31,6 +31,7 @@ class RelationReader {
 
   Failure Text(std::string& text) const;  // one literal, not empty
   Failure Integer(std::int64_t& number, std::int64_t least = 0) const;
+  Failure Bytes(std::optional<std::int64_t>& number) const;  // a whole number, also beyond what is one elsewhere
   Failure Integer(std::optional<std::int64_t>& number, std::int64_t least = 0) const;
   Failure Octal(std::optional<unsigned>& number, unsigned most) const;
   Failure YesNo(bool& value) const;
@@ -47,6 +48,7 @@ class RelationReader {
 
  private:
   Failure OneLiteral(const Value*& literal) const;
+  Failure WholeNumber(std::int64_t& number, std::int64_t least, std::int64_t most) const;
 
   const Attribute& attribute_;
   const Spec& spec_;

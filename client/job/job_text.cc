@@ -42,6 +42,10 @@ std::string ElementsText(const proto::ArrayStatus& array) {
 
 std::string Name(const proto::JobStatus& job) { return job.site() + "/" + job.job_id(); }
 
+nlohmann::json ToJson(const proto::OutputTo& to) {
+  return {{"to", std::vector<std::string>(to.destination().begin(), to.destination().end())}, {"position", to.position()}};
+}
+
 constexpr int64_t kSoonMs = 20 * 60'000;
 
 // "ends in 3 h"; what to do, if that is soon.
@@ -109,6 +113,12 @@ nlohmann::json ToJson(const proto::JobStatus& job) {
   json["submitted_ms"] = job.submitted_ms();
   json["started_ms"] = job.started_ms();
   json["ended_ms"] = job.ended_ms();
+  if (job.has_standard_output()) {
+    json["redirected"]["stdout"] = ToJson(job.standard_output());
+  }
+  if (job.has_standard_error()) {
+    json["redirected"]["stderr"] = ToJson(job.standard_error());
+  }
   if (job.has_array()) {
     const proto::ArrayStatus& array = job.array();
     json["array"] = {{"indices", ArrayText(array.what())}, {"elements", array.elements()},

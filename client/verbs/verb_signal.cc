@@ -8,6 +8,7 @@
 #include "client/job/elements.h"
 #include "client/job/follow.h"
 #include "client/job/job_options.h"
+#include "client/job/redirect.h"
 #include "client/site/each_site.h"
 #include "client/site/saved_request.h"
 #include "client/site/site_call.h"
@@ -42,6 +43,10 @@ int SignalNumber(const std::string& name) {
   }
   const auto found = std::find(kSignals.begin(), kSignals.end(), name);
   return found == kSignals.end() ? 0 : static_cast<int>(found - kSignals.begin()) + 1;
+}
+
+absl::Status CheckSignal(const SignalOptions& options) {
+  return SignalNumber(options.signal) == kStdioUpdate ? CheckUpdate(options.argument) : absl::OkStatus();
 }
 
 awaitable<int> SignalJob(Session& session, const std::string& id, const SignalOptions& options) {
@@ -84,12 +89,16 @@ void AddSignalVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<SignalOptions>();
   auto* verb = app.add_subcommand("signal", "Suspend or resume a job, or another of GRAM's signals");
   verb->add_option("JOB", options->job, "SITE/ID, as submit printed it, or a job contact")->required();
-  verb->add_option("SIGNAL", options->signal, "suspend, resume, cancel, or priority with -100 to 0")
+  verb->add_option("SIGNAL", options->signal, "suspend, resume, cancel, priority with -100 to 0, or stdio_update with '&(stdout=...)'")
       ->required()
       ->check(CLI::IsMember(std::vector<std::string>(kSignals.begin(), kSignals.end())));
   verb->add_option("ARGUMENT", options->argument, "The signal's argument");
   verb->add_option("--save-request", options->save_request, "Sign the request and write it to this file; send nothing");
   verb->callback([options, &invocation] {
+    if (const absl::Status status = CheckSignal(*options); !status.ok()) {
+      invocation.exit_code = Report(status);
+      return;
+    }
     invocation.exit_code = WithJob(options->job, [&](Session& session, const std::string& id) {
       return SignalJob(session, id, *options);
     });

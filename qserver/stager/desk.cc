@@ -46,18 +46,21 @@ std::optional<StagerReply> Desk::Do(const StagerOrder& order) {
 }
 
 // What is wrong with the file stays so; what is with the server may pass.
-absl::StatusOr<Content> Desk::SendFile(const Below& from, const std::string& url) {
+absl::StatusOr<Content> Desk::SendFile(const Below& from, const std::string& url, uint64_t offset) {
   const auto for_good = [](const absl::Status& status) { return absl::InvalidArgumentError(Message(status)); };
-  auto reading = Reading::Begin(from, 0);
+  auto reading = Reading::Begin(from, offset);
   if (!reading.ok()) {
     return for_good(reading.status());
   }
   Content content;
   content.set_size(reading->entry().size());
-  RETURN_IF_ERROR(SendToUrl(url, content.size(), [&]() -> absl::StatusOr<std::string> {
-    auto data = reading->Next();
-    return data.ok() ? data : for_good(data.status());
-  }));
+  const bool has_all = offset > 0 && offset >= content.size();
+  if (!has_all) {
+    RETURN_IF_ERROR(SendToUrl(url, offset, content.size(), [&]() -> absl::StatusOr<std::string> {
+      auto data = reading->Next();
+      return data.ok() ? data : for_good(data.status());
+    }));
+  }
   content.set_sha256(reading->Finish());
   return content;
 }
@@ -160,7 +163,7 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
     }
     case StagerOrder::kSend: {
       ASSIGN_OR_RETURN(const Below from, FindBelow(roots_, order.send().path()));
-      ASSIGN_OR_RETURN(*reply.mutable_copied(), SendFile(from, order.send().url()));
+      ASSIGN_OR_RETURN(*reply.mutable_copied(), SendFile(from, order.send().url(), order.send().offset()));
       return reply;
     }
     case StagerOrder::kMakeDirectory: {

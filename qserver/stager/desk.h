@@ -20,7 +20,7 @@ class Desk {
  private:
   absl::StatusOr<StagerReply> Answer(const StagerOrder& order);
   absl::Status Add(std::string_view data);
-  static absl::StatusOr<Content> SendFile(const Below& from, const std::string& url);
+  static absl::StatusOr<Content> SendFile(const Below& from, const std::string& url, uint64_t offset);
 
   std::vector<std::string> roots_;
   std::string job_id_;

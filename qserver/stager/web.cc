@@ -131,6 +131,7 @@ bool IsFetchable(std::string_view ip) {
 namespace {
 
 using Curl = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
+using Headers = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
 
 // What every talk is bound to.
 Curl Begin(const std::string& url, Talk* talk) {
@@ -189,12 +190,15 @@ absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
   return Perform(curl, url, fetching);
 }
 
-absl::Status SendToUrl(const std::string& url, uint64_t size,
+absl::Status SendToUrl(const std::string& url, uint64_t from, uint64_t size,
                        const std::function<absl::StatusOr<std::string>()>& next) {
   Sending sending(next);
   const Curl curl = Begin(url, &sending);
   curl_easy_setopt(curl.get(), CURLOPT_UPLOAD, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_INFILESIZE_LARGE, curl_off_t(size));
+  curl_easy_setopt(curl.get(), CURLOPT_INFILESIZE_LARGE, curl_off_t(size - from));
+  const std::string range = fmt::format("Content-Range: bytes {}-{}/{}", from, size - 1, size);
+  const Headers headers(from > 0 ? curl_slist_append(nullptr, range.c_str()) : nullptr, curl_slist_free_all);
+  curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(curl.get(), CURLOPT_READFUNCTION, Give);
   curl_easy_setopt(curl.get(), CURLOPT_READDATA, &sending);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Drop);

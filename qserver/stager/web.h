@@ -19,9 +19,10 @@ bool IsFetchable(std::string_view ip);
 absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
                       const std::function<absl::Status(std::string_view)>& add);
 
-// Gives it a file of `size` bytes by PUT; `next` gives them piece by piece, at the end an empty one.  Redirections are not
-// followed.  Errors as above; one of `next` is passed on.
-absl::Status SendToUrl(const std::string& url, uint64_t size,
+// Gives it a file of `size` bytes by PUT, from the byte `from` on (then with a Content-Range: it has what is before); `next`
+// gives them piece by piece, at the end an empty one.  Redirections are not followed.  Errors as above; one of `next` is
+// passed on.
+absl::Status SendToUrl(const std::string& url, uint64_t from, uint64_t size,
                        const std::function<absl::StatusOr<std::string>()>& next);
 
 }  // namespace sekisho::qserver::stager

@@ -33,11 +33,11 @@ TEST(Web, SendsNothingToTheMachineItself) {
   int asked = 0;
   const auto next = [&]() -> absl::StatusOr<std::string> { return ++asked == 1 ? "x" : ""; };
 
-  const absl::Status refused = SendToUrl("http://127.0.0.1:1/x", 1, next);
+  const absl::Status refused = SendToUrl("http://127.0.0.1:1/x", 0, 1, next);
 
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.ToString(), HasSubstr("127.0.0.1 is an address of this"));
-  EXPECT_EQ(SendToUrl("ftp://10.0.0.1/x", 1, next).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(SendToUrl("ftp://10.0.0.1/x", 0, 1, next).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(asked, 0);
 }
 
