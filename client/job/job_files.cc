@@ -281,6 +281,28 @@ awaitable<absl::Status> FetchStagedOut(Session& session, const proto::JobStatus&
   co_return absl::OkStatus();
 }
 
+awaitable<absl::StatusOr<bool>> FetchRedirected(Session& session, const proto::JobStatus& job,
+                                                const rsl::JobDescription& restart, std::chrono::seconds patience) {
+  std::set<std::string> ours;
+  for (const auto* const stream : {&restart.standard_output, &restart.standard_error}) {
+    for (const rsl::Destination& destination : *stream) {
+      if (rsl::IsForClient({"stdout", 0, "", destination.target}) && rsl::IsSent(destination.target)) {
+        ours.insert(destination.target);
+      }
+    }
+  }
+  bool is_all = true;
+  for (const proto::StagedFile& file : job.staged_out()) {
+    if (file.is_kept() && ours.count(file.destination()) > 0) {
+      const std::string local = LocalPath(file.destination());
+      CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, file.number()), local, patience));
+    } else {
+      is_all = is_all && !file.is_kept();
+    }
+  }
+  co_return is_all;
+}
+
 awaitable<absl::Status> FetchStagedOutInto(Session& session, const proto::JobStatus& job, std::string place,
                                            std::chrono::seconds patience) {
   std::error_code error;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/site/session.h"
+#include "rsl/job_description.h"
 
 namespace sekisho::client {
 
@@ -28,6 +29,9 @@ int ReportFetch(const absl::Status& status);
 // that does not count.
 awaitable<absl::Status> FetchStagedOut(Session& session, const proto::JobStatus& job, std::string rsl,
                                        std::chrono::seconds patience);
+// The same of what a restart of ours has redirected to files of this machine.  False: the site keeps more for its user.
+awaitable<absl::StatusOr<bool>> FetchRedirected(Session& session, const proto::JobStatus& job,
+                                                const rsl::JobDescription& restart, std::chrono::seconds patience);
 // The same into a directory of this machine, under its own name, or NAME.NUMBER; a file alone to any place.
 awaitable<absl::Status> FetchStagedOutInto(Session& session, const proto::JobStatus& job, std::string place,
                                            std::chrono::seconds patience);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/job/restart.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "client/job/commit.h"
 #include "client/job/follow.h"
+#include "client/job/job_files.h"
+#include "client/job/redirect.h"
 #include "client/site/any_site.h"
 #include "client/site/exit_code.h"
 #include "client/site/harmless.h"
@@ -12,6 +16,7 @@
 #include "common/job_state.h"
 #include "common/refusal.h"
 #include "rsl/gram_errors.h"
+#include "rsl/outgoing.h"
 
 namespace sekisho::client {
 namespace {
@@ -41,6 +46,47 @@ awaitable<absl::StatusOr<proto::JobStatus>> LookUp(Session& session, std::string
   co_return reply.job(0);
 }
 
+// Of a job that has ended nothing goes out any more; what it has written can still be shown, from any byte on.
+absl::Status CheckEnded(const proto::JobStatus& job, const rsl::JobDescription& restart) {
+  const auto is_sent = [](const rsl::Destination& destination) { return rsl::IsSent(destination.target); };
+  for (const auto* const stream : {&restart.standard_output, &restart.standard_error}) {
+    if (std::any_of(stream->begin(), stream->end(), is_sent)) {
+      return RestartFailed(fmt::format("the job is {}, and nothing of it goes out any more", StateName(job.state())),
+                           fmt::format("what the site has kept: sekisho output {}/{}", job.site(), job.job_id()));
+    }
+  }
+  for (const char* const position : {"stdout_position", "stderr_position"}) {
+    if (restart.Has(position) && job.task_size() > 1) {
+      const rsl::Position where = restart.WhereIs(position);
+      return RestartFailed(fmt::format("{}:{}: {}: expected a job of one task, saw {}", where.line, where.column, position,
+                                       job.task_size()),
+                           "leave it out: each task writes its own");
+    }
+  }
+  return absl::OkStatus();
+}
+
+awaitable<absl::Status> RedirectIt(Session& session, proto::JobStatus job, const RestartOptions& options) {
+  if (!IsFinal(job.state())) {
+    const absl::Status status = co_await Redirect(session, job.job_id(), *options.update);
+    if (!IsRefusal(status)) {
+      co_return status;
+    }
+    CO_ASSIGN_OR_RETURN(job, co_await LookUp(session, job.job_id()));
+    if (!IsFinal(job.state())) {
+      co_return status;
+    }
+  }
+  co_return CheckEnded(job, options.restart);
+}
+
+void AddPosition(proto::AttachRequest& attach, proto::OutputChunk::Stream stream, const std::optional<int64_t>& position) {
+  if (position) {
+    attach.add_position()->set_stream(stream);
+    attach.mutable_position()->rbegin()->set_offset(uint64_t(*position));
+  }
+}
+
 awaitable<int> FollowIt(Session& session, std::string job_id, RestartOptions options) {
   FollowOptions follow;
   follow.job_id = job_id;
@@ -48,6 +94,9 @@ awaitable<int> FollowIt(Session& session, std::string job_id, RestartOptions opt
   follow.again.set_events(true);
   follow.again.set_output(true);
   follow.again.set_follow(true);
+  AddPosition(follow.again, proto::OutputChunk::STDOUT, options.restart.standard_output_position);
+  AddPosition(follow.again, proto::OutputChunk::STDERR, options.restart.standard_error_position);
+  follow.shown = rsl::ShownAs(options.restart);
   follow.patience = options.patience;
   follow.cancels_on_interrupt = options.cancels_on_interrupt;
   const proto::AttachRequest attach = follow.again;
@@ -63,8 +112,12 @@ awaitable<int> FollowIt(Session& session, std::string job_id, RestartOptions opt
     co_return kExitCancelled;
   }
   fmt::print(stderr, "{}", EndText(followed->job));
-  if (followed->job.staged_out_size() > 0) {
+  const auto fetched = co_await FetchRedirected(session, followed->job, options.restart, options.patience);
+  if (!fetched.ok() || !*fetched) {
     fmt::print(stderr, "sekisho: what it has sent out for you is kept at the site: sekisho get {}\n", followed->name);
+  }
+  if (!fetched.ok()) {
+    co_return ReportFetch(fetched.status());
   }
   co_return ExitCodeOf(followed->job);
 }
@@ -85,6 +138,12 @@ awaitable<int> TakeUp(Session& session, std::string job_id, RestartOptions optio
     const int code = co_await RefreshCredential(session, job_id, refresh);
     if (code != 0) {
       co_return code;
+    }
+  }
+  if (options.update) {
+    const absl::Status redirected = co_await RedirectIt(session, *job, options);
+    if (!redirected.ok()) {
+      co_return Report(redirected);
     }
   }
   if (!options.follows) {
@@ -112,14 +171,6 @@ absl::Status CheckRestart(const rsl::JobDescription& restart, const RestartOptio
   if (options.has_options_of_new_jobs) {
     return RestartFailed("expected no --dry-run, --request-id or --save-request: they are of new jobs", "leave them out");
   }
-  for (const char* const stream : {"stdout", "stderr"}) {
-    if (restart.Has(stream)) {
-      const rsl::Position where = restart.WhereIs(stream);
-      return Refuse(absl::StatusCode::kInvalidArgument, gram::RESTART_FAILED,
-                    fmt::format("{}:{}: {}: a job's output cannot be sent elsewhere yet", where.line, where.column, stream),
-                    "leave it out: the command shows what the site has kept");
-    }
-  }
   ASSIGN_OR_RETURN(const Sites sites, Sites::Load());
   const auto job = sites.ResolveJob(restart.restart_contact);
   if (!job.ok()) {
@@ -146,6 +197,8 @@ int Restart(const std::string& rsl, RestartOptions options) {
   if (const absl::Status status = CheckRestart(restart, options); !status.ok()) {
     return Report(status);
   }
+  options.restart = restart;
+  options.update = UpdateIn(rsl);
   return WithJob(restart.restart_contact,
                  [&](Session& session, const std::string& job_id) { return TakeUp(session, job_id, options); });
 }

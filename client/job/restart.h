@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "client/job/delegate.h"
@@ -17,6 +18,8 @@ struct RestartOptions {
   bool follows = false;                // to its end, as `run` does; else its name is printed
   bool cancels_on_interrupt = true;
   std::chrono::seconds patience{300};
+  rsl::JobDescription restart;        // Restart() fills in these two
+  std::optional<std::string> update;  // of the job's output
 };
 
 bool IsRestart(const rsl::CheckReport& checked);
