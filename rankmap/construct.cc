@@ -78,6 +78,15 @@ std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& 
   return best;
 }
 
+// Loads by step want small parts to begin with, laid so that no two messages of a step meet.
+LiftOptions FirstLift(Objective objective) {
+  LiftOptions options;
+  options.effort = kFirstLiftEffort;
+  options.objective = objective;
+  options.base = objective == Objective::kSteps ? 16 : options.base;
+  return options;
+}
+
 }  // namespace
 
 std::optional<Placement> FixedConstruction(int index, const Problem& problem, Random& random, const Stop& stop,
@@ -97,8 +106,7 @@ std::optional<Placement> FixedConstruction(int index, const Problem& problem, Ra
       placement = BestFold(graph, pattern.ranks(), network, stop);
       break;
     case kLiftConstruction:
-      placement = Lift(graph, pattern, network, {.effort = kFirstLiftEffort, .objective = options.objective}, random,
-                       stop, moves);
+      placement = Lift(graph, pattern, network, FirstLift(options.objective), random, stop, moves);
       break;
     default:
       if (network.slots() <= kQuicklyBisected) {

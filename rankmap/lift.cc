@@ -95,7 +95,7 @@ class Lifter {
       cooling.moves = static_cast<int64_t>(std::min(options_.effort, 1.0) * kBalanceMoves);
       cooling.runs = std::max(static_cast<int>(8 * options_.effort), 1);
       if (is_by_step && is_small) {
-        cooling = {.hot = 10, .cold = 0.5, .moves = kBalanceMoves / 16, .runs = 32 * cooling.runs, .power = 16};
+        cooling = {.hot = 10, .cold = 0.5, .moves = kBalanceMoves / 16, .runs = 32 * std::max(cooling.runs, 4), .power = 16};
         cooling.is_from_nothing = true;  // few of them reach the bound, and end the search
       }
       cells_ = layout_.Balance(Induced(pattern_, parts_[0]), box_, cells_, options_.objective, cooling);
@@ -183,7 +183,8 @@ class Lifter {
       cells_ = std::move(cells);
       if (box != dims_) {  // the whole is the solver's to anneal
         LoadCooling cooling{.hot = 0.05, .cold = 0.005};
-        cooling.moves = std::min(kMergeBalanceMoves * static_cast<int64_t>(whole.size()), kMostMergeBalanceMoves);
+        const int64_t moves = std::min(kMergeBalanceMoves * static_cast<int64_t>(whole.size()), kMostMergeBalanceMoves);
+        cooling.moves = static_cast<int64_t>(std::min(2 * options_.effort, 1.0) * static_cast<double>(moves));
         if (options_.objective == Objective::kSteps) {
           cooling.hot = whole.size() <= 64 ? 1 : 0.2;
           cooling.power = 8;

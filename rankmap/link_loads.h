@@ -128,7 +128,7 @@ class LinkLoads {
   std::vector<double> changes_;  // by how much
   std::vector<double> before_;   // and its load before that
   std::vector<double> rises_;    // of powers, while they are added up
-  size_t touched_ = 0;            // how many of both
+  size_t touched_ = 0;           // how many of these
 };
 
 }  // namespace sekisho::rankmap

@@ -18,7 +18,7 @@ constexpr int kMostBisections = 40;
 constexpr double kCoolTo = 1.0 / 25;  // where a cooling ends, of where it begins
 constexpr double kHopProbe = 0.04;    // of the budget, each
 constexpr double kHopsBeforeLinks = 0.15;
-constexpr double kLinkProbe = 0.06;
+constexpr double kLinkProbe = 0.135;  // of what is left of the budget
 
 // Each probe of the link loads is a whole cooling: what it begins with, how warm in shares of a link.
 struct LinkStart {
@@ -293,7 +293,7 @@ void Solver::NextLinkRun(double progress) {
   bool is_best = true;
   if (run_.index < kLinkProbes) {
     run_.hot = kLinkStarts[run_.index].hot * one;
-    run_.end = progress + kLinkProbe;
+    run_.end = progress + kLinkProbe * (1 - progress);
     is_best = kLinkStarts[run_.index].is_best;
   } else if (run_.index == kLinkProbes) {
     run_.hot = kLinkStarts[probe_start_].hot * one;
