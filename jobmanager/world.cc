@@ -269,6 +269,9 @@ void World::ToAll(Effects& effects, int except) {
 
 World::Effects World::OnConnected(int part) {
   Effects effects;
+  for (auto& [key, collective] : collectives_) {
+    collective.told.erase(part);  // it says again what it gave
+  }
   State& state = parts_[part];
   if (state.job_id.empty() || state.has_ended) {
     return effects;
@@ -283,42 +286,37 @@ World::Effects World::OnConnected(int part) {
   return effects;
 }
 
+// A part is told what all others gave as soon as they have: its own gift it knows.  So nobody waits for a round trip.
 void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
   if (failure_ || parts_[part].dropped) {
     return;
   }
   const std::vector<int> members = Members(part);
   Collective& collective = collectives_[{members.front(), fence.id()}];
-  const auto tell = [&](int to) {
-    proto::Order order = OrderTo(to);
-    order.mutable_fence()->set_id(fence.id());
-    order.mutable_fence()->set_data(*collective.result);
-    effects.orders.emplace_back(to, std::move(order));
-  };
-  if (collective.result) {
-    tell(part);  // its connection broke, and it says it again
-    return;
-  }
   collective.given[part] = fence.data();
-  if (collective.given.size() < members.size()) {
-    return;
-  }
-  std::string& result = collective.result.emplace();
+  size_t size = 0;
   for (const auto& [number, data] : collective.given) {
-    result += data;
+    size += data.size();
   }
-  collective.given.clear();
-  if (result.size() > kFenceMost) {
+  if (size > kFenceMost) {
     proto::WorldEnded end;
     end.set_state(proto::FAILED);
-    end.set_reason(fmt::format("the ranks exchange {} bytes at once, more than {}", result.size(),
-                               kFenceMost));
+    end.set_reason(fmt::format("the ranks exchange {} bytes at once, more than {}", size, kFenceMost));
     end.set_remedy("use fewer ranks");
     Fail(std::move(end), -1, effects);
     return;
   }
   for (const int to : members) {
-    tell(to);
+    const bool is_whole = collective.given.size() + (collective.given.count(to) == 0) == members.size();
+    if (!is_whole || !collective.told.insert(to).second) {
+      continue;
+    }
+    proto::Order order = OrderTo(to);
+    order.mutable_fence()->set_id(fence.id());
+    for (const auto& [number, data] : collective.given) {
+      *order.mutable_fence()->mutable_data() += number != to ? data : "";
+    }
+    effects.orders.emplace_back(to, std::move(order));
   }
 }
 

@@ -95,7 +95,7 @@ class World {
   };
   struct Collective {
     std::map<int, std::string> given;  // by part
-    std::optional<std::string> result;
+    std::set<int> told;                // of what the others have given
   };
 
   proto::Order OrderTo(int part) const;

@@ -105,16 +105,46 @@ TEST_F(WorldTest, IsReleasedAgainForAPartThatMissedIt) {
 
 TEST_F(WorldTest, JoinsWhatThePartsGive) {
   Run();
-  EXPECT_TRUE(world_.OnReport(1, Fence("pmi 0", "b\n")).orders.empty());
 
-  const World::Effects effects = world_.OnReport(0, Fence("pmi 0", "a\n"));
+  const World::Effects early = world_.OnReport(1, Fence("pmi 0", "b\n"));
+  const World::Effects late = world_.OnReport(0, Fence("pmi 0", "a\n"));
 
-  ASSERT_EQ(effects.orders.size(), 2u);
-  EXPECT_EQ(effects.orders[0].second.fence().data(), "a\nb\n");
-  EXPECT_EQ(effects.orders[1].second.fence().id(), "pmi 0");
+  ASSERT_EQ(early.orders.size(), 1u) << "part 0 waits for nobody else";
+  EXPECT_EQ(early.orders[0].first, 0);
+  EXPECT_EQ(early.orders[0].second.fence().data(), "b\n");
+  ASSERT_EQ(late.orders.size(), 1u);
+  EXPECT_EQ(late.orders[0].first, 1);
+  EXPECT_EQ(late.orders[0].second.fence().id(), "pmi 0");
+  EXPECT_EQ(late.orders[0].second.fence().data(), "a\n");
+}
+
+TEST_F(WorldTest, APartThatIsThereAgainIsToldAgainWhatTheOthersGave) {
+  Run();
+  world_.OnReport(0, Fence("pmi 0", "a\n"));
+  EXPECT_TRUE(world_.OnReport(0, Fence("pmi 0", "a\n")).orders.empty()) << "it has been told";
+
+  world_.OnConnected(1);
+
   const World::Effects again = world_.OnReport(1, Fence("pmi 0", "b\n"));
-  ASSERT_EQ(again.orders.size(), 1u);
-  EXPECT_EQ(again.orders[0].first, 1);
+  ASSERT_EQ(again.orders.size(), 2u);
+  EXPECT_EQ(again.orders[0].second.fence().data(), "b\n");
+  EXPECT_EQ(again.orders[1].second.fence().data(), "a\n");
+}
+
+TEST_F(WorldTest, OfThreePartsEachIsToldOnceTheOtherTwoHaveGiven) {
+  World three("world-1", {{"siteA", 1}, {"siteB", 1}, {"siteC", 1}});
+  for (int part = 0; part < 3; ++part) {
+    three.OnSubmitted(part, "job");
+    three.OnReport(part, Ready({1}));
+  }
+  three.Release();
+
+  EXPECT_TRUE(three.OnReport(2, Fence("pmi 0", "c")).orders.empty());
+  const World::Effects two = three.OnReport(0, Fence("pmi 0", "a"));
+  ASSERT_EQ(two.orders.size(), 1u);
+  EXPECT_EQ(two.orders[0].first, 1);
+  EXPECT_EQ(two.orders[0].second.fence().data(), "ac");
+  EXPECT_EQ(three.OnReport(1, Fence("pmi 0", "b")).orders.size(), 2u);
 }
 
 TEST_F(WorldTest, EndsWhenAllPartsHave) {
@@ -272,7 +302,7 @@ TEST_F(StartTypeTest, APartWithoutBarrierIsAWorldOfItsOwnAndRunsAtOnce) {
   ASSERT_EQ(effects.orders.size(), 1u);
   EXPECT_EQ(effects.orders[0].second.release().ranks(), 2);
   EXPECT_EQ(effects.orders[0].second.release().process_mapping(), "(vector,(0,2,1))");
-  EXPECT_EQ(alone_.OnReport(1, Fence("pmi 0", "b\n")).orders[0].second.fence().data(), "b\n");
+  EXPECT_EQ(alone_.OnReport(1, Fence("pmi 0", "b\n")).orders[0].second.fence().id(), "pmi 0");
   alone_.OnReport(0, Ready({2}));
   EXPECT_TRUE(alone_.OnReport(2, Ready({2})).is_release_due);
   const World::Effects released = alone_.Release();

@@ -13,6 +13,7 @@
 namespace sekisho::qserver {
 namespace {
 
+constexpr char kOthers[] = "";  // no node of ours: what the other parts give, and the first of what is given
 constexpr size_t kFenceMost = 3 << 20;  // of a part: one message carries it
 // The leader gives up first: what it has released must not end as if it had not.
 constexpr int64_t kLeaderFirstMs = 30'000;
@@ -81,30 +82,43 @@ Effects Queue::OnFence(const std::string& node, const proto::RankFence& given, i
     return effects;
   }
   const std::set<std::string> nodes = NodesOf(*job);
+  const bool is_ours = node != kOthers;
   PartFence& fence = job->fences[given.fence().id()];
-  if (nodes.count(node) == 0) {
+  if (is_ours && nodes.count(node) == 0) {
     return effects;
   }
   if (fence.is_done) {
-    SendToRanks(*job, node, ResultMessage(*job, given.fence().id(), fence), effects);
+    if (is_ours) {
+      SendToRanks(*job, node, ResultMessage(*job, given.fence().id(), fence), effects);
+    }
     return effects;
   }
-  if (!fence.given.try_emplace(node, given.fence().data()).second ||
-      fence.given.size() < nodes.size()) {
+  const bool is_new = fence.given.try_emplace(node, given.fence().data()).second;
+  const bool has_others = fence.given.count(kOthers) > 0;
+  if (!is_new || fence.given.size() < nodes.size() + has_others) {
     return effects;
   }
-  proto::Fence whole;
-  whole.set_id(given.fence().id());
+  std::string whole;
   for (const auto& [name, data] : fence.given) {
-    *whole.mutable_data() += data;
+    whole += data;
   }
-  if (whole.data().size() > kFenceMost) {
+  if (whole.size() > kFenceMost) {
     auto cancelled =
         Cancel(given.job_id(),
                fmt::format("its ranks exchange more than {} bytes at once", kFenceMost), now_ms);
     return cancelled.ok() ? *std::move(cancelled) : effects;
   }
-  *job->reports.emplace_back().mutable_fence() = std::move(whole);
+  if (is_ours) {
+    proto::Fence& own = *job->reports.emplace_back().mutable_fence();
+    own.set_id(given.fence().id());
+    own.set_data(whole.substr(has_others ? fence.given[kOthers].size() : 0));
+  }
+  if (has_others) {
+    fence.is_done = true;
+    fence.given.clear();
+    fence.result = std::move(whole);
+    SendToRanks(*job, "", ResultMessage(*job, given.fence().id(), fence), effects);
+  }
   return effects;
 }
 
@@ -137,14 +151,11 @@ absl::StatusOr<Effects> Queue::OnOrder(const std::string& job_id, const proto::O
     *released.mutable_released()->mutable_order() = order.release();
     Emit(*job, std::move(released), now_ms, effects);
     SendToRanks(*job, "", ReleaseMessage(*job), effects);
-  } else if (order.has_fence() && job->has_processors) {
-    PartFence& fence = job->fences[order.fence().id()];
-    if (!fence.is_done) {
-      fence.is_done = true;
-      fence.given.clear();
-      fence.result = order.fence().data();
-      SendToRanks(*job, "", ResultMessage(*job, order.fence().id(), fence), effects);
-    }
+  } else if (order.has_fence()) {  // maybe before our own ranks have given theirs
+    proto::RankFence others;
+    others.set_job_id(job_id);
+    *others.mutable_fence() = order.fence();
+    return OnFence(kOthers, others, now_ms);
   }
   return effects;
 }

@@ -140,12 +140,28 @@ TEST_F(QueuePartsTest, JoinsWhatItsNodesGiveAndHandsBackTheResult) {
   EXPECT_EQ(Reports()[1].fence().data(), "a\nb\n");
   proto::Order result;
   result.mutable_fence()->set_id("pmi 0");
-  result.mutable_fence()->set_data("all");
+  result.mutable_fence()->set_data("c\n");
   const auto effects = queue_.OnOrder("j", result, kNow);
   EXPECT_THAT(Sent(*effects), ElementsAre("fence@n1", "fence@n2"));
-  EXPECT_EQ(effects->messages[0].message.fence().fence().data(), "all");
+  EXPECT_EQ(effects->messages[0].message.fence().fence().data(), "c\na\nb\n");
   EXPECT_THAT(Sent(queue_.OnFence("n1", Given("a\n"), kNow)), ElementsAre("fence@n1"))
       << "it has missed it";
+}
+
+TEST_F(QueuePartsTest, WhatTheOthersGaveWaitsForItsOwnNodes) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+  proto::Order others;
+  others.mutable_fence()->set_id("pmi 0");
+  others.mutable_fence()->set_data("c\n");
+  EXPECT_THAT(Sent(*queue_.OnOrder("j", others, kNow)), IsEmpty());
+  EXPECT_THAT(Sent(queue_.OnFence("n2", Given("b\n"), kNow)), IsEmpty());
+
+  const Effects effects = queue_.OnFence("n1", Given("a\n"), kNow);
+
+  EXPECT_THAT(Sent(effects), ElementsAre("fence@n1", "fence@n2"));
+  EXPECT_EQ(effects.messages[1].message.fence().fence().data(), "c\na\nb\n");
+  EXPECT_EQ(Reports()[1].fence().data(), "a\nb\n") << "the others wait for that";
 }
 
 TEST_F(QueuePartsTest, ARankThatDiesIsReportedOnceAndEndsTheRest) {
