@@ -11,14 +11,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "nxproxy/client/porter/sockets.h"
+
 namespace sekisho::nxproxy::client {
 namespace {
+
+#ifndef TCP_FASTOPEN_NO_COOKIE
+#define TCP_FASTOPEN_NO_COOKIE 34
+#endif
 
 constexpr int64_t kGreetingMs = 5000;
 constexpr size_t kOutMax = 4 << 20;
 
-void SetOption(int fd, int level, int name, int value) {
-  setsockopt(fd, level, name, &value, sizeof value);
+bool SetOption(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof value) == 0;
 }
 
 }  // namespace
@@ -38,6 +44,10 @@ Control::Control(Loop& loop, const wire::Address& place, const std::string& firs
   SetOption(fd_, SOL_SOCKET, SO_KEEPALIVE, 1);
   SetOption(fd_, IPPROTO_TCP, TCP_KEEPIDLE, 30);
   SetOption(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
+  // What is written first goes with the SYN, where the system lets clients do that: nobody waits for the connection.
+  if (SetOption(fd_, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, 1) && SetOption(fd_, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1)) {
+    state_ = State::kPreface;
+  }
   limit_ = loop_.After(kGreetingMs, [this] { Close("no answer within 5 s"); });
   if (!ExpectHost(ssl_.get(), host_) ||
       (connect(fd_, reinterpret_cast<sockaddr*>(&address), length) != 0 && errno != EINPROGRESS)) {
@@ -90,9 +100,7 @@ void Control::OnEvents() {
 }
 
 bool Control::Connect() {
-  int error = 0;
-  socklen_t length = sizeof error;
-  getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
+  const int error = ErrorOf(fd_);
   sockaddr_storage peer;
   socklen_t peer_length = sizeof peer;
   if (error != 0) {
@@ -110,7 +118,7 @@ bool Control::WriteFirst() {
   while (!first_.empty()) {
     const ssize_t sent = send(fd_, first_.data(), first_.size(), MSG_NOSIGNAL);
     if (sent < 0) {
-      if (errno != EAGAIN) {
+      if (errno != EAGAIN && errno != EINPROGRESS) {
         Close(std::strerror(errno));
       }
       return false;
@@ -124,8 +132,14 @@ bool Control::WriteFirst() {
 }
 
 bool Control::Handshake() {
+  if (const int error = ErrorOf(fd_); error != 0) {
+    Close(std::strerror(error));
+    return false;
+  }
   ERR_clear_error();
+  errno = 0;
   const int result = SSL_do_handshake(ssl_.get());
+  const int seen = errno;
   if (result == 1) {
     loop_.Cancel(limit_);
     state_ = State::kOpen;
@@ -137,8 +151,11 @@ bool Control::Handshake() {
     Watch(error == SSL_ERROR_WANT_WRITE);
     return false;
   }
-  Close(error == SSL_ERROR_SYSCALL && ERR_peek_error() == 0 ? "it closed the connection"
-                                                            : TlsError(ssl_.get()));
+  if (error == SSL_ERROR_SYSCALL && ERR_peek_error() == 0) {
+    Close(seen != 0 ? std::strerror(seen) : "it closed the connection");
+  } else {
+    Close(TlsError(ssl_.get()));
+  }
   return false;
 }
 
