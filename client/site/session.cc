@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/site/session.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <optional>
 #include <thread>
@@ -25,9 +26,16 @@ constexpr std::chrono::seconds kHandshakeTime{10};
 
 // Channels live as long as the process.  When the last one goes, gRPC 1.51 ends the threads that deliver
 // callbacks, and a channel opened soon after meets their remains: one `sites` in ten aborted.
+// Sessions with several sites are opened at once, by threads.
 void Keep(std::shared_ptr<grpc::Channel> channel) {
-  static auto* const kept = new std::vector<std::shared_ptr<grpc::Channel>>;
-  kept->push_back(std::move(channel));
+  struct Kept {
+    std::shared_ptr<grpc::Channel> channel;
+    Kept* next;
+  };
+  static std::atomic<Kept*> kept;
+  auto* const own = new Kept{std::move(channel), kept.load()};
+  while (!kept.compare_exchange_weak(own->next, own)) {
+  }
 }
 
 absl::StatusOr<std::string> TrustDirectory() {

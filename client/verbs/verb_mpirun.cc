@@ -76,6 +76,10 @@ absl::StatusOr<std::vector<WorldPart>> WorldParts(const WorldSites& sites, const
 // `written`: the parts' RSL, if the user has written it; else it is made of `job`.
 awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOptions job,
                       MpirunOptions options, PartChoices choices, std::vector<std::string> written) {
+  WorldOptions world;
+  if (options.build.empty() && options.rankmap != kRankmapAuto) {
+    world.prepared = PrepareLeader(*sites.at(ranges.front().contact).session);
+  }
   std::string unreached;
   const absl::Status asked = co_await AskSites(sites, unreached);
   if (!asked.ok()) {
@@ -102,7 +106,6 @@ awaitable<int> Mpirun(WorldSites sites, std::vector<RankRange> ranges, JobOption
   if (!relay.ok()) {
     co_return Report(relay.status());
   }
-  WorldOptions world;
   if (options.encrypt) {
     auto speakers = SpeakersOf(sites);
     if (!speakers.ok()) {

@@ -179,13 +179,14 @@ int EndCode(const Run& run, const proto::WorldEnded& ended) {
 }
 
 // Asks the site for a leader; or for its news, if it leads this world already.
-void DialLeader(Run& run) {
-  run.call = rpc::Start<LeadCall>(run.loop, run.leader.Options(), [&](LeadCall& started) {
-    run.leader.stub().async()->Lead(&started.context(), &started);
+std::shared_ptr<LeadCall> DialLeader(Session& leader, const std::string& world) {
+  auto call = rpc::Start<LeadCall>(leader.loop(), leader.Options(), [&](LeadCall& started) {
+    leader.stub().async()->Lead(&started.context(), &started);
   });
   proto::LeadRequest request;
-  request.mutable_prepare()->set_world(run.world);
-  run.call->Push(std::move(request));
+  request.mutable_prepare()->set_world(world);
+  call->Push(std::move(request));
+  return call;
 }
 
 // Signs the parts, with the leader's name in them.  From then on it leads also without us.
@@ -304,7 +305,7 @@ awaitable<absl::StatusOr<proto::WorldEnded>> HearToTheEnd(std::shared_ptr<Run> r
     if (!reached.ok()) {
       co_return ended;
     }
-    DialLeader(*run);
+    run->call = DialLeader(run->leader, run->world);
   }
 }
 
@@ -343,15 +344,32 @@ awaitable<int> Attend(std::shared_ptr<Run> run) {
 
 }  // namespace
 
+struct Preparation {
+  Session* leader = nullptr;
+  std::string world;
+  std::shared_ptr<LeadCall> call;  // ends with its last handle
+};
+
+std::shared_ptr<Preparation> PrepareLeader(Session& leader) {
+  auto prepared = std::make_shared<Preparation>();
+  prepared->leader = &leader;
+  prepared->world = "world-" + NewRequestId();
+  prepared->call = DialLeader(leader, prepared->world);
+  return prepared;
+}
+
 awaitable<int> RunWorld(std::vector<WorldPart> parts, WorldOptions options) {
   Session& leader = *parts.front().session;
-  auto run = std::make_shared<Run>(leader, "world-" + NewRequestId(), std::move(parts),
-                                   std::move(options));
+  std::shared_ptr<Preparation> prepared = std::move(options.prepared);
+  if (prepared == nullptr || prepared->leader != &leader) {
+    prepared = PrepareLeader(leader);
+  }
+  auto run = std::make_shared<Run>(leader, prepared->world, std::move(parts), std::move(options));
+  run->call = std::move(prepared->call);
   std::signal(SIGPIPE, SIG_IGN);
   if (run->options.reads) {
     ReadOutput(run);
   }
-  DialLeader(*run);
   const absl::Status begun = co_await Begin(run);
   if (!begun.ok()) {
     co_return Report(begun);
@@ -367,7 +385,7 @@ awaitable<int> FollowWorld(Session& leader, std::string world, std::vector<World
                            WorldOptions options) {
   auto run = std::make_shared<Run>(leader, std::move(world), std::move(parts), std::move(options));
   std::signal(SIGPIPE, SIG_IGN);
-  DialLeader(*run);
+  run->call = DialLeader(leader, run->world);
   co_return co_await Attend(run);
 }
 

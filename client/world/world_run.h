@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,10 @@
 #include "client/world/world_part.h"
 
 namespace sekisho::client {
+
+// A leader that is asked for before its parts are known: a round trip that passes while something else does.
+struct Preparation;
+std::shared_ptr<Preparation> PrepareLeader(Session& leader);
 
 struct WorldOptions {
   std::string relay;  // "" if all parts are at one site
@@ -25,6 +30,7 @@ struct WorldOptions {
   bool is_held = false;   // it runs when its user says so later; leave as well
   bool is_verbose = false;
   std::chrono::seconds ready_within{300};
+  std::shared_ptr<Preparation> prepared = nullptr;  // if its leader is the first part's site; for one world
   // Takes the ranks' output in place of the terminal; true: that is enough, the world is ended.
   std::function<bool(int rank, bool is_error, std::string_view data)> reads = nullptr;
 };

@@ -2,7 +2,9 @@
 #include "client/world/world_sites.h"
 
 #include <algorithm>
+#include <future>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +16,8 @@ namespace sekisho::client {
 absl::StatusOr<WorldSites> OpenSites(Loop& loop, const std::vector<RankRange>& parts) {
   ASSIGN_OR_RETURN(const Sites sites, Sites::Load());
   WorldSites opened;
+  // All at once: each takes two round trips.
+  std::vector<std::pair<std::string, std::future<absl::StatusOr<std::unique_ptr<Session>>>>> opening;
   for (const RankRange& part : parts) {
     if (opened.count(part.contact) > 0) {
       continue;
@@ -23,18 +27,47 @@ absl::StatusOr<WorldSites> OpenSites(Loop& loop, const std::vector<RankRange>& p
       target = sites.Resolve(ContactOfMachine(part.contact));
     }
     RETURN_IF_ERROR(target.status());
-    ASSIGN_OR_RETURN(auto session, Session::Open(loop, *target));
-    opened[part.contact].session = session.release();
+    opened[part.contact];
+    opening.emplace_back(part.contact, std::async(std::launch::async, [&loop, target = *std::move(target)] {
+                           return Session::Open(loop, target);
+                         }));
+  }
+  for (auto& [contact, session] : opening) {
+    ASSIGN_OR_RETURN(auto there, session.get());
+    opened[contact].session = there.release();
   }
   return opened;
 }
 
+namespace {
+
+awaitable<void> AskSite(WorldSite& site, absl::Status& status, size_t& left, Signal& answered) {
+  auto info = co_await site.session->Call<proto::SiteRequest, proto::SiteInfo>(&Session::Async::Site,
+                                                                              proto::SiteRequest());
+  status = info.status();
+  if (info.ok()) {
+    site.info = *std::move(info);
+  }
+  --left;
+  answered.Notify();
+}
+
+}  // namespace
+
 awaitable<absl::Status> AskSites(WorldSites& sites, std::string& unreached) {
+  Loop& loop = sites.begin()->second.session->loop();
+  Signal answered(loop);
+  std::map<std::string, absl::Status> statuses;
+  size_t left = sites.size();
   for (auto& [contact, site] : sites) {
+    co_spawn(loop, AskSite(site, statuses[contact], left, answered), detached);
+  }
+  while (left > 0) {
+    co_await answered.Wait();
+  }
+  for (const auto& [contact, status] : statuses) {
     unreached = contact;
-    CO_ASSIGN_OR_RETURN(site.info,
-                        (co_await site.session->Call<proto::SiteRequest, proto::SiteInfo>(
-                            &Session::Async::Site, proto::SiteRequest())));
+    CO_RETURN_IF_ERROR(status);
   }
   co_return absl::OkStatus();
 }
