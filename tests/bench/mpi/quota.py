@@ -3,6 +3,9 @@
 import os
 
 PERIOD_US = 20_000
+ALL = None           # a share: as much as it can get
+FIRST_V1 = 262_144   # weights: before whatever else the machine does
+FIRST_V2 = 10_000
 _TOPS = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct")
 
 
@@ -25,14 +28,16 @@ def _write(path, text):
 
 
 class Quota:
-    """From `with` on all that the host runs, and will run, has `share` of a processor together."""
+    """From `with` on all that the host runs, and will run, has `share` of a processor together, also if the machine is busy."""
 
     def __init__(self, lab, host, share):
-        quota = round(share * PERIOD_US)
+        quota = None if share is ALL else round(share * PERIOD_US)
         self.made = None
-        two = f"/sys/fs/cgroup/sekisho-lab-{lab}/{host}/cpu.max"
-        if os.path.exists(two):
-            _write(two, f"{quota} {PERIOD_US}")
+        two = f"/sys/fs/cgroup/sekisho-lab-{lab}/{host}"
+        if os.path.exists(f"{two}/cpu.max"):
+            _write(f"{two}/cpu.max", f"{quota or 'max'} {PERIOD_US}")
+            for group in (two, os.path.dirname(two)):
+                _write(f"{group}/cpu.weight", str(FIRST_V2))
             return
         top = next((top for top in _TOPS if os.path.exists(f"{top}/cpu.cfs_quota_us")), None)
         if top is None:
@@ -40,7 +45,8 @@ class Quota:
         self.made = f"{top}/sekisho-bench-{lab}-{host}"
         os.mkdir(self.made)
         _write(f"{self.made}/cpu.cfs_period_us", str(PERIOD_US))
-        _write(f"{self.made}/cpu.cfs_quota_us", str(quota))
+        _write(f"{self.made}/cpu.cfs_quota_us", str(quota or -1))
+        _write(f"{self.made}/cpu.shares", str(FIRST_V1))
         for pid in _processes(lab, host):
             _write(f"{self.made}/cgroup.procs", pid)
 

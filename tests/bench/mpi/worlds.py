@@ -29,7 +29,8 @@ def spread(values, form="{:.3f}"):
 class Lab:
     """Sites siteA, siteB, ... ; `closed`: of these the nodes may not dial out, so that their ranks need an inner relay."""
 
-    def __init__(self, name, sites=2, wan="none", closed=(), processors=8, environment=None):
+    def __init__(self, name, sites=2, wan="none", closed=(), processors=8, environment=None, build=None):
+        self.build = build
         self.name, self.letters = name, "ABCDEFGH"[:sites]
         self.folder = tempfile.mkdtemp(prefix="mpi-bench-")
         described = {}
@@ -47,15 +48,21 @@ class Lab:
         with open(f"{self.folder}/lab.json", "w") as file:
             json.dump({"users": {"alice": {"common_name": "Alice Liddell"}}, "client": {"address": "10.0.0.2/24"}, "wan": wan,
                        "sites": described}, file)  # fmt: skip
-        self.environment = {**os.environ, **(environment or {})}
+        self.environment = {**os.environ, **({"SEKISHO_BIN": f"{build}/bin"} if build else {}), **(environment or {})}
 
     def __enter__(self):
         self._run([LAB, "--name", self.name, "up", f"{self.folder}/lab.json"])
+        for letter in self.letters:  # as the package's sysctl.d has it
+            self.on(f"{letter.lower()}-dmz", "sh", "-c", "echo 3 >/proc/sys/net/ipv4/tcp_fastopen")
         return self
 
     def __exit__(self, *_):
         subprocess.run([LAB, "--name", self.name, "down"], env=self.environment, stdout=subprocess.DEVNULL)
         shutil.rmtree(self.folder)
+
+    def of_build(self):
+        """Whose programs these are, to be printed, if not ours."""
+        return f"; {self.build}" if self.build else ""
 
     def _run(self, words, timeout=300, **options):
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, env=self.environment, **options)
