@@ -6,7 +6,6 @@
 #include "common/job_array.h"
 #include "common/job_state.h"
 #include "jobmanager/errors.h"
-#include "rsl/gram_errors.h"
 #include "rsl/job_description.h"
 #include "rsl/parser.h"
 #include "rsl/printer.h"
@@ -76,9 +75,7 @@ absl::StatusOr<NewJob> JudgeSubmit(const proto::SignedRequest& request, const pr
   }
   const rsl::JobDescription& job = parts->front();
   if (job.use == rsl::Use::kRestart) {
-    return Refuse(absl::StatusCode::kInvalidArgument, rsl::gram::RESTART_FAILED,
-                  "restart: expected a description of a new job, saw one that takes up another",
-                  "take it up by itself, with this version of sekisho: sekisho run '&(restart=JOB)'");
+    return RslStatus(rsl::NotASubmission(job));
   }
   if (const auto unsupported = rsl::Unsupported(job); !unsupported.empty()) {
     return RslStatus(unsupported.front());

@@ -18,7 +18,6 @@
 #include "qserver/ranks.h"
 #include "qserver/tasks.h"
 #include "rsl/array.h"
-#include "rsl/gram_errors.h"
 #include "rsl/parser.h"
 #include "rsl/printer.h"
 
@@ -302,9 +301,7 @@ absl::StatusOr<Admitted> Describe(const Verified& verified, const proto::SignedR
     CHECK(job.ok());
   }
   if (job->use == rsl::Use::kRestart) {
-    return Refuse(absl::StatusCode::kInvalidArgument, rsl::gram::RESTART_FAILED,
-                  "restart: expected a description of a new job, saw one that takes up another",
-                  "take it up by itself, with this version of sekisho: sekisho run '&(restart=JOB)'");
+    return errors::BadRsl(rsl::NotASubmission(*job));
   }
   RETURN_IF_ERROR(CheckDescription(*job, verified, rules));
   if (job->array) {

@@ -67,6 +67,7 @@ struct PartFence {
 };
 
 // The reason of the event Waiting of a job that has more output than there is room for; and of its end.
+// Stored, and known again by these words when the events are read: they stay as they are.
 inline constexpr char kNoRoom[] = "the site has no room for more output; what came before is kept";
 
 struct Job {

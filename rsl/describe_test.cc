@@ -251,6 +251,8 @@ TEST(Describe, TakesAnAttributeOnlyWhereItIsValid) {
   const JobDescription restart = Job("&(restart=https://h:1/2/3/)(stderr=b)(stderr_position=0)");
   EXPECT_EQ(restart.use, Use::kRestart);
   EXPECT_EQ(restart.restart_contact, "https://h:1/2/3/");
+  EXPECT_EQ(NotASubmission(restart).gram_code, gram::RESTART_FAILED);
+  EXPECT_THAT(NotASubmission(restart).ToString(), testing::StartsWith("1:3: restart: expected a description of a new job"));
 }
 
 TEST(Describe, FlattensNestedConjunctionsAndRefusesAlternatives) {

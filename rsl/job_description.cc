@@ -107,4 +107,10 @@ std::vector<Error> Unsupported(const JobDescription& job) {
   return errors;
 }
 
+Error NotASubmission(const JobDescription& restart) {
+  return {gram::RESTART_FAILED, "restart", restart.WhereIs("restart"),
+          "expected a description of a new job, saw one that takes up another",
+          "take it up by itself, with this version of sekisho: sekisho run '&(restart=JOB)'"};
+}
+
 }  // namespace sekisho::rsl

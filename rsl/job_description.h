@@ -156,4 +156,7 @@ Result<std::vector<Spec>> SplitParts(const Spec& spec);
 // What is asked for but not carried out (yet), one error each: the servers refuse these.
 std::vector<Error> Unsupported(const JobDescription& job);
 
+// What the servers say to a restart where a new job is submitted.
+Error NotASubmission(const JobDescription& restart);
+
 }  // namespace sekisho::rsl
