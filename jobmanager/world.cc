@@ -287,6 +287,7 @@ World::Effects World::OnConnected(int part) {
 }
 
 // A part is told what all others gave as soon as they have: its own gift it knows.  So nobody waits for a round trip.
+// An older queue server is told the whole.
 void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
   if (failure_ || parts_[part].dropped) {
     return;
@@ -307,14 +308,16 @@ void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
     return;
   }
   for (const int to : members) {
-    const bool is_whole = collective.given.size() + (collective.given.count(to) == 0) == members.size();
+    const bool adds_own = parts_[to].ready && parts_[to].ready->adds_own();
+    const bool misses_own = adds_own && collective.given.count(to) == 0;
+    const bool is_whole = collective.given.size() + misses_own == members.size();
     if (!is_whole || !collective.told.insert(to).second) {
       continue;
     }
     proto::Order order = OrderTo(to);
     order.mutable_fence()->set_id(fence.id());
     for (const auto& [number, data] : collective.given) {
-      *order.mutable_fence()->mutable_data() += number != to ? data : "";
+      *order.mutable_fence()->mutable_data() += number != to || !adds_own ? data : "";
     }
     effects.orders.emplace_back(to, std::move(order));
   }

@@ -17,7 +17,7 @@ class WorldTest : public testing::Test {
   }
   static proto::Report Ready(std::vector<int> processes) {
     proto::Report report;
-    report.mutable_ready();
+    report.mutable_ready()->set_adds_own(true);
     for (const int count : processes) {
       report.mutable_ready()->add_placement()->set_processes(count);
     }
@@ -116,6 +116,21 @@ TEST_F(WorldTest, JoinsWhatThePartsGive) {
   EXPECT_EQ(late.orders[0].first, 1);
   EXPECT_EQ(late.orders[0].second.fence().id(), "pmi 0");
   EXPECT_EQ(late.orders[0].second.fence().data(), "a\n");
+}
+
+TEST_F(WorldTest, AnOlderPartIsToldTheWhole) {
+  proto::Report old = Ready({1, 1});
+  old.mutable_ready()->set_adds_own(false);
+  world_.OnReport(0, old);
+  world_.OnReport(1, Ready({2}));
+  world_.Release();
+
+  EXPECT_TRUE(world_.OnReport(1, Fence("pmi 0", "b\n")).orders.empty());
+  const World::Effects effects = world_.OnReport(0, Fence("pmi 0", "a\n"));
+
+  ASSERT_EQ(effects.orders.size(), 2u);
+  EXPECT_EQ(effects.orders[0].second.fence().data(), "a\nb\n");
+  EXPECT_EQ(effects.orders[1].second.fence().data(), "a\n");
 }
 
 TEST_F(WorldTest, APartThatIsThereAgainIsToldAgainWhatTheOthersGave) {

@@ -163,7 +163,9 @@ absl::StatusOr<Effects> Queue::OnOrder(const std::string& job_id, const proto::O
 void Queue::ReportReady(Job& job) {
   if (std::none_of(job.reports.begin(), job.reports.end(),
                    [](const proto::Report& report) { return report.has_ready(); })) {
-    *job.reports.emplace_back().mutable_ready()->mutable_placement() = job.status.placement();
+    proto::Report::Ready& ready = *job.reports.emplace_back().mutable_ready();
+    *ready.mutable_placement() = job.status.placement();
+    ready.set_adds_own(true);
   }
 }
 
