@@ -38,7 +38,9 @@ struct Session {
   int64_t orphaned_until_s = 0;
   TicketWindow tickets;
   std::set<uint64_t> endpoints;
-  int64_t others_due_s = 0;  // when it may be told of the job's other endpoints again
+  // When it may be told of the job's other endpoints again, with BOUND and with RESOLVED.
+  int64_t bound_others_due_s = 0;
+  int64_t resolved_others_due_s = 0;
 };
 
 struct Endpoint {

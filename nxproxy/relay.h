@@ -105,6 +105,7 @@ class Relay {
                         uint16_t& port);
   MaybeRefusal Resolve(Client& client, Session& session, const wire::Message& message);
   wire::Message Resolved(const Session& session, const Endpoint& endpoint);
+  void TellOthers(Client& client, const Session& session, const wire::Message& asked, int64_t& due_s);
   MaybeRefusal Invite(Client& client, const Session& session, const wire::Message& message);
   MaybeRefusal Unbind(Client& client, Session& session, const wire::Message& message);
   void Bye(Client& client, uint64_t session);

@@ -14,7 +14,7 @@ using wire::Message;
 using wire::Verb;
 
 constexpr size_t kPageBytesMax = 50 * 1024;  // of one REPORT
-constexpr uint64_t kOthersMost = 256;        // that come along with one RESOLVED
+constexpr uint64_t kOthersMost = 256;        // that come along with one answer
 
 std::string StatusText(const absl::Status& status) { return sekisho::Message(status); }
 
@@ -213,6 +213,7 @@ MaybeRefusal Relay::Bind(Client& client, Session& session, const Message& bind) 
   bound.secret = secret;
   bound.scope = bind.scope;
   bound.address = AddressText(reserved);
+  TellOthers(client, session, bind, session.bound_others_due_s);
   client.control->Send(bound);
   return std::nullopt;
 }
@@ -295,20 +296,25 @@ MaybeRefusal Relay::Resolve(Client& client, Session& session, const Message& mes
   if (auto refusal = registry_.MayReach(*endpoint, session.caller)) {
     return refusal;
   }
-  // Who connects to one of a job soon connects to the others: what he would hear of them comes first.
-  if (message.others > 0 && second_ >= session.others_due_s) {
-    session.others_due_s = second_ + 1;
-    const size_t most = std::min<uint64_t>(message.others, kOthersMost);
-    for (const auto& [place, other] : registry_.AllInside(message.site, session.caller, most)) {
-      Message resolved = Resolved(session, *other);
-      resolved.place = place;
-      client.control->Send(resolved);
-    }
-  }
+  TellOthers(client, session, message, session.resolved_others_due_s);
   Message resolved = Resolved(session, *endpoint);
   resolved.id = message.id;
   client.control->Send(resolved);
   return std::nullopt;
+}
+
+// Who meets one of a job soon meets the others: what he would hear of them comes before the answer.
+void Relay::TellOthers(Client& client, const Session& session, const Message& asked, int64_t& due_s) {
+  if (asked.others == 0 || second_ < due_s) {
+    return;
+  }
+  due_s = second_ + 1;
+  const size_t most = std::min<uint64_t>(asked.others, kOthersMost);
+  for (const auto& [place, other] : registry_.AllInside(asked.site, session.caller, most)) {
+    Message resolved = Resolved(session, *other);
+    resolved.place = place;
+    client.control->Send(resolved);
+  }
 }
 
 Message Relay::Resolved(const Session& session, const Endpoint& endpoint) {

@@ -27,10 +27,10 @@ TAGS = {"version": 1, "session": 2, "key": 3, "token": 4, "program": 5, "hops": 
         "port_max": 9, "endpoint": 10, "secret": 11, "address": 12, "inside": 13, "stream": 14, "code": 15,
         "words": 16, "remedy": 17, "rule": 18, "site": 19, "job": 20, "owner": 21, "heartbeat_s": 22, "grace_s": 23,
         "spares": 24, "upstream": 25, "encrypt": 26, "label": 27, "backlog": 28, "counter": 29, "text": 30,
-        "cookie": 31, "allow": 32}  # fmt: skip
+        "cookie": 31, "allow": 32, "others": 33, "place": 34}  # fmt: skip
 FIELDS = {tag: name for name, tag in TAGS.items()}
 NUMBERS = {"version", "session", "hops", "scope", "port", "port_max", "endpoint", "stream", "code", "heartbeat_s",
-           "grace_s", "spares", "encrypt", "backlog", "counter"}  # fmt: skip
+           "grace_s", "spares", "encrypt", "backlog", "counter", "others"}  # fmt: skip
 BYTES = {"key", "secret", "cookie"}
 CODES = {"protocol": 1, "version": 2, "unauthenticated": 3, "token-invalid": 4, "token-expired": 5,
          "ticket-invalid": 6, "ticket-used": 7, "denied": 8, "quota": 9, "port-taken": 10, "no-port-free": 11,

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <sstream>
 
+#include "nxproxy/client/porter/ways.h"
 #include "nxproxy/client/rules.h"
 
 namespace sekisho::nxproxy::client {
@@ -159,6 +160,8 @@ void Endpoints::Bind(Endpoint& endpoint) {
   bind.verb = wire::Verb::kBind;
   bind.scope = static_cast<uint64_t>(endpoint.scope);
   bind.inside = InsideOf(endpoint) + (plan_.site.empty() ? "" : "@" + plan_.site);
+  bind.site = plan_.site;
+  bind.others = kOthers;  // whom its program may connect to
   bind.label = plan_.label;
   bind.encrypt = endpoint.is_encrypted ? 1 : 0;
   bind.backlog = static_cast<uint64_t>(std::max(endpoint.backlog, 0));

@@ -12,7 +12,6 @@ namespace {
 constexpr int64_t kFoundMs = 10'000;
 constexpr int64_t kNotFoundMs = 1000;
 constexpr size_t kKnownMax = 4096;
-constexpr uint64_t kOthers = 256;       // that may come along with an answer
 constexpr int64_t kOthersEveryMs = 1000;
 constexpr std::string_view kInsideRule = "inside";  // nobody listens where nobody else is reached
 

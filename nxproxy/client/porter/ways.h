@@ -36,6 +36,8 @@ struct Question {
 };
 Way WayOf(const Question& question, const wire::Message& answer);
 
+constexpr uint64_t kOthers = 256;  // of the job, that may come along with an answer
+
 class Ways {
  public:
   using OnWay = std::function<void(const Way&)>;
