@@ -13,10 +13,6 @@
 
 #include "nxproxy/client/tcp.h"
 
-#ifndef TCP_FASTOPEN_NO_COOKIE
-#define TCP_FASTOPEN_NO_COOKIE 34
-#endif
-
 namespace sekisho::nxproxy::client {
 namespace {
 

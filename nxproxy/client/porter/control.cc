@@ -16,10 +16,6 @@
 namespace sekisho::nxproxy::client {
 namespace {
 
-#ifndef TCP_FASTOPEN_NO_COOKIE
-#define TCP_FASTOPEN_NO_COOKIE 34
-#endif
-
 constexpr int64_t kGreetingMs = 5000;
 constexpr size_t kOutMax = 4 << 20;
 

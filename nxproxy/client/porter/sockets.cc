@@ -9,10 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef TCP_FASTOPEN_NO_COOKIE
-#define TCP_FASTOPEN_NO_COOKIE 34
-#endif
-
 namespace sekisho::nxproxy::client {
 namespace {
 
