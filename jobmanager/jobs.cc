@@ -15,7 +15,6 @@ using proto::JobEvent;
 using std::chrono::milliseconds;
 
 constexpr char kPosition[] = "queue_position";
-constexpr std::chrono::hours kTidyEvery{1};
 constexpr size_t kAskedAtOnce = 10'000;
 
 // GRAM's signals of a submission in two phases: a commit that was answered and is said again, and the end's.  And a
@@ -33,8 +32,8 @@ int64_t Jobs::NowMs() {
 }
 
 Jobs::Jobs(Loop& loop, Here here, EventStore& store, QueueServer& queue,
-           std::chrono::hours keep_ended)
-    : loop_(loop), here_(std::move(here)), store_(store), queue_(queue), keep_ended_(keep_ended), news_(loop) {}
+           Retention retention)
+    : loop_(loop), here_(std::move(here)), store_(store), queue_(queue), retention_(retention), news_(loop) {}
 
 absl::Status Jobs::Load() {
   RETURN_IF_ERROR(store_.Replay([this](uint64_t row, const std::string& key,
@@ -308,13 +307,12 @@ awaitable<absl::StatusOr<proto::AdministerReply>> Jobs::Administer(Caller caller
 
 awaitable<void> Jobs::Tidy() {
   for (;;) {
-    const int64_t keep_ms = std::chrono::duration_cast<milliseconds>(keep_ended_).count();
-    for (const std::string& id : book_.EndedBefore(NowMs() - keep_ms)) {
+    for (const std::string& id : book_.EndedBefore(NowMs() - retention_.keep.count())) {
       book_.Withdraw(id);
       store_.Forget(id);
       spdlog::info("ended job forgotten job={}", id);
     }
-    co_await Sleep(loop_, kTidyEvery);
+    co_await Sleep(loop_, retention_.every);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "common/event_store.h"
 #include "common/loop.h"
+#include "common/retention.h"
 #include "common/status.h"
 #include "jobmanager/book.h"
 #include "jobmanager/queue_server.h"
@@ -37,7 +38,7 @@ struct Watcher {
 
 class Jobs {
  public:
-  Jobs(Loop& loop, Here here, EventStore& store, QueueServer& queue, std::chrono::hours keep_ended);
+  Jobs(Loop& loop, Here here, EventStore& store, QueueServer& queue, Retention retention);
 
   // Reads the store.  Before anything else.
   absl::Status Load();
@@ -124,7 +125,7 @@ class Jobs {
   const Here here_;
   EventStore& store_;
   QueueServer& queue_;
-  const std::chrono::hours keep_ended_;
+  const Retention retention_;
   Book book_;
   std::map<std::string, proto::SignedRequest> unconfirmed_;  // found by Load, for Start
   std::map<std::string, proto::SignedRequest> undelivered_;  // likewise: what cancels a job

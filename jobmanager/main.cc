@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "common/refusal.h"
+#include "common/retention.h"
 #include "common/rpc_window.h"
 #include "common/tls/client_tls.h"
 #include "jobmanager/config.pb.h"
@@ -79,6 +80,7 @@ absl::Status Lock(const std::string& state) {
 }
 
 absl::Status Run(const Config& config, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const Retention retention, MakeRetention(config.keep_ended_days()));
   ASSIGN_OR_RETURN(const proto::Handover handover, ReceiveHandover(arguments.control));
   RETURN_IF_ERROR(Lock(arguments.state));
 
@@ -89,9 +91,7 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   QueueServer queue(loop, {.site = config.site(), .address = config.qserver(), .account = arguments.account},
                     [&] { return DialQueueServer(config, client); },
                     [&client] { return client.server->Get().status(); });
-  const int keep_days = config.keep_ended_days() > 0 ? config.keep_ended_days() : 30;
-  Jobs jobs(loop, {config.site(), handover.gatekeeper_subject()}, *store, queue,
-            std::chrono::hours(24 * keep_days));
+  Jobs jobs(loop, {config.site(), handover.gatekeeper_subject()}, *store, queue, retention);
   RETURN_IF_ERROR(jobs.Load());
   jobs.Start();
 

@@ -67,7 +67,7 @@ struct Manager {
         },
         [] { return absl::OkStatus(); });
     jobs = std::make_unique<Jobs>(on.loop, Here{"siteA", "/CN=gate"}, *store, *queue,
-                                  std::chrono::hours(24));
+                                  *MakeRetention(1));
     EXPECT_TRUE(jobs->Load().ok());
     on.Do([this] { jobs->Start(); });
     leaders = std::make_unique<Leaders>(

@@ -13,6 +13,7 @@
 #include "common/identity/dn.h"
 #include "common/log.h"
 #include "common/metrics.h"
+#include "common/retention.h"
 #include "common/tls/client_tls.h"
 #include "qserver/accounting.h"
 #include "qserver/administer.h"
@@ -75,10 +76,10 @@ absl::StatusOr<Account> FindSystemAccount(const std::string& name) {
 }
 
 // Ended jobs and their output go after their time.
-awaitable<void> KeepTidy(Loop& loop, Conductor& conductor, int keep_days) {
+awaitable<void> KeepTidy(Loop& loop, Conductor& conductor, Retention retention) {
   for (;;) {
-    const bool has_more = conductor.ForgetEndedBefore(Conductor::NowMs() - int64_t{keep_days} * 24 * 3600 * 1000);
-    const std::chrono::seconds pause(has_more ? 1 : 3600);
+    const bool has_more = conductor.ForgetEndedBefore(Conductor::NowMs() - retention.keep.count());
+    const std::chrono::milliseconds pause = has_more ? std::chrono::seconds(1) : retention.every;
     co_await Sleep(loop, pause);
   }
 }
@@ -98,6 +99,7 @@ void Reload(const std::string& path, AdmissionRules& rules) {
 
 absl::Status Run(const Config& config, const std::string& config_path) {
   RaiseDescriptorLimit();
+  ASSIGN_OR_RETURN(const Retention retention, MakeRetention(config.keep_ended_days()));
   const std::string state = OrDefault(config.state_directory(), "/var/lib/sekisho/qserver");
   ASSIGN_OR_RETURN(const identity::Credential host,
                    identity::LoadHostCredential(config.host_certificate(), config.host_key()));
@@ -226,9 +228,7 @@ absl::Status Run(const Config& config, const std::string& config_path) {
     engine.Run();
   }
   co_spawn(loop, inventory.Run(), detached);
-  co_spawn(loop,
-           KeepTidy(loop, conductor, config.keep_ended_days() > 0 ? config.keep_ended_days() : 30),
-           detached);
+  co_spawn(loop, KeepTidy(loop, conductor, retention), detached);
   RETURN_IF_ERROR(queue_door.Listen(listen));
   RETURN_IF_ERROR(nodes_door.Listen(listen_nodes));
   const auto queue_server = Serve(

@@ -10,6 +10,7 @@
 
 #include "common/config.h"
 #include "common/identity/dn.h"
+#include "common/retention.h"
 #include "common/version.h"
 
 namespace sekisho::qserver {
@@ -173,6 +174,7 @@ absl::Status CheckConfig(const Config& config) {
     return absl::InvalidArgumentError(
         "jobmanager: expected the subjects of the jobmanagers, saw none");
   }
+  RETURN_IF_ERROR(MakeRetention(config.keep_ended_days()).status());
   if (config.has_relay() && config.relay().address().empty()) {
     return absl::InvalidArgumentError("relay.address: expected HOST:PORT, as the nodes reach the relay");
   }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The lab that the chaos suite plays with: one site, whose daemons have small disks, are watched and restarted as a
 # service manager would, and are loaded with killpoints.c.
+import json
 import os
 import select
 import signal
@@ -24,6 +25,7 @@ STAGER = ("a-head", "stager")  # which the queue server starts, for a call
 # Where a daemon's state is, and what a whole one has: the queue server takes no output below 64 MiB.
 DISKS = {"a-head": ("/var/lib/sekisho/qserver", 96), "a-n1": ("/var/lib/sekisho/agent", 32), "a-n2": ("/var/lib/sekisho/agent", 32),
          "a-dmz": ("/var/lib/sekisho/jobmanager", 16)}  # fmt: skip
+KEEP_ENDED_S = 400  # longer than a wave, shorter than it takes to fill the disks
 KILL_POINTS = "/run/chaos"
 
 
@@ -71,6 +73,8 @@ class World:
             raise RuntimeError(f"the lab does not come up: {done.stderr.decode()}")
         for host, (path, mib) in DISKS.items():
             self.shell(host, f"mkdir -p {path} && mount -t tmpfs -o size={mib}m,mode=755 chaos {path}")
+        for host, file in (("a-head", "qserver"), ("a-dmz", "jobmanager")):
+            self._configure(host, f"/etc/sekisho/{file}.json", keep_ended_days=KEEP_ENDED_S / 86400)
         if kill_points and os.path.exists(kill_points):
             for host in DISKS:
                 os.makedirs(self.path(host, KILL_POINTS))
@@ -78,6 +82,12 @@ class World:
                     target.write(source.read())
                 os.chmod(self.path(host, f"{KILL_POINTS}/killpoints.so"), 0o755)
             self.has_kill_points = True
+
+    def _configure(self, host, path, **settings):
+        with open(self.path(host, path)) as file:
+            config = json.load(file)
+        with open(self.path(host, path), "w") as file:
+            json.dump(config | settings, file)
 
     def preload(self):
         """From here on what is started on the hosts is loaded with the kill points, if its control is there."""
