@@ -198,7 +198,7 @@ std::vector<Row> ChainRows() {
 std::vector<Row> TimeRows() {
   const Time early = TestNow() - hours(48);
   const Time late = TestNow() + hours(48);
-  const Time past = TestNow() - seconds(1);
+  const Time past = TestNow();  // the second in which it ends
   const Time future = TestNow() + seconds(1);
   return {
       {Reason::kProxyExpired,

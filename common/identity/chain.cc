@@ -52,7 +52,8 @@ std::optional<Refusal> JudgeTime(const X509& certificate, Time now, Reason early
     return Refusal{early, fmt::format("{} is valid from {}, now {}", SubjectText(certificate),
                                       FormatTime(from), FormatTime(now))};
   }
-  if (const Time until = NotAfter(certificate); now > until) {
+  // In its last second it has ended, as for OpenSSL, which has the last word.
+  if (const Time until = NotAfter(certificate); now >= until) {
     return Refusal{late, fmt::format("{} expired at {}, now {}", SubjectText(certificate),
                                      FormatTime(until), FormatTime(now))};
   }
