@@ -1,35 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// libsekisho-mpich.so, preloaded into MPICH's ranks: lets MPI_Finalize end.
+// libsekisho-mpich.so, preloaded into MPICH's ranks: lets MPI_Finalize end, and no send be lost in it.
 //
 // Debian 12's MPICH talks by UCX.  Over TCP its MPI_Finalize disconnects from each peer and waits until the
-// peer answers; a peer that is one step ahead waits in read() for the process manager and answers nobody,
-// and the job hangs although all its work is done.  Here a disconnection waits for what is queued to leave,
-// for all peers together at most a moment, and never for an answer.
+// peer answers; then all wait for each other at the process manager's barrier, in read(), and answer nobody: the
+// job hangs although all its work is done.  Here nobody waits for a disconnection, and who waits at the barrier
+// lets UCX go on.  So what he has left to send arrives: who still receives has not come to the barrier.
 //
 // C only, and nothing of ours: it is loaded into users' programs.
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdint.h>
-#include <time.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
-// Of UCX 1.13, as far as it is used; its headers are not needed to build.
-typedef void (*send_callback)(void* request, int status);
-enum { kInProgress = 1, kLastError = -100, kWorkersMax = 64 };
-static const int64_t kPatienceNs = 200 * 1000 * 1000;
+enum { kWorkersMax = 64, kNapMs = 1 };
 
-static void* workers[kWorkersMax];  // MPICH makes them one after the other
+static void* workers[kWorkersMax];  // of UCX; MPICH makes them one after the other
 static int worker_count;
-
-static int64_t Now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-static void Ignore(void* request, int status) {
-  (void)request;
-  (void)status;
-}
+static _Thread_local int is_ending;  // this thread is between MPI_Finalize's disconnections and its workers' end
 
 __attribute__((visibility("default"))) int ucp_worker_create(void* context, const void* params,
                                                              void** worker) {
@@ -42,31 +30,39 @@ __attribute__((visibility("default"))) int ucp_worker_create(void* context, cons
 }
 
 __attribute__((visibility("default"))) void* ucp_disconnect_nb(void* endpoint) {
-  void* (*const flush)(void*, unsigned, send_callback) = dlsym(RTLD_NEXT, "ucp_ep_flush_nb");
-  unsigned (*const progress)(void*) = dlsym(RTLD_NEXT, "ucp_worker_progress");
-  int (*const check)(void*) = dlsym(RTLD_NEXT, "ucp_request_check_status");
-  void (*const release)(void*) = dlsym(RTLD_NEXT, "ucp_request_free");
-  if (!flush || !progress || !check || !release) {
-    return 0;
-  }
+  (void)endpoint;  // ends with its worker
+  is_ending = 1;
+  return 0;  // done
+}
 
-  static int64_t until;  // for all peers together
-  if (until == 0) {
-    until = Now() + kPatienceNs;
-  }
-  void* const request = flush(endpoint, 0, Ignore);
-  if (request == 0 || (uintptr_t)request >= (uintptr_t)(intptr_t)kLastError) {
-    return 0;  // nothing was queued, or the peer has gone already
-  }
-  while (check(request) == kInProgress) {
+__attribute__((visibility("default"))) void ucp_worker_destroy(void* worker) {
+  void (*const destroy)(void*) = dlsym(RTLD_NEXT, "ucp_worker_destroy");
+  is_ending = 0;
+  worker_count = 0;  // all of them end now
+  destroy(worker);
+}
+
+// Until `fd` can be read.  Where UCX has nothing to do it naps: others, and who carries their bytes, need the
+// processor.
+static void ServeUntilReadable(int fd) {
+  unsigned (*const progress)(void*) = dlsym(RTLD_NEXT, "ucp_worker_progress");
+  struct pollfd wanted = {fd, POLLIN, 0};
+  unsigned done;
+  do {
+    done = 0;
     for (int i = 0; i < worker_count; ++i) {
-      progress(workers[i]);
+      done += progress(workers[i]);
     }
-    if (Now() > until) {
-      break;
-    }
+  } while (poll(&wanted, 1, done > 0 ? 0 : kNapMs) <= 0);
+}
+
+__attribute__((visibility("default"))) ssize_t read(int fd, void* buffer, size_t size) {
+  static ssize_t (*next)(int, void*, size_t);
+  if (!next) {
+    next = dlsym(RTLD_NEXT, "read");
   }
-  // Also one that has not ended: UCX would report it as leaked, on the program's standard output.
-  release(request);
-  return 0;
+  if (is_ending && (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0) {
+    ServeUntilReadable(fd);
+  }
+  return next(fd, buffer, size);
 }
