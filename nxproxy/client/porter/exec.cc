@@ -215,6 +215,9 @@ void SetEnvironment(const Options& options, const std::string& place) {
   if (!may_be_reversed) {
     setenv("UCX_TCP_CONN_NB", "y", 0);
   }
+  // Its thread that accepts asks us while it holds the lock that the program's thread waits for: not by spinning, or it
+  // takes the processor from all who have the answer.
+  setenv("UCX_USE_MT_MUTEX", "y", 0);
 }
 
 // A porter that serves this process already, as within another `relay exec`.  An environment that
