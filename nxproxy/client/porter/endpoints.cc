@@ -269,10 +269,10 @@ void Endpoints::OnUp(bool is_resumed) {
   }
 }
 
-void Endpoints::Sweep(const TcpTable& table) {
+void Endpoints::Sweep(const std::set<uint64_t>& listening) {
   for (Endpoint& endpoint : all_) {
     std::erase_if(endpoint.listeners, [&](Listener& listener) {
-      const bool is_listening = table.listening.contains(listener.inode);
+      const bool is_listening = listening.contains(listener.inode);
       listener.is_listening = listener.is_listening || is_listening;
       return listener.is_listening ? !is_listening : !IsAlive(listener.pid);
     });

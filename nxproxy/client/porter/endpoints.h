@@ -14,7 +14,6 @@
 
 #include "nxproxy/client/porter/interfaces.h"
 #include "nxproxy/client/porter/local_server.h"
-#include "nxproxy/client/porter/proc_net.h"
 #include "nxproxy/client/porter/session.h"
 
 namespace sekisho::nxproxy::client {
@@ -79,8 +78,8 @@ class Endpoints {
 
   // The session is up: binds what is not bound, takes the rest back if the relay forgot it.
   void OnUp(bool is_resumed);
-  // Ends the endpoints that nobody listens at any more.
-  void Sweep(const TcpTable& table);
+  // Ends the endpoints that nobody listens at any more; `listening`: inodes.
+  void Sweep(const std::set<uint64_t>& listening);
 
   bool empty() const { return all_.empty(); }
   bool wants_v6() const;  // the last listener's family

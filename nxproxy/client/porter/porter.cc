@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include "nxproxy/client/porter/proc_net.h"
+#include "nxproxy/client/porter/sock_diag.h"
 #include "nxproxy/client/porter/sockets.h"
 #include "nxproxy/client/rules.h"
 
@@ -304,6 +306,7 @@ void Porter::SweepLater() {
   if (sweep_ == 0) {
     sweep_ = loop_.After(kSweepMs, [this] {
       sweep_ = 0;
+      ForgetNames();
       SweepNow();
     });
   }
@@ -313,19 +316,27 @@ void Porter::SweepNow() {
   if (!is_ready_) {
     return;
   }
-  const TcpTable table = ReadTcpTable();
-  const int64_t now_ms = loop_.now_ms();
-  std::erase_if(names_, [&](const auto& one) {
-    return one.second.since_ms + kSweepMs < now_ms && !table.connections.contains(one.first);
-  });
+  const std::set<uint64_t> listening = Listening();
   for (const auto& gate : gates_) {
     if (gate->has_been_up()) {
-      gate->endpoints().Sweep(table);
+      gate->endpoints().Sweep(listening);
     }
   }
   if (has_endpoints() || !names_.empty()) {
     SweepLater();
   }
+}
+
+// Of connections that stand no more.
+void Porter::ForgetNames() {
+  if (names_.empty()) {
+    return;
+  }
+  const TcpTable table = ReadTcpTable();
+  const int64_t now_ms = loop_.now_ms();
+  std::erase_if(names_, [&](const auto& one) {
+    return one.second.since_ms + kSweepMs < now_ms && !table.connections.contains(one.first);
+  });
 }
 
 }  // namespace sekisho::nxproxy::client

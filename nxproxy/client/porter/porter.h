@@ -77,6 +77,7 @@ class Porter {
   void Knock(Gate& gate, const wire::Opening& opening, std::unique_ptr<Channel> stream,
              bool is_encrypted);
   void SweepLater();
+  void ForgetNames();
   void SayOnce(const std::string& line);
   void OnFailed(const std::string& destination, const std::string& why);
 

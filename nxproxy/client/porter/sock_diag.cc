@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>
@@ -36,10 +37,12 @@ bool Ask(int netlink, uint8_t family, uint16_t port) {
   return send(netlink, &request, sizeof request, 0) == sizeof request;
 }
 
+using Inodes = std::set<uint64_t>;
+
 // To the end of the answer.  Nothing: the kernel does not say.
-std::optional<bool> HasOne(int netlink, uint16_t port) {
+std::optional<Inodes> Receive(int netlink, uint16_t port) {
   alignas(nlmsghdr) std::array<char, 8192> buffer;
-  bool has_one = false;
+  Inodes inodes;
   for (;;) {
     const ssize_t size = recv(netlink, buffer.data(), buffer.size(), 0);
     if (size <= 0) {
@@ -49,40 +52,55 @@ std::optional<bool> HasOne(int netlink, uint16_t port) {
     for (auto* message = reinterpret_cast<const nlmsghdr*>(buffer.data()); NLMSG_OK(message, left);
          message = NLMSG_NEXT(message, left)) {
       if (message->nlmsg_type == NLMSG_DONE) {
-        return has_one;
+        return inodes;
       }
       if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
           message->nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg))) {
         return std::nullopt;
       }
       const auto* found = static_cast<const inet_diag_msg*>(NLMSG_DATA(message));
-      has_one |= found->id.idiag_sport == htons(port);
+      if (port == 0 || found->id.idiag_sport == htons(port)) {
+        inodes.insert(found->idiag_inode);
+      }
     }
   }
 }
 
-std::optional<bool> AskKernel(uint16_t port) {
+// Who listens at `port`, at any if it is 0.  Nothing: the kernel does not say.
+std::optional<Inodes> AskKernel(uint16_t port) {
   const int netlink = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
   if (netlink < 0) {
     return std::nullopt;
   }
-  std::optional<bool> has_one = false;
+  std::optional<Inodes> all = Inodes();
   for (const uint8_t family : {AF_INET, AF_INET6}) {
-    if (has_one == false) {
-      has_one = Ask(netlink, family, port) ? HasOne(netlink, port) : std::nullopt;
+    if (all && (port == 0 || all->empty())) {
+      std::optional<Inodes> found = Ask(netlink, family, port) ? Receive(netlink, port) : std::nullopt;
+      if (found) {
+        all->merge(*found);
+      } else {
+        all.reset();
+      }
     }
   }
   close(netlink);
-  return has_one;
+  return all;
 }
 
 }  // namespace
 
 bool IsListenedTo(uint16_t port) {
-  if (const auto answer = AskKernel(port)) {
-    return *answer;
+  if (const auto inodes = AskKernel(port)) {
+    return !inodes->empty();
   }
   return ReadTcpTable().listening_ports.contains(port);
+}
+
+std::set<uint64_t> Listening() {
+  if (auto inodes = AskKernel(0)) {
+    return *std::move(inodes);
+  }
+  return ReadTcpTable().listening;
 }
 
 }  // namespace sekisho::nxproxy::client

@@ -4,10 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 
 namespace sekisho::nxproxy::client {
 
 // Whether somebody of our network namespace listens at `port`, with any address.
 bool IsListenedTo(uint16_t port);
+
+// The inodes of all sockets there that listen.
+std::set<uint64_t> Listening();
 
 }  // namespace sekisho::nxproxy::client

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace sekisho::nxproxy::client {
@@ -28,13 +29,18 @@ Bound BindAny(int family) {
 TEST(SockDiag, KnowsWhoListensAndWhoIsOnlyBound) {
   for (const int family : {AF_INET, AF_INET6}) {
     const Bound one = BindAny(family);
+    struct stat status;
+    ASSERT_EQ(fstat(one.fd, &status), 0);
     EXPECT_FALSE(IsListenedTo(one.port));
+    EXPECT_FALSE(Listening().contains(status.st_ino));
 
     ASSERT_EQ(listen(one.fd, 1), 0);
     EXPECT_TRUE(IsListenedTo(one.port));
+    EXPECT_TRUE(Listening().contains(status.st_ino));
 
     close(one.fd);
     EXPECT_FALSE(IsListenedTo(one.port));
+    EXPECT_FALSE(Listening().contains(status.st_ino));
   }
 }
 
