@@ -280,11 +280,12 @@ int Shim::Getpeername(int fd, sockaddr* address, socklen_t* length) {
     return -1;
   }
   const auto remote = wire::FromSocket(reinterpret_cast<sockaddr*>(&peer));
-  const bool may_be_relay = remote && (IsRelay(*remote, place) || IsLoopback(*remote));
+  const bool is_relay = remote && IsRelay(*remote, place);
   Address local;
   LocalReply reply;
-  if (remote && (may_be_relay || place.reversed_port != 0) && LocalName(fd, local) &&
-      (may_be_relay || local.port == place.reversed_port) && AskName(local, *remote, reply)) {
+  if (remote && (is_relay || IsLoopback(*remote) || place.reversed_port != 0) && LocalName(fd, local) &&
+      (is_relay || MayBeKnock(*remote, local) || local.port == place.reversed_port) &&
+      AskName(local, *remote, reply)) {
     bytes = Fill(reply.peer, FamilyOf(reply), peer);
   }
   CopyOut(peer, bytes, address, length);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 
 #include <ifaddrs.h>
@@ -13,6 +14,9 @@
 namespace sekisho::nxproxy::client {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kFresh(1);
 constexpr size_t kInsideTextMax = 230;  // BIND has room for 300, and a site may follow
 
 int CountBits(const wire::Address& mask, bool is_v4) {
@@ -28,13 +32,11 @@ bool IsLinkLocal(const wire::Address& address) {
                          : address.ip[0] == 0xfe && (address.ip[1] & 0xc0) == 0x80;
 }
 
-}  // namespace
-
-Interfaces Interfaces::Read() {
+std::vector<Interface> AskKernel() {
   std::vector<Interface> all;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
-    return Interfaces({});
+    return all;
   }
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_netmask == nullptr || (one->ifa_flags & IFF_UP) == 0) {
@@ -48,7 +50,20 @@ Interfaces Interfaces::Read() {
     }
   }
   freeifaddrs(list);
-  return Interfaces(std::move(all));
+  return all;
+}
+
+}  // namespace
+
+const Interfaces& Interfaces::Read() {
+  static Interfaces known({});
+  static Clock::time_point due;
+  const Clock::time_point now = Clock::now();
+  if (now >= due) {
+    known = Interfaces(AskKernel());
+    due = now + kFresh;
+  }
+  return known;
 }
 
 bool Interfaces::IsOwn(const wire::Address& address) const {

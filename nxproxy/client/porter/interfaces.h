@@ -18,8 +18,9 @@ class Interfaces {
  public:
   explicit Interfaces(std::vector<Interface> all) : all_(std::move(all)) {}
 
-  // As they are now; without loopback and link-local.
-  static Interfaces Read();
+  // As they were a second ago at most, for the porter's one thread: a program that connects to many peers asks for each.
+  // Without loopback and link-local.
+  static const Interfaces& Read();
 
   bool IsOwn(const wire::Address& address) const;
   bool IsAttached(const wire::Address& address) const;  // of a network that an interface is on

@@ -75,7 +75,7 @@ Question Ways::QuestionOf(const wire::Address& destination, const Interfaces& in
 }
 
 void Ways::Find(const wire::Address& destination, OnWay on_way) {
-  const Interfaces interfaces = Interfaces::Read();
+  const Interfaces& interfaces = Interfaces::Read();
   const Question question = QuestionOf(destination, interfaces);
   // Near is near, unless the other site may have the same addresses; our own address where somebody listens is ours.
   const bool is_ours =
