@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "nxproxy/client/porter/loop.h"
 #include "nxproxy/wire/address.h"
 
 namespace sekisho::nxproxy::client {
@@ -14,8 +15,9 @@ enum class TakenWay { kDirect, kReversed, kRelayed };
 
 class LinkRecords {
  public:
-  // Adds to the file `path`, which is there; "": keeps no records.
-  explicit LinkRecords(const std::string& path);
+  // Adds to the file `path`, which is there; "": keeps no records.  Programs connect to many at once, and each write
+  // wakes who reads: what there is is written a moment later, the rest at the end.
+  LinkRecords(Loop& loop, const std::string& path);
   ~LinkRecords();
   LinkRecords(const LinkRecords&) = delete;
   LinkRecords& operator=(const LinkRecords&) = delete;
@@ -26,7 +28,11 @@ class LinkRecords {
 
  private:
   void Add(const std::string& line);
+  void Write();
 
+  Loop& loop_;
+  Loop::TimerId write_ = 0;
+  std::string unwritten_;
   int fd_ = -1;
   std::set<std::string> said_;  // each line once
   size_t bytes_ = 0;

@@ -27,7 +27,7 @@ Porter::Porter(Loop& loop, const std::vector<wire::HostPort>& servers, BindPlan 
     : loop_(loop),
       plan_(std::move(plan)),
       handlers_(std::move(handlers)),
-      records_(plan_.links),
+      records_(loop, plan_.links),
       knocks_(loop, [this](const wire::Address&) { loop_.After(0, [this] { SweepNow(); }); }),
       server_(loop, [this](const std::shared_ptr<Asker>& asker) { OnRequest(asker); }) {
   for (const wire::HostPort& server : servers) {

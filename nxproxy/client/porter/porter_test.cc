@@ -72,8 +72,9 @@ TEST(Interfaces, KnowTheirNetworks) {
 TEST(LinkRecords, HoldEachFactOnce) {
   const std::string path = testing::TempDir() + "/links";
   std::ofstream(path, std::ios::trunc).close();
+  Loop loop;
   {
-    LinkRecords records(path);
+    LinkRecords records(loop, path);
     records.Listens("10.1.0.11:80,[fd00::1]:80");
     records.Connects(At("10.2.0.11:4000"), TakenWay::kRelayed);
     records.Connects(At("10.2.0.11:4000"), TakenWay::kRelayed);
@@ -88,11 +89,38 @@ TEST(LinkRecords, HoldEachFactOnce) {
             "reversed 10.2.0.11:4000\ndirect 10.1.0.12:1\n");
 }
 
+TEST(LinkRecords, AreWrittenTogetherBeforeTheProgramHasEnded) {
+  const std::string path = testing::TempDir() + "/links-so-far";
+  std::ofstream(path, std::ios::trunc).close();
+  const auto written = [&] {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  Loop loop;
+  LinkRecords records(loop, path);
+  records.Listens("10.1.0.11:80");
+  records.Connects(At("10.1.0.12:1"), TakenWay::kDirect);
+  EXPECT_EQ(written(), "");
+
+  std::function<void()> look = [&] {
+    if (written().empty()) {
+      loop.After(1, look);
+    } else {
+      loop.Stop();
+    }
+  };
+  look();
+  loop.Run();
+  EXPECT_EQ(written(), "listens 10.1.0.11:80\ndirect 10.1.0.12:1\n");
+}
+
 TEST(LinkRecords, AreKeptOnlyInAFileThatIsThere) {
   const std::string path = testing::TempDir() + "/no-links";
-  LinkRecords records(path);
+  Loop loop;
+  LinkRecords records(loop, path);
   records.Connects(At("10.1.0.12:1"), TakenWay::kDirect);
-  LinkRecords none("");
+  LinkRecords none(loop, "");
   none.Connects(At("10.1.0.12:1"), TakenWay::kDirect);
 
   EXPECT_FALSE(std::ifstream(path).good());
