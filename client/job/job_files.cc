@@ -19,6 +19,7 @@
 
 #include "client/job/file_names.h"
 #include "client/job/staged_files.h"
+#include "client/job/transfer_bar.h"
 #include "client/site/exit_code.h"
 #include "client/site/harmless.h"
 #include "client/site/outage.h"
@@ -149,9 +150,11 @@ bool IsSame(const proto::FileEntry& a, const proto::FileEntry& b) {
   return a.size() == b.size() && a.modified_ms() == b.modified_ms();
 }
 
+using Arrived = std::function<void(uint64_t at, uint64_t size)>;
+
 // One call, from where the sink is.  `entry`: of the file as the first call saw it; `sum`: of what is in the sink.
 awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& sink, proto::FileEntry& entry,
-                                     Sum& sum) {
+                                     Sum& sum, const Arrived& arrived) {
   const uint64_t from = sink.size();
   if (access.has_kept()) {
     access.mutable_kept()->set_offset(from);
@@ -180,6 +183,7 @@ awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& 
     } else {
       expected = piece.sha256();
     }
+    arrived(sink.size(), entry.size());
   }
   CO_RETURN_IF_ERROR(co_await call->Finish());
   if (sum.Finish() != expected) {
@@ -212,14 +216,14 @@ awaitable<absl::StatusOr<std::vector<proto::FileEntry>>> ListFiles(Session& sess
 
 namespace {
 
-awaitable<absl::Status> DownloadAll(Session& session, const FileAccess& access, Sink& sink,
+awaitable<absl::Status> DownloadAll(Session& session, const FileAccess& access, Sink& sink, const Arrived& arrived,
                                     std::chrono::seconds patience) {
   proto::FileEntry entry;
   Sum sum;
   Outage outage(patience);
   for (;;) {
     const uint64_t before = sink.size();
-    const absl::Status status = co_await DownloadOnce(session, access, sink, entry, sum);
+    const absl::Status status = co_await DownloadOnce(session, access, sink, entry, sum, arrived);
     if (status.ok()) {
       co_return sink.Keep(entry.mode());
     }
@@ -241,11 +245,14 @@ awaitable<absl::Status> Interrupted(asio::signal_set& signals) {
 
 }  // namespace
 
-awaitable<absl::Status> Download(Session& session, FileAccess access, std::string local, std::chrono::seconds patience) {
+awaitable<absl::Status> Download(Session& session, FileAccess access, std::string local, DownloadOptions options) {
   asio::signal_set signals(session.loop(), SIGINT, SIGTERM);  // before there is anything to take away
   Sink sink(local);
   CO_RETURN_IF_ERROR(sink.Check());
-  const auto ended = co_await (DownloadAll(session, access, sink, patience) || Interrupted(signals));
+  TransferBar bar(!options.is_quiet && !(local == "-" && isatty(STDOUT_FILENO) == 1));  // not in between the bytes
+  const std::string name = access.has_read() ? access.read().path() : local;
+  const Arrived arrived = [&](uint64_t at, uint64_t size) { bar.Reach(name, at, size); };
+  const auto ended = co_await (DownloadAll(session, access, sink, arrived, options.patience) || Interrupted(signals));
   co_return std::visit([](const absl::Status& either) { return either; }, ended);
 }
 
@@ -265,7 +272,7 @@ int ReportFetch(const absl::Status& status) {
 }
 
 awaitable<absl::Status> FetchStagedOut(Session& session, const proto::JobStatus& job, std::string rsl,
-                                       std::chrono::seconds patience) {
+                                       DownloadOptions options) {
   const rsl::CheckReport checked = rsl::Check(rsl);
   if (checked.jobs.size() != 1) {
     co_return absl::OkStatus();
@@ -275,14 +282,14 @@ awaitable<absl::Status> FetchStagedOut(Session& session, const proto::JobStatus&
     const bool is_asked = file.number() >= 0 && size_t(file.number()) < asked.size();
     if (file.is_kept() && is_asked && rsl::IsForClient(asked[size_t(file.number())])) {
       const std::string local = LocalPath(asked[size_t(file.number())].to);
-      CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, file.number()), local, patience));
+      CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, file.number()), local, options));
     }
   }
   co_return absl::OkStatus();
 }
 
 awaitable<absl::StatusOr<bool>> FetchRedirected(Session& session, const proto::JobStatus& job,
-                                                const rsl::JobDescription& restart, std::chrono::seconds patience) {
+                                                const rsl::JobDescription& restart, DownloadOptions options) {
   std::set<std::string> ours;
   for (const auto* const stream : {&restart.standard_output, &restart.standard_error}) {
     for (const rsl::Destination& destination : *stream) {
@@ -295,7 +302,7 @@ awaitable<absl::StatusOr<bool>> FetchRedirected(Session& session, const proto::J
   for (const proto::StagedFile& file : job.staged_out()) {
     if (file.is_kept() && ours.count(file.destination()) > 0) {
       const std::string local = LocalPath(file.destination());
-      CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, file.number()), local, patience));
+      CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, file.number()), local, options));
     } else {
       is_all = is_all && !file.is_kept();
     }
@@ -304,7 +311,7 @@ awaitable<absl::StatusOr<bool>> FetchRedirected(Session& session, const proto::J
 }
 
 awaitable<absl::Status> FetchStagedOutInto(Session& session, const proto::JobStatus& job, std::string place,
-                                           std::chrono::seconds patience) {
+                                           DownloadOptions options) {
   std::error_code error;
   std::vector<std::string> names;
   std::vector<int> numbers;
@@ -317,7 +324,7 @@ awaitable<absl::Status> FetchStagedOutInto(Session& session, const proto::JobSta
   }
   CO_ASSIGN_OR_RETURN(const auto places, PlacesHere(names, place, std::filesystem::is_directory(place, error)));
   for (size_t i = 0; i < places.size(); ++i) {
-    CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, numbers[i]), places[i], patience));
+    CO_RETURN_IF_ERROR(co_await Download(session, Kept(job, numbers[i]), places[i], options));
     if (place != "-") {
       fmt::print("{}\n", places[i]);
     }

@@ -112,7 +112,8 @@ awaitable<int> FollowIt(Session& session, std::string job_id, RestartOptions opt
     co_return kExitCancelled;
   }
   fmt::print(stderr, "{}", EndText(followed->job));
-  const auto fetched = co_await FetchRedirected(session, followed->job, options.restart, options.patience);
+  const DownloadOptions download{.patience = options.patience, .is_quiet = options.is_quiet};
+  const auto fetched = co_await FetchRedirected(session, followed->job, options.restart, download);
   if (!fetched.ok() || !*fetched) {
     fmt::print(stderr, "sekisho: what it has sent out for you is kept at the site: sekisho get {}\n", followed->name);
   }

@@ -17,6 +17,7 @@ struct RestartOptions {
   Delegation delegation = Delegation::kNone;
   bool follows = false;                // to its end, as `run` does; else its name is printed
   bool cancels_on_interrupt = true;
+  bool is_quiet = false;               // no bar of files that it fetches
   std::chrono::seconds patience{300};
   rsl::JobDescription restart;        // Restart() fills in these two
   std::optional<std::string> update;  // of the job's output

@@ -31,7 +31,8 @@ awaitable<int> GiveWhatItAwaits(Session& session, proto::SubmitReply reply, std:
     }
   }
   if (!awaited.files.empty()) {
-    const absl::Status sent = co_await Upload(session, reply.job_id(), awaited.files, {.reopens = true});
+    const UploadOptions options{.reopens = true, .bar = std::make_shared<TransferBar>(!awaited.is_quiet)};
+    const absl::Status sent = co_await Upload(session, reply.job_id(), awaited.files, options);
     co_return sent.ok() ? 0 : Report(sent);
   }
   co_return 0;

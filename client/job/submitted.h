@@ -16,6 +16,7 @@ struct Awaited {
   bool commits = true;
   Delegation delegation = Delegation::kNone;
   ClientFiles files;
+  bool is_quiet = false;  // no bar of its files
 };
 // The second word, a credential, its files: in this order, until one fails.  An exit code.
 awaitable<int> GiveWhatItAwaits(Session& session, proto::SubmitReply reply, std::string request_id, Awaited awaited);

@@ -110,15 +110,21 @@ awaitable<absl::Status> SendPieces(std::shared_ptr<Call> call, std::shared_ptr<W
   }
 }
 
-awaitable<absl::Status> HearWishes(std::shared_ptr<Call> call, std::shared_ptr<Wishes> wishes) {
+using Arrived = std::function<void(int file, uint64_t bytes)>;
+
+awaitable<absl::Status> HearWishes(std::shared_ptr<Call> call, std::shared_ptr<Wishes> wishes, Arrived arrived) {
   proto::UploadReply reply;
   for (;;) {
     const bool is_read = co_await call->Read(reply);
     if (!is_read) {
       co_return co_await call->Finish();
     }
-    wishes->has_moved = wishes->has_moved || reply.has_taken();
+    if (reply.has_taken()) {
+      wishes->has_moved = true;
+      arrived(reply.taken().file(), reply.taken().offset());
+    }
     if (reply.has_wanted()) {
+      arrived(reply.wanted().file(), reply.wanted().offset());
       wishes->open.push_back(reply.wanted());
       wishes->changed.Notify();
     }
@@ -152,7 +158,24 @@ absl::Status Explained(const absl::Status& status, const ClientFiles& files) {
 
 using First = std::function<absl::StatusOr<proto::UploadRequest>()>;
 
-awaitable<absl::Status> Send(Session& session, First first, ClientFiles files, UploadOptions options) {
+// Errors are printed where it was.
+struct HideAtEnd {
+  ~HideAtEnd() {
+    if (bar != nullptr) {
+      bar->Hide();
+    }
+  }
+  TransferBar* const bar;
+};
+
+awaitable<absl::Status> Send(Session& session, std::string job_id, First first, ClientFiles files,
+                             UploadOptions options) {
+  const HideAtEnd hides{options.bar.get()};
+  const Arrived arrived = [&](int file, uint64_t bytes) {
+    if (options.bar != nullptr && file >= 0 && file < files.size()) {
+      options.bar->Reach(job_id + "/" + files[file].url(), bytes, files[file].size());
+    }
+  };
   Outage outage(options.patience);
   for (;;) {
     const auto call = rpc::Start<Call>(session.loop(), session.Options(), [&](auto& started) {
@@ -161,7 +184,7 @@ awaitable<absl::Status> Send(Session& session, First first, ClientFiles files, U
     CO_ASSIGN_OR_RETURN(proto::UploadRequest what, first());
     call->Push(std::move(what));
     const auto wishes = std::make_shared<Wishes>(session.loop());
-    const auto ended = co_await (SendPieces(call, wishes, files) || HearWishes(call, wishes));
+    const auto ended = co_await (SendPieces(call, wishes, files) || HearWishes(call, wishes, arrived));
     const absl::Status status = std::visit([](const absl::Status& either) { return either; }, ended);
     if (status.ok() || !IsWorthAnotherTry(status)) {
       co_return Explained(status, files);
@@ -189,7 +212,7 @@ awaitable<absl::Status> Upload(Session& session, std::string job_id, ClientFiles
     request.set_job_id(job_id);
     return request;
   };
-  co_return co_await Send(session, first, std::move(files), options);
+  co_return co_await Send(session, job_id, first, std::move(files), options);
 }
 
 awaitable<absl::Status> PutFile(Session& session, std::string job_id, proto::RequestBody::ClientFile file,
@@ -208,7 +231,7 @@ awaitable<absl::Status> PutFile(Session& session, std::string job_id, proto::Req
   };
   ClientFiles files;
   *files.Add() = file;
-  co_return co_await Send(session, first, std::move(files), options);
+  co_return co_await Send(session, job_id, first, std::move(files), options);
 }
 
 awaitable<int> UploadOrCancel(Session& session, std::string job_id, ClientFiles files, UploadOptions options) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "client/job/staged_files.h"
+#include "client/job/transfer_bar.h"
 #include "client/site/session.h"
 
 namespace sekisho::client {
@@ -13,6 +15,7 @@ namespace sekisho::client {
 struct UploadOptions {
   std::chrono::seconds patience{300};  // so long a broken link is tried again without a byte getting through
   bool reopens = false;                // we make the connection again; else somebody else does
+  std::shared_ptr<TransferBar> bar = nullptr;  // if one is to be shown, also of several uploads at once
 };
 
 // Done when all are there and the job is on its way, or is not to be had any more.

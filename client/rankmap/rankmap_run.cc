@@ -3,12 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
-#include <iostream>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace sekisho::client {
 namespace {
@@ -19,10 +16,6 @@ constexpr double kSpareSeconds = 0.03;  // to write the result within --time
 std::atomic<bool> was_interrupted = false;
 
 }  // namespace
-
-double MonotonicSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 absl::StatusOr<double> TimeLimit(const RankmapSolveOptions& options, double started) {
   if (options.iterations > 0) {
@@ -53,31 +46,16 @@ SignalGuard::~SignalGuard() {
 
 bool WasInterrupted() { return was_interrupted.load(); }
 
-ProgressLine::ProgressLine(bool is_wanted) : is_shown_(is_wanted && isatty(STDERR_FILENO) == 1) {}
-
-void ProgressLine::Show(const rankmap::Standing& s, double started) {
-  const double now = MonotonicSeconds();
-  if (!is_shown_ || now - shown_ < 0.2) {
+void ShowProgress(const rankmap::Standing& s, double started, TerminalLine& line) {
+  if (!line.IsDue()) {
     return;
   }
-  shown_ = now;
-  const int full = static_cast<int>(20 * std::clamp(s.progress, 0.0, 1.0));
-  const double elapsed = std::max(now - started, 1e-3);
+  const double elapsed = std::max(MonotonicSeconds() - started, 1e-3);
   const double left = s.progress > 0.01 ? elapsed * std::max(1 - s.progress, 0.0) / s.progress : 0;
   const std::string gap =
       s.bound > 0 ? fmt::format("{:.1f} % above the bound  ", 100 * (s.best / s.bound - 1)) : "";
-  std::cerr << "\r["
-            << fmt::format("{}{}] {:.6g}  {}{:.0f} moves/s  {:.0f} s left  {}\033[K",
-                           std::string(full, '#'), std::string(20 - full, '-'), s.best, gap,
-                           static_cast<double>(s.moves) / elapsed, left, s.phase)
-            << std::flush;
-  is_open_ = true;
-}
-
-void ProgressLine::Close() {
-  if (is_open_) {
-    std::cerr << "\r\033[K" << std::flush;
-  }
+  line.Show(fmt::format("{} {:.6g}  {}{:.0f} moves/s  {:.0f} s left  {}", Bar(s.progress, 20), s.best, gap,
+                        static_cast<double>(s.moves) / elapsed, left, s.phase));
 }
 
 }  // namespace sekisho::client

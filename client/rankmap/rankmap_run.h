@@ -6,12 +6,11 @@
 #include <iosfwd>
 
 #include "client/rankmap/rankmap_solve.h"
+#include "client/terminal_line.h"
 #include "common/status.h"
 #include "rankmap/portfolio.h"
 
 namespace sekisho::client {
-
-double MonotonicSeconds();
 
 // On MonotonicSeconds' clock; infinity if only --iterations limits.
 absl::StatusOr<double> TimeLimit(const RankmapSolveOptions& options, double started);
@@ -30,18 +29,8 @@ class SignalGuard {
 };
 bool WasInterrupted();
 
-// One line on a terminal that is written over: objective, gap to the bound, rate, time left.
-class ProgressLine {
- public:
-  explicit ProgressLine(bool is_wanted);
-  void Show(const rankmap::Standing& standing, double started);
-  void Close();
-
- private:
-  bool is_shown_;
-  bool is_open_ = false;
-  double shown_ = 0;
-};
+// If it is due: objective, gap to the bound, rate, time left.
+void ShowProgress(const rankmap::Standing& standing, double started, TerminalLine& line);
 
 absl::Status SolveQap(const RankmapSolveOptions& options, std::ostream& out);
 

@@ -154,13 +154,13 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
   }
   run.next_write = started + kFirstOutputAfter;
   run.next_checkpoint = started + kCheckpointEvery;
-  ProgressLine line(!options.is_quiet);
+  TerminalLine line(!options.is_quiet);
   absl::Status failed;
   portfolio.Run(
       limits, MonotonicSeconds,
       [&] { return WasInterrupted() || !failed.ok() || run.is_over; },
       [&](const rankmap::Standing& standing) {
-        line.Show(standing, started);
+        ShowProgress(standing, started, line);
         if (failed.ok()) {
           failed = run.Tick();
         }

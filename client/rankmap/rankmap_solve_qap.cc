@@ -105,18 +105,18 @@ class QapRun {
   absl::Status Lead() {
     rankmap::QapSolver& solver = *solvers_[0];
     moves_.store(solver.moves());
-    ProgressLine line(!options_.is_quiet);
+    TerminalLine line(!options_.is_quiet);
     double next_checkpoint = started_ + kCheckpointEvery;
     absl::Status status;
     while (!IsOver() && status.ok() && instance_.size > 1) {
       Work(solver);
       const double now = MonotonicSeconds();
-      line.Show({static_cast<double>(shared_cost_.load()), 0,
-                 options_.iterations > 0
-                     ? static_cast<double>(moves_.load()) / static_cast<double>(options_.iterations)
-                     : (now - started_) / (until_ - started_),
-                 moves_.load(), "tabu"},
-                started_);
+      ShowProgress({static_cast<double>(shared_cost_.load()), 0,
+                    options_.iterations > 0
+                        ? static_cast<double>(moves_.load()) / static_cast<double>(options_.iterations)
+                        : (now - started_) / (until_ - started_),
+                    moves_.load(), "tabu"},
+                   started_, line);
       if (now >= next_checkpoint) {
         next_checkpoint = now + kCheckpointEvery;
         status = Checkpoint();

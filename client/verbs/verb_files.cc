@@ -27,7 +27,7 @@ namespace {
 struct FilesOptions {
   std::string job, output, to;
   std::vector<std::string> paths;
-  bool is_json = false;
+  bool is_json = false, is_quiet = false;
   int within = 300;
 };
 
@@ -93,8 +93,8 @@ awaitable<int> GetStagedOut(Session& session, std::string job_id, const FilesOpt
                             "name what to get: sekisho ls JOB"));
   }
   const std::string place = options.output.empty() ? "." : options.output;
-  const absl::Status got =
-      co_await FetchStagedOutInto(session, reply->job(0), place, std::chrono::seconds(options.within));
+  const DownloadOptions download{.patience = std::chrono::seconds(options.within), .is_quiet = options.is_quiet};
+  const absl::Status got = co_await FetchStagedOutInto(session, reply->job(0), place, download);
   co_return got.ok() ? 0 : ReportFetch(got);
 }
 
@@ -107,12 +107,12 @@ awaitable<int> Get(Session& session, std::string job_id, const FilesOptions& opt
   if (!places.ok()) {
     co_return Report(places.status());
   }
+  const DownloadOptions download{.patience = std::chrono::seconds(options.within), .is_quiet = options.is_quiet};
   for (size_t i = 0; i < places->size(); ++i) {
     FileAccess access;
     access.set_job_id(job_id);
     access.mutable_read()->set_path(options.paths[i]);
-    const absl::Status got =
-        co_await Download(session, std::move(access), (*places)[i], std::chrono::seconds(options.within));
+    const absl::Status got = co_await Download(session, std::move(access), (*places)[i], download);
     if (!got.ok()) {
       co_return ReportFetch(got);
     }
@@ -130,8 +130,10 @@ awaitable<int> Put(Session& session, std::string job_id, const FilesOptions& opt
     if (!file.ok()) {
       co_return Report(file.status());
     }
-    const absl::Status put = co_await PutFile(session, job_id, *std::move(file), (*places)[i],
-                                              {.patience = std::chrono::seconds(options.within), .reopens = true});
+    const UploadOptions upload{.patience = std::chrono::seconds(options.within),
+                               .reopens = true,
+                               .bar = std::make_shared<TransferBar>(!options.is_quiet)};
+    const absl::Status put = co_await PutFile(session, job_id, *std::move(file), (*places)[i], upload);
     if (!put.ok()) {
       co_return Report(put);
     }
@@ -168,6 +170,7 @@ void AddGetVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("PATH", options->paths, "Relative to the job's directory; none: what it has staged out");
   verb->add_option("-o,--output", options->output, "File or directory here, or -: standard output");
   verb->add_option("--within", options->within, "Seconds in which a byte has to get through")->check(CLI::Range(1, 86400));
+  verb->add_flag("-q,--quiet", options->is_quiet, "No progress bar");
 }
 
 void AddPutVerb(CLI::App& app, Invocation& invocation) {
@@ -176,6 +179,7 @@ void AddPutVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("LOCAL", options->paths, "Files of this machine")->required();
   verb->add_option("--to", options->to, "Path in the job's directory; a directory if it ends in /");
   verb->add_option("--within", options->within, "Seconds in which a byte has to get through")->check(CLI::Range(1, 86400));
+  verb->add_flag("-q,--quiet", options->is_quiet, "No progress bar");
 }
 
 }  // namespace sekisho::client

@@ -17,14 +17,14 @@ namespace {
 
 // What ended jobs keep for us: where each job's own request says.
 awaitable<int> FetchAll(Session& session, const std::vector<OneOfFile>& jobs, const std::vector<Submitted>& submitted,
-                        const std::map<std::string, proto::JobStatus>& ended, std::chrono::seconds patience) {
+                        const std::map<std::string, proto::JobStatus>& ended, DownloadOptions options) {
   int exit_code = 0;
   for (const Submitted& one : submitted) {
     const auto at = ended.find(one.id);
     if (at == ended.end()) {
       continue;
     }
-    const absl::Status fetched = co_await FetchStagedOut(session, at->second, jobs[one.index].rsl, patience);
+    const absl::Status fetched = co_await FetchStagedOut(session, at->second, jobs[one.index].rsl, options);
     if (!fetched.ok()) {
       fmt::print(stderr, "sekisho: its files are kept at the site: sekisho get {}\n",
                  JobName(session.target(), session.target().site, one.id));
@@ -52,7 +52,8 @@ awaitable<int> RunMany(Session& session, const std::vector<OneOfFile>& jobs, con
   std::map<std::string, proto::JobStatus> ended;
   const Codes codes = co_await WaitForAll(session, ids, options.patience,
                                           [&](const proto::JobStatus& job) { ended[job.job_id()] = job; });
-  const int fetched = co_await FetchAll(session, jobs, submitted, ended, options.patience);
+  const DownloadOptions download{.patience = options.patience, .is_quiet = options.is_quiet || options.is_json};
+  const int fetched = co_await FetchAll(session, jobs, submitted, ended, download);
   const int worst = FirstBad({code, fetched, FirstBad(codes)});
   co_return worst;
 }

@@ -149,7 +149,7 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
   }
   std::fflush(stdout);
   PrintWarnings(*reply);
-  Awaited awaited{true, delegation, *std::move(files)};
+  Awaited awaited{true, delegation, *std::move(files), options.quiet};
   co_return co_await GiveWhatItAwaits(session, *reply, request_id, std::move(awaited));
 }
 
@@ -206,7 +206,9 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
       co_spawn(session.loop(), DelegateOrCancel(session, reply, follow.request_id, delegation, follow.patience), detached);
     }
     if (!files->empty()) {
-      co_spawn(session.loop(), UploadOrCancel(session, reply.job_id(), *files, {.patience = follow.patience}), detached);
+      const auto bar = std::make_shared<TransferBar>(!options.quiet);
+      const UploadOptions upload{.patience = follow.patience, .bar = bar};
+      co_spawn(session.loop(), UploadOrCancel(session, reply.job_id(), *files, upload), detached);
     }
     if (reply.commit_within_s() > 0) {
       awaits_commit = true;
@@ -259,8 +261,8 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     std::cerr << EndText(followed->job);
   }
   if (followed->job.staged_out_size() > 0) {
-    const std::chrono::seconds patience(options.reattach_within);
-    const absl::Status fetched = co_await FetchStagedOut(session, followed->job, rsl, patience);
+    const DownloadOptions download{.patience = follow.patience, .is_quiet = options.quiet};
+    const absl::Status fetched = co_await FetchStagedOut(session, followed->job, rsl, download);
     if (!fetched.ok()) {
       fmt::print(stderr, "sekisho: its files are kept at the site: sekisho get {}\n", followed->name);
       co_return ReportFetch(fetched);
@@ -370,6 +372,7 @@ int RunVerb(RunOptions options, const CLI::App& verb, const Invocation& invocati
                           .delegation = options.delegate.what(),
                           .follows = !options.batch && !options.fast_batch,
                           .cancels_on_interrupt = !options.no_interrupt,
+                          .is_quiet = options.quiet,
                           .patience = std::chrono::seconds(options.reattach_within)});
   }
   const bool is_dry_run =

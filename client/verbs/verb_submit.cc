@@ -148,7 +148,7 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
   }
   std::fflush(stdout);
   PrintWarnings(*reply);
-  Awaited awaited{!options.no_commit, delegation, *std::move(files)};
+  Awaited awaited{!options.no_commit, delegation, *std::move(files), options.is_json};
   co_return co_await GiveWhatItAwaits(session, *reply, request_id, std::move(awaited));
 }
 

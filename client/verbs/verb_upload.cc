@@ -16,6 +16,7 @@ namespace {
 struct UploadVerbOptions {
   std::string job;
   int within = 300;
+  bool is_quiet = false;
 };
 
 // As its user has signed them.
@@ -42,13 +43,15 @@ awaitable<absl::StatusOr<ClientFiles>> FilesOf(Session& session, std::string job
   co_return files;
 }
 
-awaitable<int> UploadFiles(Session& session, std::string job_id, int within) {
+awaitable<int> UploadFiles(Session& session, std::string job_id, const UploadVerbOptions& options) {
   auto files = co_await FilesOf(session, job_id);
   if (!files.ok()) {
     co_return Report(files.status());
   }
-  const UploadOptions options{.patience = std::chrono::seconds(within), .reopens = true};
-  const absl::Status sent = co_await Upload(session, job_id, *std::move(files), options);
+  const UploadOptions upload{.patience = std::chrono::seconds(options.within),
+                             .reopens = true,
+                             .bar = std::make_shared<TransferBar>(!options.is_quiet)};
+  const absl::Status sent = co_await Upload(session, job_id, *std::move(files), upload);
   co_return sent.ok() ? 0 : Report(sent);
 }
 
@@ -59,9 +62,10 @@ void AddUploadVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<UploadVerbOptions>();
   verb->add_option("JOB", options->job, "SITE/ID")->required();
   verb->add_option("--within", options->within, "Seconds in which a byte has to get through")->check(CLI::Range(1, 86400));
+  verb->add_flag("-q,--quiet", options->is_quiet, "No progress bar");
   verb->callback([options, &invocation] {
     invocation.exit_code = WithJob(options->job, [&](Session& session, const std::string& id) {
-      return UploadFiles(session, id, options->within);
+      return UploadFiles(session, id, *options);
     });
   });
 }

@@ -61,6 +61,7 @@ struct Run {
   WorldOutput output;
   int uploads = 0;      // that go on
   int upload_code = 0;  // of the first that failed
+  std::shared_ptr<TransferBar> bar = std::make_shared<TransferBar>(true);
   Signal uploaded;
   std::shared_ptr<LeadCall> call;
 
@@ -107,7 +108,8 @@ awaitable<void> WatchInterrupt(std::shared_ptr<Run> run) {
 // What cannot be sent ends the part, and so the world.
 awaitable<void> SendFiles(std::shared_ptr<Run> run, int part) {
   const WorldPart& own = run->parts[part];
-  const int code = co_await UploadOrCancel(*own.session, run->job_ids[part], own.files, {.reopens = run->IsLeftSoon()});
+  const UploadOptions options{.reopens = run->IsLeftSoon(), .bar = run->bar};
+  const int code = co_await UploadOrCancel(*own.session, run->job_ids[part], own.files, options);
   run->upload_code = run->upload_code != 0 ? run->upload_code : code;
   --run->uploads;
   run->uploaded.Notify();
