@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qserver/stager/tree.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -142,6 +147,44 @@ TEST_F(TreeTest, RemovesATreeAndWhatIsNotThereIsRemoved) {
   EXPECT_TRUE(Remove(At("no/where")).ok());
   EXPECT_THAT(Names("job"), ElementsAre());
   EXPECT_THAT(Names(""), ElementsAre("job"));  // nothing was made on the way
+}
+
+// In the tree, and in the tree's own place, a directory becomes a link out and a directory again, as fast as it can.
+TEST_F(TreeTest, RemovesNothingOutsideWhileNamesAreSwapped) {
+  fs::create_directories(home_ + "/precious/deep");
+  fs::create_directory(home_ + "/spent");
+  Write("precious/file", "x");
+  Write("precious/deep/file", "x");
+  std::atomic<bool> is_over = false;
+  int swaps = 0;
+  std::thread attacker([&] {
+    const std::string trap = home_ + "/trap", tree = home_ + "/job/tree", precious = home_ + "/precious";
+    for (int round = 0; !is_over; ++round) {
+      if (!fs::is_symlink(trap)) {  // the link was removed, and what it stood for is left
+        rename(trap.c_str(), (home_ + "/spent/" + std::to_string(round)).c_str());
+        fs::create_symlink(precious, trap);
+      }
+      const std::string target = round % 2 == 0 ? tree : tree + "/inner";
+      for (int way = 0; way < 2; ++way) {
+        swaps += syscall(SYS_renameat2, AT_FDCWD, target.c_str(), AT_FDCWD, trap.c_str(), RENAME_EXCHANGE) == 0 ? 1 : 0;
+      }
+    }
+  });
+
+  int removed = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::error_code error;
+    fs::create_directories(home_ + "/job/tree/inner/deep", error);  // perhaps by the link: other names than those there
+    std::ofstream(home_ + "/job/tree/inner/deep/made") << "y";
+    removed += RemoveTree(At("job/tree")).ok() ? 1 : 0;
+  }
+  is_over = true;
+  attacker.join();
+
+  EXPECT_GT(swaps, 0);
+  EXPECT_GT(removed, 0);
+  EXPECT_EQ(Read("precious/file"), "x");
+  EXPECT_EQ(Read("precious/deep/file"), "x");
 }
 
 TEST_F(TreeTest, MakesADirectoryOfItsOwnOnce) {
