@@ -84,8 +84,18 @@ awaitable<void> KeepTidy(Loop& loop, Conductor& conductor, Retention retention) 
   }
 }
 
+// Of jobs that wait already too.
+void SetAccountPriorities(const Config& config, Conductor& conductor) {
+  conductor.Change([&](Queue& queue) {
+    queue.SetAccountPriorities(AccountPriorities(config));
+    Effects effects;
+    effects.is_pass_due = true;
+    return effects;
+  });
+}
+
 // A mistake changes nothing.
-void Reload(const std::string& path, AdmissionRules& rules) {
+void Reload(const std::string& path, AdmissionRules& rules, Conductor& conductor) {
   const absl::StatusOr<Config> config = LoadConfig<Config>(path);
   const absl::Status status = config.ok() ? CheckConfig(*config) : config.status();
   if (!status.ok() || config->site() != rules.site) {
@@ -94,6 +104,7 @@ void Reload(const std::string& path, AdmissionRules& rules) {
     return;
   }
   rules = ReadAgain(*config, rules);
+  SetAccountPriorities(*config, conductor);
   spdlog::info("configuration read again");
 }
 
@@ -149,6 +160,7 @@ absl::Status Run(const Config& config, const std::string& config_path) {
     co_spawn(loop, end_hook.Run(), detached);
   }
   RETURN_IF_ERROR(conductor.Restore());
+  SetAccountPriorities(config, conductor);
   KnownNodes known_nodes(*store);
   RETURN_IF_ERROR(known_nodes.Restore());
 
@@ -245,7 +257,7 @@ absl::Status Run(const Config& config, const std::string& config_path) {
 
   const auto reload = [&] {
     trust->ReadAgain();
-    Reload(config_path, rules);
+    Reload(config_path, rules, conductor);
   };
   co_spawn(loop, WaitForStop(loop, reload), [&](std::exception_ptr) {
     spdlog::info("stopping");

@@ -34,6 +34,25 @@ std::string DefaultPreload(const std::string& remote_shell) {
   return std::filesystem::exists(path, error) ? path.string() : "";
 }
 
+// A job's own is -100 to 0: room enough that no user can undo what the site has said.
+constexpr int kAccountPriorityMost = 1000;
+
+absl::Status CheckAccountPriorities(const Config& config) {
+  for (const auto& [account, priority] : AccountPriorities(config)) {  // the map's own order is anyone's
+    if (account.empty()) {
+      return absl::InvalidArgumentError(
+          fmt::format("accountPriority: expected the name of an account, saw \"\" with {}; name it, or remove the line",
+                      priority));
+    }
+    if (priority < -kAccountPriorityMost || priority > kAccountPriorityMost) {
+      return absl::InvalidArgumentError(
+          fmt::format("accountPriority.{}: expected {} to {}, saw {}; accounts that are not named have 0", account,
+                      -kAccountPriorityMost, kAccountPriorityMost, priority));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::set<std::string> Subjects(const google::protobuf::RepeatedPtrField<std::string>& subjects) {
@@ -42,6 +61,10 @@ std::set<std::string> Subjects(const google::protobuf::RepeatedPtrField<std::str
     normalized.insert(identity::NormalizeDn(subject));
   }
   return normalized;
+}
+
+std::map<std::string, int> AccountPriorities(const Config& config) {
+  return {config.account_priority().begin(), config.account_priority().end()};
 }
 
 RelaySettings MakeRelaySettings(const Config& config) {
@@ -195,6 +218,7 @@ absl::Status CheckConfig(const Config& config) {
     return absl::InvalidArgumentError("credentials.tooShort: expected \"warn\", \"refuse\" or \"accept\", saw \"" +
                                       too_short + "\"");
   }
+  RETURN_IF_ERROR(CheckAccountPriorities(config));
   const std::string& type = config.mpi().default_type();
   if (!type.empty() && type != "mpich" && type != "openmpi") {
     return absl::InvalidArgumentError(

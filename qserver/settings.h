@@ -2,6 +2,7 @@
 // What the configuration says, as the queue server's parts take it: defaults, units, what cannot be.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -26,6 +27,7 @@ std::set<std::string> Subjects(const google::protobuf::RepeatedPtrField<std::str
 AdmissionRules MakeRules(const Config& config);
 // What may change while it runs: who is an administrator, whom requests may be signed for, limits.
 AdmissionRules ReadAgain(const Config& config, const AdmissionRules& rules);
+std::map<std::string, int> AccountPriorities(const Config& config);
 RelaySettings MakeRelaySettings(const Config& config);
 Staging::Settings MakeStagingSettings(const Config& config);
 TaskSettings MakeTaskSettings(const Config& config);
