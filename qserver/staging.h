@@ -134,7 +134,8 @@ class Staging {
   awaitable<void> UntilTold(std::string job_id);
   awaitable<absl::Status> SendOut(StagerLink& stager, std::string job_id, bool is_last);
   awaitable<absl::Status> Gather(StagerLink& stager, std::string job_id, StageOut item, unsigned mode);
-  awaitable<void> CleanUp(StagerLink& stager, std::string job_id, std::string rsl);
+  awaitable<void> CleanUp(std::unique_ptr<StagerLink> stager, std::string job_id, std::string rsl);
+  awaitable<absl::Status> TryCleanUp(StagerLink& stager, std::string job_id, std::string rsl);
   awaitable<void> RemoveFiles(std::string job_id);
 
   Loop& loop_;

@@ -18,6 +18,7 @@ namespace {
 using asio::experimental::awaitable_operators::operator||;
 
 constexpr size_t kPieceMost = 256 << 10;
+constexpr int kCleanUpTries = 3;
 
 StagerOrder OutOrder(const StageOut& item) {
   StagerOrder order;
@@ -119,7 +120,7 @@ awaitable<absl::Status> Staging::TryFinishJob(std::string job_id, bool is_last) 
   const std::string rsl = job->status.rsl();
   Slot slot(*this, job->status.account());
   co_await slot.Take();
-  CO_ASSIGN_OR_RETURN(const auto stager, co_await StartStager(job_id));
+  CO_ASSIGN_OR_RETURN(auto stager, co_await StartStager(job_id));
   absl::Status sent;
   if (conductor_.queue().HasSpoken(job_id)) {
     sent = co_await SendOut(*stager, job_id, is_last);
@@ -127,7 +128,7 @@ awaitable<absl::Status> Staging::TryFinishJob(std::string job_id, bool is_last) 
     CO_RETURN_IF_ERROR(co_await conductor_.Durable());
   }
   if (sent.code() != absl::StatusCode::kUnavailable) {
-    co_await CleanUp(*stager, job_id, rsl);
+    co_await CleanUp(std::move(stager), job_id, rsl);
   }
   co_return sent;
 }
@@ -212,16 +213,31 @@ awaitable<absl::Status> Staging::RemoveTree(StagerLink& stager, std::string path
   co_return (co_await stager.Ask(std::move(order))).status();
 }
 
-// What cannot be removed stays: a job does not fail of it.
-awaitable<void> Staging::CleanUp(StagerLink& stager, std::string job_id, std::string rsl) {
+// What cannot be removed stays: a job does not fail of it.  But where only a stager was killed, another one goes on.
+awaitable<void> Staging::CleanUp(std::unique_ptr<StagerLink> stager, std::string job_id, std::string rsl) {
+  absl::Status status = co_await TryCleanUp(*stager, job_id, rsl);
+  for (int tries = 1; status.code() == absl::StatusCode::kUnavailable && tries < kCleanUpTries; ++tries) {
+    auto next = co_await StartStager(job_id);
+    status = next.status();
+    if (next.ok()) {
+      stager = *std::move(next);
+      status = co_await TryCleanUp(*stager, job_id, rsl);
+    }
+  }
+  if (!status.ok()) {
+    spdlog::warn("files of a job stay job={}: {}", job_id, Printable(Message(status)));
+  }
+}
+
+awaitable<absl::Status> Staging::TryCleanUp(StagerLink& stager, std::string job_id, std::string rsl) {
   const Job* job = conductor_.queue().Find(job_id);
   if (job == nullptr) {
-    co_return;
+    co_return absl::OkStatus();
   }
   const auto described = DescriptionIn(rsl);
   const auto as = FindRunAs(job->status.account());
   if (!described.ok() || !as.ok()) {
-    co_return;
+    co_return absl::OkStatus();
   }
   absl::Status status;
   const bool has_ended = IsFinal(job->status.state());  // only what it alone had, then: the rest may be others' by now
@@ -235,9 +251,7 @@ awaitable<void> Staging::CleanUp(StagerLink& stager, std::string job_id, std::st
   if (const auto scratch = PlanScratch(*described, as->home, job_id, settings_.rules); scratch.ok() && !scratch->empty()) {
     status.Update(co_await RemoveTree(stager, *scratch));
   }
-  if (!status.ok()) {
-    spdlog::warn("files of a job stay job={}: {}", job_id, Printable(Message(status)));
-  }
+  co_return status;
 }
 
 // ---- When a job is forgotten
@@ -257,14 +271,14 @@ awaitable<void> Staging::RemoveFiles(std::string job_id) {
     if (as.ok()) {  // else there is no such account any more
       Slot slot(*this, job->status.account());
       co_await slot.Take();
-      const auto stager = co_await StartStager(job_id);
+      auto stager = co_await StartStager(job_id);
       status = stager.status();
       if (stager.ok()) {
         status = co_await RemoveTree(**stager, JobPlace(as->home, job_id));
       }
       const auto rsl = co_await conductor_.ReadRsl(job_id);
       if (status.ok() && rsl.ok()) {
-        co_await CleanUp(**stager, job_id, *rsl);
+        co_await CleanUp(*std::move(stager), job_id, *rsl);
       }
     }
   }
