@@ -3,16 +3,18 @@
 // kills it, as kill -9 does, before or after the one that it was told.  docs/operations/chaos.md
 //
 // A program is looked after if /run/chaos/PROGRAM exists: `struct control`, shared with tests/chaos/points.py.  The
-// count goes on over restarts of the program.
+// count goes on over restarts of the program.  $SEKISHO_KILL_POINTS_CONTROL and _DURABLE are of its own test.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -21,26 +23,38 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { kBefore = 0, kAfter = 1, kTextSize = 64, kCapacity = 32768 };
+enum { kBefore = 0, kAfter = 1, kDeathsMax = 8, kTextSize = 64, kCapacity = 32768 };
+
+struct death {
+  _Atomic uint64_t at;    // wanted at this point of its process, counted from 1; 0: no more of them
+  _Atomic uint64_t side;
+  _Atomic uint64_t born;  // the count when that process began
+  _Atomic uint64_t died;  // the count where it was killed
+};
 
 struct control {
   _Atomic uint64_t count;    // points so far
   _Atomic uint64_t kill_at;  // 0: none
   _Atomic uint64_t side;
-  _Atomic uint64_t again;    // the process after that one is killed at its so manyth point; 0: it is not
-  _Atomic uint64_t again_side;
   _Atomic uint64_t deaths;   // at points, since the suite said where
-  _Atomic uint64_t died_at;  // the last of them
   _Atomic uint64_t born_at;  // the count when this process began
+  uint64_t unused[3];
+  struct death death[kDeathsMax];  // one after the other, each of the process after the one before
   char point[kCapacity][kTextSize];
 };
 
 static struct control* control;
 static pid_t owner;
+static const char* also_durable;  // what begins with this
 
 __attribute__((constructor)) static void Begin(void) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "/run/chaos/%s", program_invocation_short_name);
+  const char* const other = getenv("SEKISHO_KILL_POINTS_CONTROL");
+  also_durable = getenv("SEKISHO_KILL_POINTS_DURABLE");
+  if (other) {
+    snprintf(path, sizeof path, "%s", other);
+  }
   const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
   if (fd < 0) {
     return;
@@ -53,17 +67,17 @@ __attribute__((constructor)) static void Begin(void) {
   control = memory;
   owner = getpid();
   control->born_at = control->count;
-  const uint64_t again = control->deaths > 0 ? atomic_exchange(&control->again, 0) : 0;
-  if (again != 0) {
-    control->side = control->again_side;
-    control->kill_at = control->count + again;
+  const uint64_t next = control->deaths;
+  if (next > 0 && next < kDeathsMax && control->death[next].at != 0) {
+    control->death[next].born = control->born_at;
+    control->side = control->death[next].side;
+    control->kill_at = control->born_at + control->death[next].at;
   }
 }
 
 static void Die(uint64_t number) {
   control->kill_at = 0;
-  control->died_at = number;
-  ++control->deaths;
+  control->death[control->deaths++].died = number;
   syscall(SYS_kill, owner, SIGKILL);
   for (;;) {
     pause();
@@ -93,6 +107,9 @@ static int IsLookedAfter(void) { return control != NULL && getpid() == owner; }
 
 static int IsDurable(const char* path) {
   const size_t length = strlen(path);
+  if (also_durable && strncmp(path, also_durable, strlen(also_durable)) == 0) {
+    return 1;
+  }
   return (strncmp(path, "/var/lib/sekisho/", 17) == 0 || strncmp(path, "/var/log/sekisho/", 17) == 0 ||
           strncmp(path, "/home/", 6) == 0) &&
          (length < 4 || strcmp(path + length - 4, "-shm") != 0);
@@ -152,6 +169,7 @@ static int IsDurableName(int folder, const char* name, char what[PATH_MAX]) {
     }                                                                \
     return result;                                                   \
   } while (0)
+#define CREATES(flags) (((flags) & O_CREAT) != 0 || ((flags) & O_TMPFILE) == O_TMPFILE)
 #define ON_FD(operation, call) AROUND(IsPoint(fd, what), operation, call)
 #define ON_NAME(folder, name, operation, call) AROUND(IsDurableName(folder, name, what), operation, call)
 
@@ -182,3 +200,24 @@ int unlinkat(int fd, const char* path, int flags) { ON_NAME(fd, path, "remove", 
 int rmdir(const char* path) { ON_NAME(AT_FDCWD, path, "remove", syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR)); }
 int mkdir(const char* path, mode_t mode) { ON_NAME(AT_FDCWD, path, "mkdir", syscall(SYS_mkdirat, AT_FDCWD, path, mode)); }
 int mkdirat(int fd, const char* path, mode_t mode) { ON_NAME(fd, path, "mkdir", syscall(SYS_mkdirat, fd, path, mode)); }
+int link(const char* from, const char* to) { ON_NAME(AT_FDCWD, to, "link", syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0)); }
+int linkat(int from_fd, const char* from, int to_fd, const char* to, int flags) {
+  ON_NAME(to_fd, to, "link", syscall(SYS_linkat, from_fd, from, to_fd, to, flags));
+}
+int symlink(const char* to, const char* path) { ON_NAME(AT_FDCWD, path, "link", syscall(SYS_symlinkat, to, AT_FDCWD, path)); }
+int symlinkat(const char* to, int fd, const char* path) { ON_NAME(fd, path, "link", syscall(SYS_symlinkat, to, fd, path)); }
+int fchmod(int fd, mode_t mode) { ON_FD("chmod", syscall(SYS_fchmod, fd, mode)); }
+
+static int Open(int fd, const char* path, int flags, mode_t mode) {
+  AROUND(CREATES(flags) && IsDurableName(fd, path, what), "create", syscall(SYS_openat, fd, path, flags, mode));
+}
+#define OPEN(fd)                                      \
+  va_list arguments;                                  \
+  va_start(arguments, flags);                         \
+  const mode_t mode = CREATES(flags) ? va_arg(arguments, mode_t) : 0; \
+  va_end(arguments);                                  \
+  return Open(fd, path, flags, mode)
+int open(const char* path, int flags, ...) { OPEN(AT_FDCWD); }
+int open64(const char* path, int flags, ...) { OPEN(AT_FDCWD); }
+int openat(int fd, const char* path, int flags, ...) { OPEN(fd); }
+int openat64(int fd, const char* path, int flags, ...) { OPEN(fd); }

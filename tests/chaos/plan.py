@@ -4,6 +4,7 @@ import dataclasses
 
 FOLDER = "chaos"  # below the account's home at the site
 RAN = f"{FOLDER}/ran"
+SCRATCH = f"{FOLDER}/scratch"
 
 # The program of every job.  ran/LABEL.TASK gets a line as a task begins, in whatever attempt, and one as it ends; what
 # it prints, and its exit code, are known from its arguments.  In an array the label is LABEL.INDEX.

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -8,36 +11,69 @@ import points
 from faults import Schedule
 
 
+def met(texts, place):
+    """What Control.died() says of a process that was killed just there."""
+    index, side = place
+    return [(texts[index - 1], texts[:index].count(texts[index - 1]), side)]
+
+
 class Tour(unittest.TestCase):
     def test_visits_every_point_from_both_sides_and_says_so(self):
-        tour = points.Tour(None, 1)
-        tour.learn("qserver", ["write a", "sync a", "send to 7513"])
+        tour, texts = points.Tour(None, 1), ["write a", "sync a", "write a", "send to 7513"]
+        tour.learn("qserver", texts)
         seen = set()
-        for _ in range(6):
-            index, side = tour.next("qserver")
-            seen.add((index, side))
-            tour.note("qserver", index, side, True)
-        self.assertEqual(seen, {(index, side) for index in (1, 2, 3) for side in points.SIDES})
-        self.assertEqual(tour.table(), [("qserver", 6, 6, 3, 3)])
+        for _ in range(8):
+            (place,) = tour.next("qserver")
+            seen.add(place)
+            tour.note("qserver", [place], met(texts, place))
+        self.assertEqual(seen, {(index, side) for index in (1, 2, 3, 4) for side in points.SIDES})
+        self.assertEqual(tour.table(), [("qserver", 8, 8, 0, 6, 6)])
+        self.assertEqual(tour.left(), 0)
 
     def test_goes_on_where_the_last_run_was(self):
+        texts = ["write a", "write b"]
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "visited")
             for run in range(4):
                 tour = points.Tour(path, run)
-                tour.learn("agent", ["write a", "write b"])
-                tour.note("agent", *tour.next("agent"), True)
+                tour.learn("agent", texts)
+                places = tour.next("agent")
+                tour.note("agent", places, met(texts, places[0]))
                 tour.save()
-            self.assertEqual(points.Tour(path, 9).table(), [("agent", 4, 4, 2, 2)])
+            self.assertEqual(points.Tour(path, 9).table(), [("agent", 4, 4, 0, 4, 4)])
+
+    def test_what_was_met_counts_and_not_what_was_meant(self):
+        tour = points.Tour(None, 1)
+        tour.learn("agent", ["write a", "write b"])
+        tour.note("agent", [(1, "before")], [("write b", 1, "after")])
+        self.assertEqual(tour.table(), [("agent", 4, 1, 0, 4, 1)])
+        self.assertNotIn((2, "after"), tour.next("agent", 3))
+
+    def test_of_a_list_that_grows_the_points_visited_stay_the_same(self):
+        tour = points.Tour(None, 1)
+        tour.learn("agent", ["write a", "write b"])
+        tour.note("agent", [(2, "before")], [("write b", 1, "before")])
+        tour.learn("agent", ["write a", "write a", "write b"])
+        self.assertEqual(tour.table(), [("agent", 6, 1, 0, 4, 1)])
+        self.assertNotIn((3, "before"), tour.next("agent", 5))
 
     def test_what_is_not_met_is_tried_again_later_and_never_counted(self):
         tour = points.Tour(None, 1)
         tour.learn("agent", ["write a", "write b"])
-        first = tour.next("agent")
-        tour.note("agent", *first, False)
+        (first,) = tour.next("agent")
+        tour.note("agent", [first], [])
         for _ in range(20):
-            self.assertNotEqual(tour.next("agent"), first)
+            self.assertNotEqual(tour.next("agent"), [first])
         self.assertEqual(tour.table()[0][2], 0)
+
+    def test_what_is_never_met_is_let_be_after_some_tries_and_told(self):
+        tour = points.Tour(None, 1)
+        tour.learn("agent", ["write a"])
+        for _ in range(points.Tour.TRIES * 2):
+            self.assertGreater(tour.left(), 0)
+            tour.note("agent", tour.next("agent"), [])
+        self.assertEqual(tour.left(), 0)
+        self.assertEqual(tour.table(), [("agent", 2, 0, 2, 2, 0)])
 
     def test_the_order_is_the_seeds(self):
         orders = []
@@ -56,14 +92,33 @@ class Tour(unittest.TestCase):
 
 
 class Control(unittest.TestCase):
-    def test_keeps_what_it_is_told_in_the_file_that_the_program_opens(self):
+    """With killpoints.c itself, loaded into a program that writes."""
+
+    def test_kills_where_it_was_told_process_after_process_and_says_where(self):
+        library = os.environ.get("SEKISHO_KILL_POINTS", "")
+        if not os.path.exists(library):
+            self.skipTest("no killpoints.so here: $SEKISHO_KILL_POINTS")
         with tempfile.TemporaryDirectory() as folder:
-            control = points.Control(os.path.join(folder, "p"))
-            control.arm(17, "after", (3, "before"))
-            other = points.Control(os.path.join(folder, "p"))
-            self.assertEqual((other.kill_at, other.side, other.again, other.again_side), (17, 1, 3, 0))
-            other.start()
-            self.assertEqual((control.kill_at, control.again, control.points()), (0, 0, []))
+            control = points.Control(os.path.join(folder, "control"))
+            control.arm((3, "before"), (2, "after"))
+            ends = [self.write(library, folder) for _ in range(3)]
+            self.assertEqual(ends, [-signal.SIGKILL, -signal.SIGKILL, 0])
+            self.assertEqual([(number, side) for _, number, side in control.died()], [(2, "before"), (1, "after")])
+            self.assertEqual([text.split()[0] for text, _, _ in control.died()], ["write", "write"])
+            self.assertEqual(control.count, 3 + 2 + 4)
+            control.start()
+            self.assertEqual((control.points(), control.died()), ([], []))
+
+    def write(self, library, folder):
+        """Creates a file and writes to it three times: four points."""
+        code = f"""
+import os
+fd = os.open({folder!r} + "/file", os.O_WRONLY | os.O_CREAT)
+for _ in range(3):
+    os.write(fd, b"x")
+os._exit(0)"""
+        return subprocess.run([sys.executable, "-S", "-c", code], env={"LD_PRELOAD": library, "SEKISHO_KILL_POINTS_CONTROL":
+                              f"{folder}/control", "SEKISHO_KILL_POINTS_DURABLE": folder}).returncode  # fmt: skip
 
 
 class Schedules(unittest.TestCase):

@@ -13,6 +13,7 @@ from wave import Wave
 PROGRAMS = {"qserver": ("a-head", "qserver"), "agent a-n1": ("a-n1", "agent"), "agent a-n2": ("a-n2", "agent"),
             "jobmanager": worlds.JOBMANAGER, "gatekeeper": ("a-dmz", "gatekeeper"),
             "allocator": ("a-head", "allocator"), "stager": worlds.STAGER}  # fmt: skip
+AGAIN = 3  # so often, at most, does a program die of those that are started after its first death of a round
 
 
 def script(wave):
@@ -26,15 +27,21 @@ def script(wave):
         if wave.submit(Job("cancelled", pause_s=60, is_cancelled=True)):
             wave.cancel("cancelled")
 
+    def suspended():
+        if wave.submit(Job("suspended", code=1, pause_s=0.5)):
+            wave.suspend("suspended")
+
     steps = (
         lambda: wave.submit_many([Job("many0"), Job("many1", code=3), Job("many2", code=7, pause_s=0)]),
         lambda: wave.submit_array(Job("array", code=4, pause_s=0.1), range(1, 4)),
         lambda: wave.run(Job("run", code=5)),
         lambda: wave.submit_staged(Job("staged", code=8, pause_s=0)),
+        lambda: wave.submit_files(Job("files", code=0, pause_s=0)),
         lambda: wave.submit(Job("two", code=2, tasks=2)),
         lambda: wave.submit(Job("file", code=9, stream="file")),
         held,
         cancelled,
+        suspended,
     )
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(step) for step in steps]:
@@ -76,20 +83,21 @@ class Rounds:
             self.tour.learn(f"{name}, started again", control.points()[control.born_at:])
 
     def round(self, deadline, settle_s=40):
-        """The next wave, in which each program dies at a point of its own.  Its jobs have ended."""
+        """The next wave, in which each program dies at a point of its own, and what comes after it dies, too, up to
+        `AGAIN` times.  Its jobs have ended."""
         self.number += 1
         armed = {}
         for name, control in self._controls.items():
             first = self.tour.next(name)
-            again = self.tour.next(f"{name}, started again") if self._random.random() < 0.5 else None
-            if first is None:
+            again = self.tour.next(f"{name}, started again", self._random.randint(0, AGAIN))
+            if not first:
                 continue
-            control.arm(*first, again)
+            control.arm(*first, *again)
             armed[name] = (first, again)
             self._world.arm(*PROGRAMS[name], True)
         self._say("round " + str(self.number) + ": " + "; ".join(
-            f"{name} {side} point {index}" + (f", then {again[1]} {again[0]}" if again else "")
-            for name, ((index, side), again) in armed.items()))  # fmt: skip
+            name + " " + ", then ".join(f"{side} point {index}" for index, side in (*first, *again))
+            for name, (first, again) in armed.items()))  # fmt: skip
 
         wave = Wave(self._world, f"k{self.number}-", deadline)
         script(wave)
@@ -97,12 +105,11 @@ class Rounds:
 
         for name, (first, again) in armed.items():
             control = self._controls[name]
-            deaths = control.deaths
+            met = control.died()
             control.start()
-            self.tour.note(name, *first, deaths > 0)
-            if again and deaths > 0:
-                self.tour.note(f"{name}, started again", *again, deaths > 1)
-            self.visits += deaths
+            self.tour.note(name, first, met[:1])
+            self.tour.note(f"{name}, started again", again[:max(0, len(met))], met[1:])
+            self.visits += len(met)
             self._world.arm(*PROGRAMS[name], False)
         self.tour.save()
         return wave

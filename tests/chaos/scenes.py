@@ -160,7 +160,7 @@ if os.uname().nodename == "a-head":  # whose homes are the nodes'
     for path in glob.glob("/home/alice/.sekisho/cache/*.part") + glob.glob("/home/alice/.sekisho/jobs/*"):
         if path.endswith(".part") or os.path.basename(path) not in known:
             print("directories", path)
-    for path in glob.glob("/home/alice/chaos/.*") + glob.glob("/home/alice/.sekisho/cache/.*"):
+    for path in glob.glob("/home/alice/chaos/.*") + glob.glob("/home/alice/chaos/scratch/*") + glob.glob("/home/alice/.sekisho/cache/.*"):
         print("directories", path)
 for path in glob.glob("/tmp/*") + glob.glob("/run/sekisho/*"):
     if not re.search(r"/x509up_u|/run/sekisho/(agent|qserver|allocator|gatekeeper)", path):

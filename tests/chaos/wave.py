@@ -36,7 +36,7 @@ class Wave:
         self.problems = []  # what a user would complain of, and the auditor cannot see
         self.refusals = []  # clear words of a site that could take no jobs for a while
         self.defaults = {}  # of its jobs
-        self._staged = []
+        self._staged, self._copies = [], []
 
     # Commands.
 
@@ -102,6 +102,17 @@ class Wave:
                 return True
             time.sleep(0.2)
 
+    def submit_files(self, job):
+        """One with a scratch directory, to which the site copies a file, and from which it takes it home."""
+        job = self._own(job)
+        self.plan[job.label] = job
+        copy = f"{plan.FOLDER}/out/{job.label}.copy"
+        rsl = (job.rsl() + f"(scratch_dir={plan.SCRATCH})(file_stage_in=(file:///home/alice/{plan.FOLDER}/work {copy}.in))"
+               f"(file_stage_out=({copy}.in file:///home/alice/{copy}))(file_clean_up={copy}.in)")  # fmt: skip
+        if self._name(job.label, self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, rsl)):
+            self._copies.append((job.label, copy))
+        return job.label in self.names
+
     def submit_many(self, jobs):
         jobs = [self._own(job) for job in jobs]
         self.plan.update((job.label, job) for job in jobs)
@@ -151,6 +162,12 @@ class Wave:
         name = self.names.get(self.prefix + label)
         if name:
             self.insist("cancel", name, done_if="has ended already")
+
+    def suspend(self, label):
+        """And on again."""
+        name = self.names.get(self.prefix + label)
+        for word in ("suspend", "resume") if name else ():
+            self.insist("signal", name, word, done_if="has ended already")
 
     def release(self, label):
         name = self.names.get(self.prefix + label)
@@ -220,6 +237,9 @@ class Wave:
         for label, name in self._staged:
             if says.get(label, {}).get("state") == "DONE":
                 self._compare(name)
+        for label, name in self._copies:
+            if says.get(label, {}).get("state") == "DONE":
+                self._compare(name, self.world.path("a-head", f"/home/alice/{plan.FOLDER}/work"))
         folder = self.world.path("a-head", f"/home/alice/{plan.RAN}")
         ran = {}
         for name in os.listdir(folder):
@@ -228,9 +248,9 @@ class Wave:
                     ran[name] = file.read().splitlines()
         return auditor.Evidence(dict(self.plan), dict(self.names), ran, says, dict(self.output), {})
 
-    def _compare(self, path):
-        """A staged file is byte for byte the client's."""
-        with open(self.world.path("client", f"/home/alice/{path}"), "rb") as file:
+    def _compare(self, path, original=None):
+        """A staged file is byte for byte the client's, or the original."""
+        with open(original or self.world.path("client", f"/home/alice/{path}"), "rb") as file:
             wanted = file.read()
         try:
             with open(self.world.path("a-head", f"/home/alice/{path}"), "rb") as file:
