@@ -24,7 +24,7 @@ class Authority:
         write_file(f"{self._directory}/index.txt", "")
         write_file(f"{self._directory}/crlnumber", "01\n")
         self._openssl(
-            "req", "-x509", "-new", *_EC, "-keyout", "ca.key", "-out", "ca.pem", "-days", _DAYS, "-sha256",
+            "req", "-x509", "-new", *EC, "-keyout", "ca.key", "-out", "ca.pem", "-days", _DAYS, "-sha256",
             "-subj", self.subject, "-config", "ca.cnf", "-extensions", "authority", "-set_serial", "1",
         )  # fmt: skip
         self._hash = self._openssl("x509", "-in", "ca.pem", "-noout", "-hash").strip()
@@ -40,10 +40,10 @@ class Authority:
             yield f"user-{user.name}", user.subject, "", _RSA
         for host in world.hosts:
             if host.role in ("directory", "dmz", "head", "node"):
-                yield host.name, self.host_subject(host.name), f"DNS:{host.name},IP:{host.address}", _EC
+                yield host.name, self.host_subject(host.name), f"DNS:{host.name},IP:{host.address}", EC
         for site in world.sites.values():
             dmz = f"{site.prefix}-dmz"
-            yield f"jobmanager-{dmz}", self.service_subject("jobmanager", dmz), f"DNS:{dmz}", _EC
+            yield f"jobmanager-{dmz}", self.service_subject("jobmanager", dmz), f"DNS:{dmz}", EC
 
     def secret(self, name):
         """Random bytes, the same whenever the name is asked for."""
@@ -116,7 +116,7 @@ class Authority:
         return done.stdout
 
 
-_EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc")
+EC = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc")
 _RSA = ("-newkey", "rsa:2048", "-noenc")
 
 _CA_CONFIGURATION = """\
