@@ -69,18 +69,18 @@ def grown(path, lines, timeout_s=600):
 
 
 def resources(pids):
-    """{pid: [name, resident KiB, of these anonymous KiB, CPU seconds so far]}"""
+    """{pid: [name, resident KiB, of these anonymous KiB, CPU seconds so far, those of its children that have gone]}"""
     found = {}
     for pid in pids:
         try:
             with open(f"/proc/{pid}/status") as status:
                 fields = dict(line.rstrip("\n").split(":", 1) for line in status)
             with open(f"/proc/{pid}/stat") as stat:
-                times = stat.read().rsplit(")", 1)[1].split()[11:13]
+                times = [int(ticks) / TICKS for ticks in stat.read().rsplit(")", 1)[1].split()[11:15]]
         except (OSError, ValueError):
             continue
         kib = [int(fields.get(key, "0").split()[0]) for key in ("VmRSS", "RssAnon")]
-        found[pid] = [fields["Name"].strip(), *kib, sum(map(int, times)) / TICKS]
+        found[pid] = [fields["Name"].strip(), *kib, sum(times[:2]), sum(times[2:])]
     return found
 
 
