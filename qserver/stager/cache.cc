@@ -19,7 +19,7 @@
 namespace sekisho::qserver::stager {
 namespace {
 
-constexpr time_t kPartsKept = 7 * 24 * 3600;
+constexpr time_t kAwaited_s = 7 * 24 * 3600;
 constexpr int kTriesMost = 3;  // to have a name for ourselves
 constexpr mode_t kUnused = S_ISVTX | 0600;
 constexpr uint64_t kFlushEvery = 8 << 20;
@@ -245,7 +245,7 @@ absl::Status Cache::Place(const Content& content, const Below& target, unsigned 
 void Cache::Trim(uint64_t bytes) const {
   struct Entry {
     std::string name;
-    time_t used = 0;
+    std::pair<time_t, long> used;
     uint64_t size = 0;
   };
   const auto directory = Open(place_, O_RDONLY | O_DIRECTORY);
@@ -261,10 +261,11 @@ void Cache::Trim(uint64_t bytes) const {
       continue;
     }
     const std::string name = found->d_name;
-    if (!name.ends_with(".part")) {
-      entries.push_back({name, status.st_mtime, uint64_t(status.st_size)});
+    const bool is_awaited = name.ends_with(".part") || (status.st_mode & S_ISVTX) != 0;
+    if (!is_awaited) {
+      entries.push_back({name, {status.st_mtim.tv_sec, status.st_mtim.tv_nsec}, uint64_t(status.st_size)});
       total += uint64_t(status.st_size);
-    } else if (status.st_mtime + kPartsKept < time(nullptr)) {
+    } else if (status.st_mtime + kAwaited_s < time(nullptr)) {
       unlinkat(directory->get(), name.c_str(), 0);
     }
   }

@@ -49,7 +49,8 @@ class Cache {
   // something else, and is gone.
   absl::Status Place(const Content& content, const Below& target, unsigned mode, bool is_link) const;
 
-  // Beyond `bytes` what was longest unused goes, and so do pieces that nobody continues.
+  // Beyond `bytes` what was longest unused goes.  What comes, or has come, for a job that does not have it yet counts not,
+  // and goes if a week later it has still not.
   void Trim(uint64_t bytes) const;
 
  private:

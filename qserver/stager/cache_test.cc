@@ -181,17 +181,32 @@ TEST_F(CacheTest, PlacesNothingThatWasSpoilt) {
 }
 
 TEST_F(CacheTest, LetsGoOfWhatWasLongestUnused) {
-  for (const char* const text : {"one...", "two...", "three!"}) {
+  long moment = 3;
+  for (const char* const text : {"three!", "one...", "two..."}) {
     Put(text);
+    ASSERT_TRUE(Place(text, text).ok());
+    const timespec used[2] = {{1000, moment}, {1000, moment}};  // of one second
+    utimensat(AT_FDCWD, Stored(text).c_str(), used, 0);
+    moment = moment % 3 + 1;
   }
-  const timespec old[2] = {{1000, 0}, {1000, 0}};
-  utimensat(AT_FDCWD, Stored("two...").c_str(), old, 0);
 
   Of("job").Trim(12);
 
-  EXPECT_TRUE(Of("job").Look(ContentOf("one...")).whole());
-  EXPECT_FALSE(Of("job").Look(ContentOf("two...")).whole());
   EXPECT_TRUE(Of("job").Look(ContentOf("three!")).whole());
+  EXPECT_FALSE(Of("job").Look(ContentOf("one...")).whole());
+  EXPECT_TRUE(Of("job").Look(ContentOf("two...")).whole());
+}
+
+TEST_F(CacheTest, KeepsForAWeekWhatAJobStillWaitsFor) {
+  Put("new");
+  Put("old");
+  const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+  utimensat(AT_FDCWD, Stored("old").c_str(), long_ago, 0);
+
+  Of("another").Trim(0);
+
+  EXPECT_TRUE(Of("job").Look(ContentOf("new")).whole());
+  EXPECT_FALSE(Of("job").Look(ContentOf("old")).whole());
 }
 
 TEST_F(CacheTest, TakesWhatIsNotKnownBeforeAndKeepsNothingOfWhatFails) {

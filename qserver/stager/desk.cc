@@ -20,6 +20,13 @@ StagerReply Failure(const absl::Status& status) {
 
 }  // namespace
 
+// Not before: a job whose files are more than the cache may keep could never have them all.
+Desk::~Desk() {
+  if (has_placed_) {
+    cache_->Trim(cache_bytes_);
+  }
+}
+
 std::optional<StagerReply> Desk::Do(const StagerOrder& order) {
   if (order.has_begin()) {
     const StagerOrder::Begin& begin = order.begin();
@@ -98,8 +105,8 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
     case StagerOrder::kPlace: {
       const StagerOrder::Place& place = order.place();
       ASSIGN_OR_RETURN(const Below target, FindBelow(roots_, place.target()));
+      has_placed_ = true;
       RETURN_IF_ERROR(cache_->Place(place.content(), target, place.mode(), place.link()));
-      cache_->Trim(cache_bytes_);
       reply.mutable_done();
       return reply;
     }
@@ -143,8 +150,8 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
       ASSIGN_OR_RETURN(const Content content, cache_->Take([&](const Cache::Add& add) {
         return FetchUrl(fetch.url(), fetch.bytes_most(), add);
       }));
+      has_placed_ = true;
       RETURN_IF_ERROR(cache_->Place(content, target, fetch.mode(), fetch.link()));
-      cache_->Trim(cache_bytes_);
       *reply.mutable_copied() = content;
       return reply;
     }

@@ -14,6 +14,11 @@ namespace sekisho::qserver::stager {
 
 class Desk {
  public:
+  Desk() = default;
+  ~Desk();  // what it has placed leaves the cache as small as it is to be
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
+
   // None: the order has no answer.
   std::optional<StagerReply> Do(const StagerOrder& order);
 
@@ -26,6 +31,7 @@ class Desk {
   std::string job_id_;
   uint64_t cache_bytes_ = 0;
   std::unique_ptr<Cache> cache_;
+  bool has_placed_ = false;
   std::optional<Cache::Incoming> incoming_;
   std::optional<Reading> reading_;
   absl::Status trouble_;  // of data, told at the next order that is answered
