@@ -255,7 +255,10 @@ TEST_F(GatekeeperProgram, ServesAGoodClientWhileTwentyThousandConnectionsHang) {
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
   }
-  const int count = static_cast<int>(std::min<rlim_t>(20'000, limit.rlim_cur - 500));
+  constexpr int count = 20'000;
+  if (limit.rlim_cur < count + 500) {
+    GTEST_SKIP() << limit.rlim_cur << " descriptors are too few for " << count << " connections: run as root";
+  }
   ASSERT_TRUE(List(Dial(alice_)).ok());
 
   // A third says nothing, a third begins a TLS handshake and stops, a third speaks something else.
