@@ -112,10 +112,11 @@ bool Book::IsEndedHere(const std::string& job_id) const {
 }
 
 bool Book::Take(const JobEvent& event) {
-  if (event.sequence() <= position_) {
+  const auto job = jobs_.find(event.job_id());
+  if (event.sequence() <= (job == jobs_.end() ? position_ : job->second.last_sequence)) {
     return false;
   }
-  position_ = event.sequence();
+  position_ = std::max(position_, event.sequence());
   const bool is_known = Has(event.job_id());
   if (is_known == event.has_submitted()) {
     return false;  // known already, or forgotten
@@ -179,6 +180,11 @@ std::vector<std::string> Book::AliveInside() const {
     }
   }
   return ids;
+}
+
+uint64_t Book::LastSequence(const std::string& job_id) const {
+  const auto found = jobs_.find(job_id);
+  return found == jobs_.end() ? 0 : found->second.last_sequence;
 }
 
 std::vector<std::string> Book::EndedBefore(int64_t time_ms) const {

@@ -34,7 +34,8 @@ class Book {
 
   // An event that the queue server reports: true if it is new and was folded; the caller stores it.
   // A job that only the queue server knows is taken over from its `submitted`.  Of a job that was ended
-  // here only its end is taken, and replaces ours.
+  // here only its end is taken, and replaces ours.  What was passed over is taken late, unless later events of its
+  // job were; a job that was forgotten does not come back.
   bool Take(const proto::JobEvent& event);
 
   // As if it had never been: the queue server refused it at once.
@@ -46,6 +47,8 @@ class Book {
 
   // Jobs that wait or run inside, as the queue server has said.
   std::vector<std::string> AliveInside() const;
+  // The queue server's number of the last event of a job; 0: none.
+  uint64_t LastSequence(const std::string& job_id) const;
   // Jobs that ended before `time_ms`.
   std::vector<std::string> EndedBefore(int64_t time_ms) const;
   // An element of one of the subject's arrays that does not exist yet, or never will.
@@ -55,7 +58,7 @@ class Book {
   bool IsEndedHere(const std::string& job_id) const;
   size_t size() const { return jobs_.size(); }
 
-  // The queue server's number of the last event taken: where to go on.
+  // The queue server's number of the newest event taken: where to go on.
   uint64_t position() const { return position_; }
   void set_position(uint64_t position) { position_ = position; }
 

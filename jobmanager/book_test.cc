@@ -143,6 +143,33 @@ TEST(Book, NumbersItsOwnEventsByTheLastOneTaken) {
   EXPECT_EQ(waiting.sequence(), 7u);
 }
 
+TEST(Book, TakesLateWhatWasPassedOverAndNothingTwice) {
+  Book book;
+  ASSERT_TRUE(book.Take(At(1, Submitted("j1"))));
+  ASSERT_TRUE(book.Take(At(2, Queued("j1"))));
+  ASSERT_TRUE(book.Take(At(4, Submitted("j2"))));
+
+  EXPECT_TRUE(book.Take(At(3, Ended("j1"))));
+  EXPECT_FALSE(book.Take(At(3, Ended("j1"))));
+  EXPECT_FALSE(book.Take(At(4, Submitted("j2"))));
+
+  EXPECT_EQ(book.Status("j1", kAlice).state(), proto::DONE);
+  EXPECT_EQ(book.position(), 4u);
+  EXPECT_EQ(book.LastSequence("j1"), 3u);
+}
+
+TEST(Book, DoesNotTakeUpAForgottenJobWhenItsEventsComeAgain) {
+  Book book;
+  ASSERT_TRUE(book.Take(At(1, Submitted("j1"))));
+  ASSERT_TRUE(book.Take(At(2, Ended("j1"))));
+  book.Withdraw("j1");
+
+  EXPECT_FALSE(book.Take(At(1, Submitted("j1"))));
+  EXPECT_FALSE(book.Take(At(2, Ended("j1"))));
+
+  EXPECT_FALSE(book.Has("j1"));
+}
+
 TEST(Book, KeepsNothingOfAWithdrawnJob) {
   Book book;
   JobEvent event = Submitted("j1");

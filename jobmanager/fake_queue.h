@@ -35,6 +35,17 @@ class FakeQueue final : public proto::Queue::CallbackService {
     is_mute = false;
     changed_.Notify();
   }
+  // The stream passes over this event, once.
+  void Withhold(size_t sequence) { withheld_.insert(sequence); }
+  size_t last_sequence() const { return log_.size(); }
+  // The stream says nothing more until it is let go on.
+  bool is_stalled = false;
+  void GoOn() {
+    is_stalled = false;
+    changed_.Notify();
+  }
+  int streams = 0;  // of events, that have begun
+  int asked = 0;    // how jobs stand
   // As after its database was lost.
   void ForgetAll() { known_.clear(); }
   void Emit(proto::JobEvent event) {
@@ -97,10 +108,14 @@ class FakeQueue final : public proto::Queue::CallbackService {
                                         });
   }
   awaitable<absl::Status> SendEvents(rpc::Writer<proto::JobEvent>& writer, size_t next) {
+    ++streams;
     co_await writer.Write(proto::JobEvent());
     for (;;) {
-      while (next < log_.size()) {
+      while (next < log_.size() && !is_stalled) {
         const proto::JobEvent event = log_[next++];
+        if (withheld_.erase(event.sequence()) > 0) {
+          continue;
+        }
         if (!co_await writer.Write(event)) {
           co_return absl::OkStatus();
         }
@@ -155,10 +170,16 @@ class FakeQueue final : public proto::Queue::CallbackService {
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const proto::StatusRequest* request,
                                    proto::StatusReply* reply) override {
     return rpc::Unary(loop_, context, [this, request, reply]() -> awaitable<absl::Status> {
+      asked += request->job_id_size() > 0;
       for (const std::string& id : request->job_id()) {
         proto::JobStatus& job = *reply->add_job();
         job.set_job_id(id);
         job.set_state(known_.count(id) > 0 ? proto::PENDING : proto::UNKNOWN);
+        for (const proto::JobEvent& event : log_) {
+          if (event.job_id() == id && job.state() != proto::UNKNOWN) {
+            Fold(event, job).IgnoreError();
+          }
+        }
       }
       co_return absl::OkStatus();
     });
@@ -188,5 +209,6 @@ class FakeQueue final : public proto::Queue::CallbackService {
   Signal changed_;
   std::vector<proto::JobEvent> log_;
   std::set<std::string> known_;
+  std::set<size_t> withheld_;
 };
 }  // namespace sekisho::jobmanager

@@ -2,6 +2,7 @@
 #include "jobmanager/jobs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/job_array.h"
 #include "common/job_state.h"
@@ -15,7 +16,6 @@ using proto::JobEvent;
 using std::chrono::milliseconds;
 
 constexpr char kPosition[] = "queue_position";
-constexpr size_t kAskedAtOnce = 10'000;
 
 // GRAM's signals of a submission in two phases: a commit that was answered and is said again, and the end's.  And a
 // redirection of the output, which the queue server refuses with what to do.
@@ -33,7 +33,7 @@ int64_t Jobs::NowMs() {
 
 Jobs::Jobs(Loop& loop, Here here, EventStore& store, QueueServer& queue,
            Retention retention)
-    : loop_(loop), here_(std::move(here)), store_(store), queue_(queue), retention_(retention), news_(loop) {}
+    : loop_(loop), here_(std::move(here)), store_(store), queue_(queue), retention_(retention), news_(loop), stands_(loop) {}
 
 absl::Status Jobs::Load() {
   RETURN_IF_ERROR(store_.Replay([this](uint64_t row, const std::string& key,
@@ -70,9 +70,10 @@ absl::Status Jobs::Load() {
 
 void Jobs::Start() {
   co_spawn(loop_,
-           queue_.Follow([this] { return book_.position(); },
+           queue_.Follow([this] { return std::exchange(follow_after_, std::nullopt).value_or(book_.position()); },
                          [this](const JobEvent& event) { TakeEvent(event); }),
            detached);
+  co_spawn(loop_, Reconcile(), detached);
   for (const auto& [id, request] : unconfirmed_) {
     auto forwarding = std::make_shared<Forwarding>(loop_);
     forwarding->is_told = true;
@@ -144,7 +145,7 @@ void Jobs::Record(JobEvent event) {
 // not wait for our disk.
 void Jobs::TakeEvent(const JobEvent& event) {
   if (event.job_id().empty()) {  // the stream stands
-    co_spawn(loop_, EndLost(), detached);
+    stands_.Notify();
     return;
   }
   if (!book_.Take(event)) {
@@ -157,35 +158,6 @@ void Jobs::TakeEvent(const JobEvent& event) {
     spdlog::info("job taken over from the queue server job={}", event.job_id());
   } else if (event.has_ended() && !SplitElementId(event.job_id())) {
     spdlog::info("job ended job={} state={}", event.job_id(), StateName(event.ended().state()));
-  }
-}
-
-// Jobs that the queue server had and does not know any more: its database was lost, or put back from a copy.
-awaitable<void> Jobs::EndLost() {
-  const std::vector<std::string> alive = book_.AliveInside();
-  for (size_t begin = 0; begin < alive.size(); begin += kAskedAtOnce) {
-    const std::vector<std::string> some(alive.begin() + long(begin),
-                                        alive.begin() + long(std::min(alive.size(), begin + kAskedAtOnce)));
-    const auto unknown = co_await queue_.Unknown(some);
-    if (!unknown.ok()) {
-      co_return;  // asked again when the stream stands again
-    }
-    for (const std::string& id : *unknown) {
-      const proto::JobStatus* job = book_.FindAny(id);
-      if (job == nullptr || IsFinal(job->state())) {
-        continue;  // ended meanwhile
-      }
-      spdlog::error("the queue server has lost a job job={}", id);
-      JobEvent ended;
-      ended.set_job_id(id);
-      ended.set_time_ms(NowMs());
-      ended.mutable_ended()->set_state(proto::FAILED);
-      ended.mutable_ended()->set_gram_code(errors::kExecutionFailed);
-      ended.mutable_ended()->set_reason("the queue server does not know this job any more: its database was lost, or "
-                                    "put back from a copy");
-      ended.mutable_ended()->set_remedy("submit it again");
-      Record(ended);
-    }
   }
 }
 

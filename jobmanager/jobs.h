@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -106,7 +107,11 @@ class Jobs {
   void Publish(uint64_t row, const proto::JobEvent& event);
   void PublishOfElement(const std::string& job_id);
   void TakeEvent(const proto::JobEvent& event);
-  awaitable<void> EndLost();
+  // What the queue server says of our jobs, beside what their events have: jobs_reconcile.cc.
+  using Behind = std::map<std::string, uint64_t>;  // jobs, by the last event of each that we have
+  awaitable<void> Reconcile();
+  awaitable<Behind> Compare();
+  void EndLost(const std::string& job_id);
   void Withdraw(const std::string& job_id);
   void StartForwarding(const proto::JobEvent& submitted);
   awaitable<void> Forward(std::string job_id, proto::SignedRequest request,
@@ -133,6 +138,8 @@ class Jobs {
   std::map<std::string, std::shared_ptr<Forwarding>> forwardings_;
   std::map<std::string, std::vector<std::weak_ptr<Watcher>>> watchers_;
   Signal news_;  // something was heard of the queue server
+  Signal stands_;                        // its stream of events does, anew
+  std::optional<uint64_t> follow_after_;  // once: before our position
 };
 
 }  // namespace sekisho::jobmanager

@@ -67,6 +67,10 @@ void QueueServer::Heard() { heard_ = Clock::now(); }
 void QueueServer::Redial() {
   channel_ = dial_();
   stub_ = proto::Queue::NewStub(channel_);
+  FollowAnew();
+}
+
+void QueueServer::FollowAnew() {
   if (events_) {
     events_->Cancel();
   }
@@ -194,20 +198,12 @@ awaitable<absl::StatusOr<proto::AdministerReply>> QueueServer::Administer(const 
       loop_, stub_->async(), &Async::Administer, std::move(message), {.timeout = options_.answer});
 }
 
-awaitable<absl::StatusOr<std::vector<std::string>>> QueueServer::Unknown(std::vector<std::string> job_ids) {
+awaitable<absl::StatusOr<proto::StatusReply>> QueueServer::States(std::vector<std::string> job_ids) {
   proto::StatusRequest request;
   request.mutable_job_id()->Assign(job_ids.begin(), job_ids.end());
   request.set_unknown_only(true);
-  CO_ASSIGN_OR_RETURN(const auto reply, (co_await rpc::Call<Async, proto::StatusRequest, proto::StatusReply>(
-                                            loop_, stub_->async(), &Async::Status, std::move(request),
-                                            {.timeout = options_.answer})));
-  std::vector<std::string> unknown;
-  for (const proto::JobStatus& job : reply.job()) {
-    if (job.state() == proto::UNKNOWN) {
-      unknown.push_back(job.job_id());
-    }
-  }
-  co_return unknown;
+  co_return co_await rpc::Call<Async, proto::StatusRequest, proto::StatusReply>(
+      loop_, stub_->async(), &Async::Status, std::move(request), {.timeout = options_.answer});
 }
 
 awaitable<absl::StatusOr<proto::SiteInfo>> QueueServer::Site() {

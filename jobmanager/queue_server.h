@@ -31,6 +31,8 @@ class QueueServer {
     std::string account;
     std::chrono::milliseconds reach{3'000};    // how long a submit waits for a connection
     std::chrono::milliseconds answer{10'000};  // how long for an answer
+    std::chrono::milliseconds compare{300'000};  // how often what it says of the jobs is compared with their events
+    std::chrono::milliseconds settle{5'000};     // how long events may be on their way
   };
   using Dial = std::function<std::shared_ptr<grpc::Channel>()>;
 
@@ -46,8 +48,8 @@ class QueueServer {
   awaitable<absl::StatusOr<proto::ManyReply>> SubmitMany(const proto::SignedRequest& request);
   awaitable<absl::StatusOr<proto::ManyReply>> CommandMany(const proto::SignedRequest& request);
   awaitable<absl::StatusOr<proto::AdministerReply>> Administer(const proto::SignedRequest& request);
-  // Which of these jobs the server does not know.
-  awaitable<absl::StatusOr<std::vector<std::string>>> Unknown(std::vector<std::string> job_ids);
+  // How these jobs stand there, no more; UNKNOWN: there is no such job.  Older servers say only which those are.
+  awaitable<absl::StatusOr<proto::StatusReply>> States(std::vector<std::string> job_ids);
   awaitable<absl::StatusOr<proto::SiteInfo>> Site();
   awaitable<absl::StatusOr<proto::LinksReply>> Links(const proto::LinksRequest& request);
   OutputCall Output(const proto::OutputRequest& request);
@@ -61,6 +63,8 @@ class QueueServer {
   // Hands every event after `position()` to `take`, for ever.
   awaitable<void> Follow(std::function<uint64_t()> position,
                          std::function<void(const proto::JobEvent&)> take);
+  // From `position()` anew, by the connection that stands.
+  void FollowAnew();
 
   // From here on by a new connection.  Calls on the old one, but for Follow's, go on there.
   void Redial();

@@ -53,7 +53,8 @@ struct LoopThread {
 
 // One jobmanager.  Killed, it leaves its memory behind, as gRPC may still write to it.
 struct Manager {
-  Manager(const std::string& directory, const std::string& address, milliseconds reach = milliseconds(400)) {
+  Manager(const std::string& directory, const std::string& address, milliseconds reach = milliseconds(400),
+          milliseconds compare = milliseconds(300'000)) {
     store = *EventStore::Open(on.loop, directory + "/jobs.db");
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -61,7 +62,7 @@ struct Manager {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 100);
     queue = std::make_unique<QueueServer>(
         on.loop,
-        QueueServer::Options{"siteA", address, "alice", reach, milliseconds(2000)},
+        QueueServer::Options{"siteA", address, "alice", reach, milliseconds(2000), compare, compare / 2},
         [address, arguments] {
           return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
         },
@@ -163,7 +164,7 @@ class JobManagerTest : public testing::Test {
     if (manager_ != nullptr) {
       manager_->Kill();
     }
-    manager_ = new Manager(directory_, "127.0.0.1:" + std::to_string(port_));
+    manager_ = new Manager(directory_, "127.0.0.1:" + std::to_string(port_), milliseconds(400), compare_);
     KeptManagers().push_back(manager_);
   }
 
@@ -265,6 +266,7 @@ class JobManagerTest : public testing::Test {
   FakeQueue* queue_ = nullptr;
   std::unique_ptr<grpc::Server> queue_server_;
   int port_ = 0;
+  milliseconds compare_{300'000};
   Manager* manager_ = nullptr;
 };
 }  // namespace sekisho::jobmanager

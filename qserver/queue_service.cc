@@ -264,6 +264,12 @@ awaitable<absl::Status> QueueService::HandleStatus(grpc::CallbackServerContext& 
       proto::JobStatus& status = *reply.add_job();
       status = conductor_.queue().StatusOf(is_known ? job_id : "");
       status.set_job_id(job_id);
+    } else if (job->status.job_id() == job_id) {  // no element that is yet to be
+      proto::JobStatus& brief = *reply.add_job();
+      brief.set_job_id(job_id);
+      brief.set_state(job->status.state());
+      brief.set_cancelling(job->status.cancelling());
+      brief.set_is_held(job->status.is_held());
     }
   }
   co_return absl::OkStatus();
