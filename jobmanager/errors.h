@@ -38,7 +38,8 @@ inline absl::Status Malformed(const std::string& what) {
 
 inline absl::Status LeadersMayNot() {
   return Refuse(absl::StatusCode::kPermissionDenied, kAuthorization,
-                "the leader of a multi-site program may make no call but for its parts", "");
+                "the leader of a multi-site program may make no call but for its parts",
+                "make the call as its user");
 }
 
 inline absl::Status WorldTaken(const std::string& name) {
@@ -107,7 +108,8 @@ inline absl::Status PartIsNotReady(int part, const std::string& site, const std:
 
 inline absl::Status InputTakenOver(const std::string& id) {
   return Refuse(absl::StatusCode::kAborted, 0,
-                fmt::format("another call feeds the standard input of job {} now", id), "");
+                fmt::format("another call feeds the standard input of job {} now", id),
+                "use that one, or end it and attach again");
 }
 
 inline absl::Status Mismatch(const std::string& what, const std::string& asked, const std::string& seen) {
@@ -202,7 +204,8 @@ inline absl::Status NotStored(const std::string& why) {
 
 inline absl::Status CancelledInTime() {
   return Refuse(absl::StatusCode::kFailedPrecondition, kUserCancelled,
-                "the job was cancelled by its user before it was submitted", "");
+                "the job was cancelled by its user before it was submitted",
+                "submit it again, with a new request id");
 }
 
 inline absl::Status QueueServerLost(const std::string& site) {

@@ -225,7 +225,7 @@ awaitable<absl::Status> Conductor::CheckOnNode(Admitted admitted) {
   forget.mutable_forget()->set_job_id(trial);
   Send(node, std::move(forget));
   if (!check->is_done) {
-    co_return errors::CheckFailed(17, fmt::format("node {} did not answer in 10 s", node));
+    co_return errors::CheckUnanswered(node);
   }
   if (check->exited.gram_code() != 0) {
     co_return errors::CheckFailed(check->exited.gram_code(), check->exited.reason());

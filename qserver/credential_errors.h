@@ -24,7 +24,8 @@ inline absl::Status CredentialOfItsArray(const std::string& element, const std::
 
 inline absl::Status NoCredentialAfter(const std::string& job_id, const std::string& state) {
   return Refuse(absl::StatusCode::kFailedPrecondition, 0,
-                fmt::format("job {} is {}: its credential is gone, and it needs no other", job_id, state), "");
+                fmt::format("job {} is {}: its credential is gone, and it needs no other", job_id, state),
+                "nothing is to be done: `sekisho output` still shows what it wrote");
 }
 
 // Aborted: the client asks for another offer by itself.

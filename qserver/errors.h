@@ -32,7 +32,8 @@ inline absl::Status NotADirectory(const std::string& subject) {
 
 inline absl::Status OtherAccount(const std::string& own, const std::string& account) {
   return Refuse(StatusCode::kPermissionDenied, 7,
-                fmt::format("the jobmanager of {} has nothing to do with jobs of {}", own, account), "");
+                fmt::format("the jobmanager of {} has nothing to do with jobs of {}", own, account),
+                "ask the jobmanager of the job's own account");
 }
 
 inline absl::Status NotANode(const std::string& subject, const std::string& node) {
@@ -95,7 +96,8 @@ inline absl::Status OtherSpeaker(const std::string& site, const std::string& nam
 
 inline absl::Status NotAPart(const std::string& job_id) {
   return Refuse(StatusCode::kFailedPrecondition, 0,
-                fmt::format("job {} is no part of a multi-site program", job_id), "");
+                fmt::format("job {} is no part of a multi-site program", job_id),
+                "use `sekisho cancel` and `sekisho signal`, which are for single jobs");
 }
 
 inline absl::Status BadRelease(const std::string& job_id, int first_rank, int ranks) {
@@ -106,12 +108,14 @@ inline absl::Status BadRelease(const std::string& job_id, int first_rank, int ra
 
 inline absl::Status NotTheLeader(const std::string& job_id) {
   return Refuse(StatusCode::kPermissionDenied, 7,
-                fmt::format("the order for job {} is not its leader's", job_id), "");
+                fmt::format("the order for job {} is not its leader's", job_id),
+                "let its own leader give it, or cancel the job as its user");
 }
 
 inline absl::Status NotReady(const std::string& job_id) {
   return Refuse(StatusCode::kFailedPrecondition, 0,
-                fmt::format("job {} cannot be released: not all of its ranks stand ready", job_id), "");
+                fmt::format("job {} cannot be released: not all of its ranks stand ready", job_id),
+                "release it once they do: `sekisho coalloc show` says which part does not");
 }
 
 inline absl::Status WrongSite(const std::string& wanted, const std::string& here) {
@@ -216,7 +220,8 @@ inline absl::Status WrongUserName(const std::string& asked, const std::string& a
 
 inline absl::Status UnknownProject(const std::string& project, const std::string& known) {
   return Refuse(StatusCode::kInvalidArgument, 38,
-                fmt::format("project={} is not known here; expected {}", project, known), "");
+                fmt::format("project={} is not known here; expected {}", project, known),
+                "name one of these, or ask the site to add it to \"project\"");
 }
 
 inline absl::Status WallTimeTooLong(int64_t asked_s, int64_t max_s) {
@@ -248,7 +253,7 @@ inline absl::Status BadEngineName(const char* attribute, const std::string& seen
   return Refuse(StatusCode::kInvalidArgument, gram_code,
                 fmt::format("{}: expected at most 64 letters, digits and ._-, saw \"{}\"", attribute,
                             seen.substr(0, 80)),
-                "");
+                "leave it out, or name one that the site's Slurm has");
 }
 
 inline absl::Status EngineRefuses(const std::string& engine, const std::string& words) {
@@ -263,7 +268,8 @@ inline absl::Status NoEnginePriority(const std::string& job_id) {
 }
 
 inline absl::Status BadPilot(const std::string& why) {
-  return Refuse(StatusCode::kPermissionDenied, 7, fmt::format("the pilot is refused: {}", why), "");
+  return Refuse(StatusCode::kPermissionDenied, 7, fmt::format("the pilot is refused: {}", why),
+                "nothing if its job has ended; else see the queue server's log and docs/operations/slurm.md");
 }
 
 inline absl::Status PilotTooEarly(const std::string& job_id) {
@@ -301,7 +307,7 @@ inline absl::Status CannotSignal(const std::string& job_id, const char* what,
                                  const std::string& state, const char* wanted) {
   return Refuse(StatusCode::kFailedPrecondition, 107,
                 fmt::format("cannot {} job {}: it is {}, expected {}", what, job_id, state, wanted),
-                "");
+                "`sekisho status` shows where it stands");
 }
 
 inline absl::Status SignedBeforeRestart() {
@@ -323,7 +329,8 @@ inline absl::Status NotTwoPhase(const std::string& job_id) {
 
 inline absl::Status BadExtension(const std::string& seen) {
   return Refuse(StatusCode::kInvalidArgument, 107,
-                fmt::format("commit_extend: expected 1 to 86400 seconds, saw \"{}\"", seen), "");
+                fmt::format("commit_extend: expected 1 to 86400 seconds, saw \"{}\"", seen),
+                "for more, say it again before that time is over");
 }
 
 inline absl::Status UnknownSignal(int number) {
@@ -341,7 +348,8 @@ inline absl::Status BadPriority(const std::string& seen) {
 
 inline absl::Status NoInput(const std::string& job_id) {
   return Refuse(StatusCode::kFailedPrecondition, 0,
-                fmt::format("job {} takes no standard input", job_id), "");
+                fmt::format("job {} takes no standard input", job_id),
+                "begin one with `sekisho run` and without stdin in its RSL");
 }
 
 inline absl::Status InputTooLarge(size_t most) {
@@ -352,7 +360,8 @@ inline absl::Status InputTooLarge(size_t most) {
 
 inline absl::Status InputTakenOver(const std::string& job_id) {
   return Refuse(StatusCode::kAborted, 0,
-                fmt::format("another call feeds the standard input of job {} now", job_id), "");
+                fmt::format("another call feeds the standard input of job {} now", job_id),
+                "use that one, or end it and attach again");
 }
 
 inline absl::Status InputEndNotHeard(const std::string& job_id) {
@@ -364,7 +373,7 @@ inline absl::Status InputEndNotHeard(const std::string& job_id) {
 inline absl::Status InputGap(uint64_t expected, uint64_t seen) {
   return Refuse(StatusCode::kOutOfRange, 0,
                 fmt::format("standard input: expected offset {} or less, saw {}", expected, seen),
-                "");
+                "send it again from there");
 }
 
 inline absl::Status NoNodeToCheck(const std::string& why) {
@@ -372,8 +381,13 @@ inline absl::Status NoNodeToCheck(const std::string& why) {
                 "try again later");
 }
 
+inline absl::Status CheckUnanswered(const std::string& node) {
+  return Refuse(StatusCode::kUnavailable, 17, fmt::format("node {} did not answer in 10 s", node), "try again");
+}
+
 inline absl::Status CheckFailed(int gram_code, const std::string& reason) {
-  return Refuse(StatusCode::kInvalidArgument, gram_code == 0 ? 17 : gram_code, reason, "");
+  return Refuse(StatusCode::kInvalidArgument, gram_code, reason,
+                "correct the job's description, or put what it names where the site's nodes see it");
 }
 
 inline absl::Status StoreFailed(const std::string& why) {

@@ -46,7 +46,8 @@ inline absl::Status FileTooLarge(const std::string& source, uint64_t size, uint6
 
 inline absl::Status NotStaging(const std::string& job_id, const std::string& state) {
   return Refuse(absl::StatusCode::kFailedPrecondition, 0,
-                fmt::format("job {} is {}: it waits for no file", job_id, state), "");
+                fmt::format("job {} is {}: it waits for no file", job_id, state),
+                "`sekisho put` brings files to a job that runs; a new job brings its own");
 }
 
 inline absl::Status OtherContent(const std::string& source, const std::string& what) {
@@ -94,7 +95,8 @@ inline absl::Status WrittenBefore() {
 }
 
 inline absl::Status UploadTakenOver(const std::string& job_id) {
-  return Refuse(absl::StatusCode::kAborted, 0, fmt::format("the files of job {} come by another call now", job_id), "");
+  return Refuse(absl::StatusCode::kAborted, 0, fmt::format("the files of job {} come by another call now", job_id),
+                "let that one go on, or end it and say it again");
 }
 
 }  // namespace sekisho::qserver::errors
