@@ -19,6 +19,7 @@
 #include "qserver/errors.h"
 #include "qserver/nodes_service.h"
 #include "qserver/queue_service.h"
+#include "qserver/staging.h"
 #include "tests/support/eventually.h"
 
 namespace sekisho::qserver {
@@ -112,6 +113,7 @@ class Server {
     rules_.administrators = {"/CN=Admin"};
     conductor_ = std::make_unique<Conductor>(loop_, *store_, spool_, allocator, settings, 0);
     CHECK(conductor_->Restore().ok());
+    staging_ = std::make_unique<Staging>(loop_, *conductor_, Staging::Settings());
     known_nodes_ = std::make_unique<KnownNodes>(*store_);
     CHECK(known_nodes_->Restore().ok());
     QueueService::Judges judges;
@@ -122,6 +124,7 @@ class Server {
       return name == "root" ? Account{"/root", 0} : Account{"/home/" + name, 1000};
     };
     queue_service_ = std::make_unique<QueueService>(loop_, *conductor_, rules_, std::move(judges));
+    queue_service_->SetStaging(*staging_);
     nodes_service_ = std::make_unique<NodesService>(
         loop_, *conductor_, *known_nodes_, [](const auto&, const std::string& node) {
           return node == "stranger" ? errors::NotANode("/CN=x", node) : absl::OkStatus();
@@ -165,6 +168,7 @@ class Server {
   Spool spool_;
   std::unique_ptr<EventStore> store_;
   std::unique_ptr<Conductor> conductor_;
+  std::unique_ptr<Staging> staging_;
   std::unique_ptr<KnownNodes> known_nodes_;
   std::unique_ptr<QueueService> queue_service_;
   std::unique_ptr<NodesService> nodes_service_;
