@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/job/many_file.h"
 
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
 #include <fmt/format.h>
 
 #include "client/job/staged_files.h"
+#include "client/job/text_file.h"
 #include "rsl/check.h"
 
 namespace sekisho::client {
@@ -48,16 +48,13 @@ absl::StatusOr<std::vector<OneOfFile>> ParseMany(const std::string& text, const 
 std::string NameOfMany(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 absl::StatusOr<std::vector<OneOfFile>> ReadMany(const std::string& path) {
-  std::ostringstream text;
   if (path == "-") {
+    std::ostringstream text;
     text << std::cin.rdbuf();
     return ParseMany(text.str(), NameOfMany(path));
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file || !(text << file.rdbuf())) {
-    return absl::InvalidArgumentError(fmt::format("{}: cannot read it", path));
-  }
-  return ParseMany(text.str(), path);
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
+  return ParseMany(text, path);
 }
 
 }  // namespace sekisho::client

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "client/job/feed_input.h"
+#include "client/job/text_file.h"
 #include "client/site/harmless.h"
 #include "client/site/site_call.h"
 #include "client/verbs/verbs.h"
@@ -159,7 +160,7 @@ int RunWritten(const MpirunOptions& options, const Invocation& invocation) {
         "-globusrsl: the file says what runs, where, how often and how: give no program, and of options only --rankmap, "
         "--hold, --encrypt, --tag-output, --batch, --ready-within, --no-input, -dumprsl and -v"));
   }
-  const auto text = ReadFile(options.written, "");
+  const auto text = ReadTextFile(options.written);
   if (!text.ok()) {
     return Report(text.status());
   }

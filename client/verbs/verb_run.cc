@@ -2,10 +2,8 @@
 // sekisho run: a job from submission to its exit code; with globusrun's options and words.
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,6 +18,7 @@
 #include "client/job/restart.h"
 #include "client/job/staged_files.h"
 #include "client/job/submitted.h"
+#include "client/job/text_file.h"
 #include "client/job/upload.h"
 #include "client/job/wait_notice.h"
 #include "client/site/any_site.h"
@@ -74,12 +73,7 @@ absl::StatusOr<std::string> RslOf(const RunOptions& options, const Invocation& i
   if (options.file.empty()) {
     return options.rsl;
   }
-  std::ifstream file(options.file);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return absl::InvalidArgumentError(fmt::format("{}: cannot read the RSL", options.file));
-  }
-  return text.str();
+  return ReadTextFile(options.file);
 }
 
 void PrintState(proto::JobState state) {

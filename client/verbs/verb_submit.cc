@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho submit: RSL, a command, or a batch script with #SEKISHO lines; prints the job's name, no more.
 #include <algorithm>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -14,6 +12,7 @@
 #include "client/job/one_part.h"
 #include "client/job/restart.h"
 #include "client/job/submitted.h"
+#include "client/job/text_file.h"
 #include "client/site/any_site.h"
 #include "client/site/saved_request.h"
 #include "client/site/site_call.h"
@@ -59,19 +58,10 @@ bool IsRsl(const std::string& text) {
   return first != std::string::npos && std::string("&+|(").find(text[first]) != std::string::npos;
 }
 
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return absl::InvalidArgumentError(fmt::format("{}: cannot read it", path));
-  }
-  return text.str();
-}
-
 // The script's own options first, so that the command line's win.
 absl::StatusOr<std::string> FromScript(SubmitOptions& options, const Invocation& invocation) {
   const std::string path = options.positional[0];
-  ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   ASSIGN_OR_RETURN(const Script script,
                    ParseScript(text, path, {options.positional.begin() + 1, options.positional.end()}));
   std::vector<std::string> arguments = script.arguments;
@@ -101,7 +91,7 @@ absl::StatusOr<std::string> RslOf(SubmitOptions& options, const Invocation& invo
     return ToRsl(options.job);
   }
   if (!options.file.empty()) {
-    return ReadText(options.file);
+    return ReadTextFile(options.file);
   }
   return IsRsl(options.positional[0]) ? options.positional[0] : FromScript(options, invocation);
 }

@@ -5,21 +5,18 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 
+#include "client/job/text_file.h"
 #include "client/world/rank_order.h"
 
 namespace sekisho::client {
 namespace {
 
 absl::StatusOr<std::vector<Machine>> MachinesOf(const MpirunOptions& options) {
-  const bool is_named = !options.machine_file.empty();
-  const std::string path = is_named ? options.machine_file : "./machines";
-  ASSIGN_OR_RETURN(const std::string text,
-                   ReadFile(path, is_named ? "" : "; name a machine file: -machinefile FILE"));
+  const std::string path = options.machine_file.empty() ? "./machines" : options.machine_file;
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, "name a machine file: -machinefile FILE"));
   return ParseMachineFile(text, path);
 }
 
@@ -51,15 +48,6 @@ absl::Status CheckBuild(const MpirunOptions& options, const std::vector<std::str
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> ReadFile(const std::string& path, const std::string& otherwise) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return absl::InvalidArgumentError(fmt::format("{}: cannot be read{}", path, otherwise));
-  }
-  return text.str();
-}
 
 absl::StatusOr<int> RanksOf(const std::string& text) {
   int ranks = 0;
@@ -146,7 +134,7 @@ absl::Status OrderRanks(const MpirunOptions& options, std::vector<RankRange>& pa
                ? absl::InvalidArgumentError("--rankmap auto runs the program first: leave out -dumprsl and -globusrsl, or give --rankmap FILE")
                : absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.rankmap, ""));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.rankmap));
   const int ranks = parts.back().first + parts.back().count;
   ASSIGN_OR_RETURN(const std::vector<int> order, ParseRankOrder(text, options.rankmap, ranks));
   ApplyRankOrder(order, parts);

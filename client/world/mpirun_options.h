@@ -38,8 +38,6 @@ struct MpirunOptions {
   std::string sources = ".";
 };
 
-absl::StatusOr<std::string> ReadFile(const std::string& path, const std::string& otherwise);
-
 // 0: as many as are free.
 absl::StatusOr<int> RanksOf(const std::string& text);
 
