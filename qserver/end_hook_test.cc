@@ -43,8 +43,8 @@ class EndHookTest : public ::testing::Test {
       loop.run_for(std::chrono::milliseconds(10));
       loop.restart();
     }
-    co_spawn(loop, [&]() -> awaitable<void> { (co_await store->Flush()).IgnoreError(); }(),
-             [&](std::exception_ptr) { loop.stop(); });
+    const auto flush = [&]() -> awaitable<void> { (co_await store->Flush()).IgnoreError(); };  // outlives what it starts
+    co_spawn(loop, flush(), [&](std::exception_ptr) { loop.stop(); });
     loop.run();
   }
 
