@@ -77,7 +77,7 @@ class AgentTest : public ::testing::Test {
   static std::string AccountName() { return getuid() == 0 ? "games" : getpwuid(getuid())->pw_name; }
   std::string State() const { return root_ + "/state"; }
   void StartAgent() {
-    agent_ = std::make_unique<Agent>(loop_, root_, address_, place_, boot_id_, output_limit_);
+    agent_ = std::make_unique<Agent>(loop_, root_, address_, place_, boot_id_, output_limit_, hello_every_);
     server_.hello.reset();
     ASSERT_TRUE(Await([&] { return server_.hello && agent_->outbox.is_connected(); }));
   }
@@ -140,6 +140,7 @@ class AgentTest : public ::testing::Test {
   std::string address_;
   std::string boot_id_ = "boot-1";
   uint64_t output_limit_ = 0;
+  std::chrono::milliseconds hello_every_ = 30s;
   CgroupPlace place_;
 };
 

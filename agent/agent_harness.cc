@@ -14,6 +14,7 @@ constexpr int kFirstHelper = 1'000'000;
 
 awaitable<void> Keep(std::shared_ptr<Session> session) { co_await session->Run(); }
 awaitable<void> KeepLoad(std::shared_ptr<Session> session) { co_await session->ReportLoad(); }
+awaitable<void> KeepHello(std::shared_ptr<Session> session) { co_await session->RepeatHello(); }
 
 }  // namespace
 
@@ -49,7 +50,10 @@ awaitable<absl::Status> FakeServer::Serve(Call& call) {
 }
 
 void FakeServer::OnMessage(const proto::AgentMessage& message) {
-  if (message.has_started()) {
+  if (message.has_hello()) {
+    hello = message.hello();
+    ++hellos;
+  } else if (message.has_started()) {
     ++seen[{message.started().task().job_id(), message.started().task().task()}].started;
   } else if (message.has_exited()) {
     OnExited(message.exited());
@@ -72,6 +76,10 @@ void FakeServer::OnMessage(const proto::AgentMessage& message) {
 }
 
 void FakeServer::OnExited(const proto::AgentMessage::Exited& exited) {
+  if (unheard_exits > 0) {
+    --unheard_exits;
+    return;
+  }
   Seen& task = seen[{exited.task().job_id(), exited.task().task()}];
   task.exited = exited;
   ++task.exits;
@@ -140,7 +148,7 @@ void FakeServer::OnOutput(const proto::AgentMessage::Output& output) {
 }
 
 Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
-             const CgroupPlace& place, const std::string& boot_id, uint64_t output_limit)
+             const CgroupPlace& place, const std::string& boot_id, uint64_t output_limit, std::chrono::milliseconds hello_every)
     : launches(outbox, 1) {
   const NodeSettings node{.boot_id = boot_id,
                           .launch_socket = root + "/launch",
@@ -192,9 +200,11 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
                         .on_message = [this](const proto::ServerMessage& message) { pmi->Handle(message); },
                         .on_lost = {},
                         .first_delay = std::chrono::milliseconds(5),
-                        .longest_delay = std::chrono::milliseconds(20)});
+                        .longest_delay = std::chrono::milliseconds(20),
+                        .hello_every = hello_every});
   co_spawn(loop, Keep(session), detached);
   co_spawn(loop, KeepLoad(session), detached);
+  co_spawn(loop, KeepHello(session), detached);
 }
 
 Agent::~Agent() {

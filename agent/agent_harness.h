@@ -64,6 +64,8 @@ class FakeServer final : public proto::Nodes::CallbackService {
   std::vector<proto::AgentMessage::Launch> launches;
   std::vector<proto::RankFence> fences;
   std::optional<proto::AgentMessage::Hello> hello;
+  int hellos = 0;         // on streams that stood
+  int unheard_exits = 0;  // so many are lost
   std::optional<proto::AgentMessage::Load> load;
   bool is_acknowledging = true;
   std::string account;           // of helpers
@@ -88,7 +90,7 @@ class FakeServer final : public proto::Nodes::CallbackService {
 class Agent {
  public:
   Agent(Loop& loop, const std::string& root, const std::string& server, const CgroupPlace& place,
-        const std::string& boot_id, uint64_t output_limit);
+        const std::string& boot_id, uint64_t output_limit, std::chrono::milliseconds hello_every);
   ~Agent();
 
   Outbox outbox;

@@ -190,5 +190,21 @@ TEST_F(AgentTest, ForgetLeavesNothing) {
   EXPECT_TRUE(Await([&] { return !fs::exists(State() + "/job"); }));
 }
 
+TEST_F(AgentTest, AnEndThatWasNotHeardIsSaidAgainOnTheStreamThatStands) {
+  StopAgent();
+  hello_every_ = 50ms;
+  StartAgent();
+  server_.unheard_exits = 1;
+  Start("exit 7");
+
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(server_.unheard_exits, 0);
+  EXPECT_EQ(Task().exited->exit().code(), 7);
+  ASSERT_EQ(server_.hello->held_size(), 1);
+  EXPECT_EQ(server_.hello->held(0).job_id(), "job");
+  EXPECT_GE(server_.hellos, 1);
+}
+
 }  // namespace
 }  // namespace sekisho::agent

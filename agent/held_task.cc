@@ -248,9 +248,13 @@ void HeldTask::Resume(uint64_t stdout_offset, uint64_t stderr_offset) {
 }
 
 void HeldTask::Announce() {
-  AnnounceReady();
+  const bool has_run = running_ && running_->main != 0;
+  if (!has_run && !ended_) {
+    AnnounceReady();
+  }
   AnnounceStart();
   AnnounceEnd();
+  Rest();
 }
 
 void HeldTask::AnnounceReady() {

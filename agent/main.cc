@@ -214,6 +214,7 @@ absl::Status Run(const Config& config, bool is_check) {
 
   co_spawn(loop, session.Run(), detached);
   co_spawn(loop, session.ReportLoad(), detached);
+  co_spawn(loop, session.RepeatHello(), detached);
   co_spawn(loop, StopAtSignal(loop, session), detached);
   spdlog::info("agent of node {} ready: tasks kept together by cgroup {}", config.node(),
                task::Name(place.grouping));

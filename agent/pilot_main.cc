@@ -204,6 +204,7 @@ absl::Status Run(const Options& options) {
 
   co_spawn(loop, session.Run(), detached);
   co_spawn(loop, session.ReportLoad(), detached);
+  co_spawn(loop, session.RepeatHello(), detached);
   co_spawn(loop, HearSignals(loop, leave), detached);
   loop.run();
   session.Stop();

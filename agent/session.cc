@@ -37,7 +37,8 @@ Session::Session(Loop& loop, std::shared_ptr<grpc::Channel> channel, Outbox& out
       launches_(launches),
       settings_(std::move(settings)),
       load_changed_(loop),
-      stopping_(loop) {}
+      stopping_(loop),
+      hello_due_(loop) {}
 
 Session::~Session() = default;
 
@@ -132,8 +133,19 @@ void Session::Stop() {
   is_stopped_ = true;
   stopping_.Notify();
   load_changed_.Notify();
+  hello_due_.Notify();
   if (call_) {
     call_->Cancel();
+  }
+}
+
+awaitable<void> Session::RepeatHello() {
+  while (!is_stopped_) {
+    co_await hello_due_.WaitFor(settings_.hello_every);
+    if (!is_stopped_ && outbox_.is_connected()) {
+      outbox_.Push(Hello());
+      tasks_.AnnounceAll();
+    }
   }
 }
 

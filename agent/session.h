@@ -31,6 +31,7 @@ class Session {
     std::function<void(const absl::Status&)> on_lost;             // the stream has ended
     std::chrono::milliseconds first_delay{100};
     std::chrono::milliseconds longest_delay{5000};
+    std::chrono::milliseconds hello_every{30'000};  // on a stream that stands
   };
 
   Session(Loop& loop, std::shared_ptr<grpc::Channel> channel, Outbox& outbox, Tasks& tasks,
@@ -46,6 +47,9 @@ class Session {
   // Sends the load every ten seconds, and soon after `changed`.
   awaitable<void> ReportLoad();
   void LoadChanged() { load_changed_.Notify(); }
+
+  // Says now and then, on the stream that stands, what this node holds and how far that is.
+  awaitable<void> RepeatHello();
 
  private:
   using Call = rpc::ClientDuplex<proto::AgentMessage, proto::ServerMessage>;
@@ -63,6 +67,7 @@ class Session {
   Settings settings_;
   Signal load_changed_;
   Signal stopping_;
+  Signal hello_due_;
   std::shared_ptr<Call> call_;
   bool is_stopped_ = false;
   bool was_attached_ = false;  // during the last Attend()

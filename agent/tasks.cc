@@ -65,6 +65,12 @@ void Tasks::OnWelcome(const ServerMessage::Welcome& welcome) {
   }
 }
 
+void Tasks::AnnounceAll() {
+  for (const auto& [key, task] : tasks_) {
+    task->Announce();
+  }
+}
+
 void Tasks::Handle(const ServerMessage& message) {
   switch (message.kind_case()) {
     case ServerMessage::kStart:

@@ -36,6 +36,8 @@ class Tasks {
 
   void FillHello(proto::AgentMessage::Hello& hello) const;
   void OnWelcome(const proto::ServerMessage::Welcome& welcome);
+  // How far each is, once more.
+  void AnnounceAll();
   // Start, Kill, Stop, Input, OutputTaken, Forget.
   void Handle(const proto::ServerMessage& message);
 

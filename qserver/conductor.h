@@ -175,6 +175,7 @@ class Conductor {
   bool OnOutput(const std::string& node, const proto::AgentMessage::Output& output);
   void OnInputTaken(uint64_t generation, const proto::AgentMessage::InputTaken& taken);
   void OnLinks(const std::string& node, const proto::AgentMessage::Links& links);
+  void OnHelloAgain(const std::string& node, const proto::AgentMessage::Hello& hello);
   bool OnCheckEnded(const std::string& node, const proto::AgentMessage& message);
 
   Loop& loop_;

@@ -100,6 +100,9 @@ bool Conductor::OnMessage(const std::string& node, uint64_t generation,
       Perform(queue_.OnFence(node, message.fence(), NowMs()));
       JobSignal(message.fence().job_id())->Notify();
       return true;
+    case proto::AgentMessage::kHello:
+      OnHelloAgain(node, message.hello());
+      return true;
     case proto::AgentMessage::kLinks:
       OnLinks(node, message.links());
       return true;
@@ -149,6 +152,18 @@ bool Conductor::OnOutput(const std::string& node, const proto::AgentMessage::Out
     Perform(queue_.OnSpooled(key, stream, taken, NowMs()));
   }
   return true;
+}
+
+// Trials are no jobs: they are over before long.
+void Conductor::OnHelloAgain(const std::string& node, const proto::AgentMessage::Hello& hello) {
+  proto::AgentMessage::Hello of_jobs = hello;
+  of_jobs.clear_held();
+  for (const proto::TaskKey& key : hello.held()) {
+    if (checks_.count(key.job_id()) == 0) {
+      *of_jobs.add_held() = key;
+    }
+  }
+  Perform(queue_.OnHelloAgain(node, of_jobs, NowMs()));
 }
 
 // For the user's eyes: no job ends because there is no room for them.

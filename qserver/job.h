@@ -37,6 +37,7 @@ struct Task {
   std::array<uint64_t, 2> expected = {0, 0};  // once it has ended
   int64_t moved_ms = 0;                       // when it ended, or output of it came later
   bool is_output_lost = false;                // there is no room for more of it
+  bool is_missing = false;                    // its node's last Hello did not have it, though it was to
 
   bool is_complete() const {
     return is_ended && is_confirmed &&

@@ -108,6 +108,8 @@ class Queue {
   void SetAttached(const std::string& node, bool is_attached);
   Effects OnAttached(const std::string& node, const proto::AgentMessage::Hello& hello,
                      int64_t now_ms);
+  // Said again on the stream that stands: what is missing twice in a row is judged as at the attach.
+  Effects OnHelloAgain(const std::string& node, const proto::AgentMessage::Hello& hello, int64_t now_ms);
   proto::ServerMessage::Welcome Welcome(const std::string& node,
                                         const proto::AgentMessage::Hello& hello) const;
   Effects OnStarted(const std::string& node, const proto::TaskKey& key, int64_t now_ms);
@@ -250,8 +252,11 @@ class Queue {
   void KillAll(const Job& job, int signal, int64_t grace_ms, Effects& effects) const;
   void EndIfComplete(Job& job, int64_t now_ms, Effects& effects);
   void End(Job& job, proto::JobEvent::Ended ended, int64_t now_ms, Effects& effects);
-  void Reconcile(Job& job, const std::string& node, const std::string& boot_id,
-                 const std::vector<int>& held, int64_t now_ms, Effects& effects);
+  void Compare(const std::string& node, const proto::AgentMessage::Hello& hello, bool is_again, int64_t now_ms,
+               Effects& effects);
+  static void GiveTime(Job& job, const std::string& node, bool is_again, std::vector<int>& held);
+  void Reconcile(Job& job, const std::string& node, const std::string& boot_id, const std::vector<int>& held,
+                 bool is_again, int64_t now_ms, Effects& effects);
   void SendToRanks(const Job& job, const std::string& node, const proto::ServerMessage& message,
                    Effects& effects) const;
   static void ReportReady(Job& job);

@@ -50,6 +50,18 @@ Effects Queue::OnAttached(const std::string& node, const proto::AgentMessage::He
   Effects effects;
   effects.is_pass_due = true;
   boots_[node] = hello.boot_id();
+  Compare(node, hello, false, now_ms, effects);
+  return effects;
+}
+
+Effects Queue::OnHelloAgain(const std::string& node, const proto::AgentMessage::Hello& hello, int64_t now_ms) {
+  Effects effects;
+  Compare(node, hello, true, now_ms, effects);
+  return effects;
+}
+
+void Queue::Compare(const std::string& node, const proto::AgentMessage::Hello& hello, bool is_again, int64_t now_ms,
+                    Effects& effects) {
   std::map<std::string, std::vector<int>> held;
   for (const proto::TaskKey& key : hello.held()) {
     held[key.job_id()].push_back(key.task());
@@ -71,13 +83,30 @@ Effects Queue::OnAttached(const std::string& node, const proto::AgentMessage::He
     }
   }
   for (Job* job : here) {
-    Reconcile(*job, node, hello.boot_id(), held[job->status.job_id()], now_ms, effects);
+    std::vector<int>& there = held[job->status.job_id()];
+    GiveTime(*job, node, is_again, there);
+    Reconcile(*job, node, hello.boot_id(), there, is_again, now_ms, effects);
   }
-  return effects;
 }
 
-void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot_id,
-                      const std::vector<int>& held, int64_t now_ms, Effects& effects) {
+// On a stream that stands a Start may be on its way: what is missing for the first time counts as held.
+void Queue::GiveTime(Job& job, const std::string& node, bool is_again, std::vector<int>& held) {
+  for (int number = 0; number < int(job.tasks.size()); ++number) {
+    Task& task = job.tasks[number];
+    if (task.node != node) {
+      continue;
+    }
+    const bool is_due = task.is_started || task.is_ended || !IsHeldBack(job, number);
+    const bool was_missing = task.is_missing;
+    task.is_missing = is_again && is_due && std::count(held.begin(), held.end(), number) == 0;
+    if (is_again && !(task.is_missing && was_missing)) {
+      held.push_back(number);
+    }
+  }
+}
+
+void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot_id, const std::vector<int>& held,
+                      bool is_again, int64_t now_ms, Effects& effects) {
   const std::string job_id = job.status.job_id();
   for (const int number : held) {
     job.next_helper = std::max(job.next_helper, number + 1);
@@ -97,6 +126,7 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
     }
     if (task.is_ended) {
       task.is_confirmed = true;  // its agent has nothing more to say; the spool holds what there is
+      task.expected = task.spooled;
     } else if (task.is_started) {
       EndTask(job, int(number), fmt::format("node {} has lost it", node), 17, now_ms, effects);
     } else if (is_rebooted && !IsHeldBack(job, int(number))) {
@@ -110,7 +140,9 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
   const bool has_lost = std::any_of(job.tasks.begin(), job.tasks.end(),
                                     [](const Task& task) { return task.gram_code != 0; });
   if (job.status.cancelling() || is_failing) {
-    effects.Kill(node, job_id, 15, 5000);
+    if (!is_again) {
+      effects.Kill(node, job_id, 15, 5000);
+    }
   } else if (has_lost) {
     EndTheRest(job, now_ms, effects);
   } else {
@@ -122,7 +154,7 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
         effects.messages.push_back(std::move(out));
       }
     }
-    if (job.was_suspended && !held.empty()) {  // it may have missed the last word
+    if (job.was_suspended && !held.empty() && !is_again) {  // it may have missed the last word
       proto::ServerMessage::Stop& stop = *effects.To(node).mutable_stop();
       stop.set_job_id(job_id);
       stop.set_resume(job.status.state() != proto::SUSPENDED);
@@ -174,9 +206,13 @@ Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exit
     return effects;
   }
   Task& task = job->tasks[number];
+  const std::array<uint64_t, 2> expected = {exited.stdout_size(), exited.stderr_size()};
+  const bool is_news = !task.is_confirmed || task.expected != expected;  // else it is the agent's next round
   task.is_confirmed = true;
-  task.expected = {exited.stdout_size(), exited.stderr_size()};
-  task.moved_ms = now_ms;
+  task.expected = expected;
+  if (is_news) {
+    task.moved_ms = now_ms;
+  }
   if (!task.is_ended) {
     proto::JobEvent ended;
     ended.mutable_task_exited()->set_task(number);
@@ -192,7 +228,7 @@ Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exit
   }
   const bool has_failed = exited.gram_code() != 0 ||
                           (job->charter && (exited.exit().code() != 0 || exited.exit().signal() != 0));
-  if (has_failed && !job->status.cancelling()) {
+  if (has_failed && is_news && !job->status.cancelling()) {
     ReportFailure(*job, number, exited);
     EndTheRest(*job, now_ms, effects);
   } else if (number == 0 && job->are_starts_held && !task.is_started) {

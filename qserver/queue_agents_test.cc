@@ -106,6 +106,95 @@ TEST_F(QueueTest, WaitsAfterARestartForTheAgentsWordOnHowATaskEnded) {
   EXPECT_EQ(Status("j").exit().code(), 7);
 }
 
+// ---- Hello again, on a stream that stands
+
+TEST_F(QueueTest, WhatMayBeOnItsWayIsNeitherLostNorStartedAgain) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({}), kNow)), IsEmpty());
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({Key("j", 0)}), kNow)), IsEmpty());
+  queue_->OnExited("n1", Exited("j", 0, 0, 1000), kNow);
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({Key("j", 0)}), kNow)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({Key("j", 0)}), kNow)), IsEmpty());
+
+  EXPECT_EQ(Status("j").state(), proto::ACTIVE);  // its output is still to come
+}
+
+TEST_F(QueueTest, AStartThatIsMissingTwiceIsSaidAgain) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  queue_->OnHelloAgain("n1", Hello({}), kNow);
+
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({}), kNow)), ElementsAre("start@n1"));
+}
+
+TEST_F(QueueTest, MissingTwiceIsTwiceInARowOnOneStream) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  queue_->OnHelloAgain("n1", Hello({}), kNow);
+  queue_->OnHelloAgain("n1", Hello({Key("j", 0)}), kNow);
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({}), kNow)), IsEmpty());
+
+  queue_->OnAttached("n1", Hello({}), kNow);  // the Start goes out again
+
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({}), kNow)), IsEmpty());
+}
+
+TEST_F(QueueTest, ATaskThatIsHeldBackIsNotMissing) {
+  Start("j", "&(executable=/bin/true)(count=2)(stdout=out)", {{"n1", 1}, {"n2", 1}});
+  queue_->OnHelloAgain("n2", Hello({}), kNow);
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n2", Hello({}), kNow)), IsEmpty());
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));  // its Start goes out now
+
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n2", Hello({}), kNow)), IsEmpty());
+}
+
+TEST_F(QueueTest, ARunningTaskThatIsMissingTwiceIsLost) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({}), kNow)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({}), kNow)), ElementsAre("task_exited", "ended", "forget@n1"));
+
+  EXPECT_THAT(Status("j").reason(), HasSubstr("node n1 has lost it"));
+}
+
+TEST_F(QueueTest, AJobThatEndedStaysAsItEndedThoughItsNodeHasYetToForgetIt) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  Keep(queue_->OnExited("n1", Exited("j", 0, 7), kNow));
+
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({Key("j", 0)}), kNow)), ElementsAre("kill@n1", "forget@n1"));
+
+  EXPECT_EQ(Status("j").state(), proto::DONE);
+  EXPECT_EQ(Status("j").exit().code(), 7);
+}
+
+TEST_F(QueueTest, TheRestOfAFailedJobIsKilledOnce) {
+  Start("j", "&(executable=/bin/true)(count=2)", {{"n1", 1}, {"n2", 1}});
+  proto::AgentMessage::Exited failed = Exited("j", 0, 0);
+  failed.set_gram_code(5);
+  EXPECT_THAT(Words(queue_->OnExited("n1", failed, kNow)), ElementsAre("task_exited", "kill@n1", "kill@n2"));
+
+  EXPECT_THAT(Words(queue_->OnExited("n1", failed, kNow)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n2", Hello({Key("j", 1)}), kNow)), IsEmpty());
+}
+
+TEST_F(QueueTest, OutputThatItsNodeHasLostIsNotWaitedFor) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  Keep(queue_->OnExited("n1", Exited("j", 0, 0, 1000), kNow));
+  queue_->OnHelloAgain("n1", Hello({}), kNow);
+
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n1", Hello({}), kNow)), ElementsAre("ended", "forget@n1"));
+}
+
+TEST_F(QueueTest, RepeatsOfAnEndDoNotProlongTheWaitForTheOutputOfACancelledJob) {
+  Start("j", "&(executable=/bin/true)", {{"n1", 1}});
+  ASSERT_TRUE(queue_->Cancel("j", "by its user", kNow).ok());
+  queue_->OnExited("n1", Exited("j", 0, 0, 1000), kNow);
+  queue_->OnExited("n1", Exited("j", 0, 0, 1000), kNow + 50'000);
+
+  EXPECT_THAT(Words(queue_->EndStalled(kNow + 61'000)), ElementsAre("ended", "forget@n1"));
+}
+
 TEST_F(QueueTest, ClearsANodeOfJobsThatItDoesNotKnow) {
   EXPECT_THAT(Words(queue_->OnAttached("n1", Hello({Key("zz", 0)}), kNow)),
               ElementsAre("kill@n1", "forget@n1"));
