@@ -41,6 +41,7 @@ ReturnToService=2
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
+MaxJobCount=250000
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=5
 NodeName=head NodeAddr={ADDRESS} CPUs=%d
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -52,9 +53,44 @@ def is_installed():
     return all(shutil.which(program) for program in PROGRAMS)
 
 
+class Slurm(drive.Driver):
+    """A Driver inside the peer's namespaces, and what only root can do there."""
+
+    def kill_controller(self):
+        self._inside("pkill", "-KILL", "slurmctld")
+
+    def start_controller(self):
+        """Returns at once."""
+        self._inside("setsid", "setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups", "slurmctld")
+
+    def controller_kib(self):
+        return sum(found[1] for found in self.ask("processes_named", names=["slurmctld"]).values())
+
+    def until_stored(self):
+        """The controller writes down what it knows some seconds later: killed before, it has forgotten that."""
+        before = time.time()
+        answer = self.ask("latency", command=["sbatch", "--hold", "--job-name=last", "--wrap=true"], times=1)
+        deadline = time.monotonic() + 60
+        while answer["failed"] or os.stat(f"/proc/{self._keeper()}/root{BASE}/state/job_state").st_mtime <= before:
+            if answer["failed"] or time.monotonic() > deadline:
+                raise RuntimeError("Slurm does not store its jobs: " + answer["error"])
+            time.sleep(0.1)
+        self.ask("latency", command=["scancel", "--name=last"], times=1)
+
+    def _keeper(self):
+        """The first process of the namespaces."""
+        with open(f"/proc/{self._process.pid}/task/{self._process.pid}/children") as children:
+            return children.read().split()[0]
+
+    def _inside(self, *words):
+        enter = ["nsenter", "--target", self._keeper(), "--mount", "--net", "--pid", "--ipc", "--uts"]
+        subprocess.run([*enter, "env", f"SLURM_CONF={BASE}/slurm.conf", *words], check=True, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+
+
 def start(processors):
-    """A Driver inside a fresh Slurm; RuntimeError with the daemons' last words if it does not come up."""
-    driver = drive.Driver(
+    """A fresh Slurm; RuntimeError with the daemons' last words if it does not come up."""
+    driver = Slurm(
         ["unshare", "--mount", "--net", "--pid", "--ipc", "--uts", "--fork", "--kill-child",
          "--propagation", "private", "/usr/bin/python3", "-B", os.path.realpath(__file__), str(processors)])  # fmt: skip
     report = driver.answer()
