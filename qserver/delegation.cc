@@ -20,13 +20,9 @@ proto::JobEvent::Delegated EventOf(const identity::Identity& who) {
 absl::StatusOr<Delegated> JudgeDelegate(const Verified& verified, DelegationCourt court, identity::Time now) {
   const proto::RequestBody::Delegate& delegate = verified.body.delegate();
   RETURN_IF_ERROR(CheckFresh(verified, court.rules, now));
-  const Job* job = court.queue.FindOrArray(delegate.job_id());
-  if (job == nullptr) {
+  const std::string& owner = verified.identity.subject;
+  if (court.queue.FindOrArray(delegate.job_id(), owner) == nullptr) {
     return errors::NoSuchJob(Printable(delegate.job_id()));
-  }
-  const std::string& owner = job->status.subject();
-  if (owner != verified.identity.subject) {
-    return errors::NotYourJob(delegate.job_id());
   }
   RETURN_IF_ERROR(court.queue.CheckDelegate(delegate.job_id()));
   ASSIGN_OR_RETURN(

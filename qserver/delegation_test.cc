@@ -4,6 +4,7 @@
 #include "common/identity/chain.h"
 #include "common/identity/der_chain.h"
 #include "common/identity/proxy.h"
+#include "qserver/errors.h"
 #include "qserver/queue_fixture.h"
 #include "tests/support/test_ca.h"
 
@@ -76,11 +77,11 @@ TEST_F(JudgeDelegateTest, ItsOwnersAnswerIsTheJobsCredential) {
   EXPECT_EQ(EVP_PKEY_eq(X509_get0_pubkey(delegated->credential.chain.front().get()), delegated->credential.key.get()), 1);
 }
 
-TEST_F(JudgeDelegateTest, AnotherSubjectMayNotAnswer) {
+TEST_F(JudgeDelegateTest, ToAnotherSubjectThereIsNoSuchJob) {
   Verified verified = Answer(taro_);
   verified.identity.subject = kHanako;
 
-  EXPECT_TRUE(absl::IsNotFound(Refusal(verified)) || absl::IsPermissionDenied(Refusal(verified))) << Refusal(verified);
+  EXPECT_EQ(Refusal(verified), errors::NoSuchJob("j"));
 }
 
 TEST_F(JudgeDelegateTest, CertificatesOfAnotherSubjectAreRefused) {

@@ -292,15 +292,10 @@ inline absl::Status OtherRequest(const std::string& job_id) {
                 "use a new request id");
 }
 
+// The same words for a job that never was and for another subject's, and the jobmanager's words.
 inline absl::Status NoSuchJob(const std::string& job_id) {
-  return Refuse(StatusCode::kNotFound, 156, fmt::format("no such job: {}", job_id),
-                "`sekisho list` shows your jobs");
-}
-
-inline absl::Status NotYourJob(const std::string& job_id) {
-  return Refuse(StatusCode::kPermissionDenied, 164,
-                fmt::format("job {} belongs to another subject", job_id),
-                "use the credential that submitted it");
+  return Refuse(StatusCode::kNotFound, 156, fmt::format("there is no job '{}' here", job_id.substr(0, 64)),
+                "'sekisho list' shows your jobs at a site");
 }
 
 inline absl::Status CannotSignal(const std::string& job_id, const char* what,

@@ -29,12 +29,8 @@ absl::StatusOr<Verified> QueueService::JudgeFiles(const grpc::CallbackServerCont
   }
   RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
   const std::string& job_id = verified.body.files().job_id();
-  const Job* job = conductor_.queue().FindOrArray(job_id);
-  if (job == nullptr) {
+  if (conductor_.queue().FindOrArray(job_id, verified.identity.subject) == nullptr) {
     return errors::NoSuchJob(Printable(job_id));
-  }
-  if (job->status.subject() != verified.identity.subject) {
-    return errors::NotYourJob(job_id);
   }
   return verified;
 }

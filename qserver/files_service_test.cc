@@ -60,14 +60,15 @@ class FilesServiceTest : public ServerTest {
 
 TEST_F(FilesServiceTest, AnotherSubjectOfTheAccountReachesNone) {
   const std::string job_id = SubmitOk("1", kRsl);
+  const std::string none = "there is no job '" + job_id + "' here";
 
   for (const grpc::Status& status :
        {Show(Access("/CN=Mallory", List(job_id))), Write(Access("/CN=Mallory", Put(job_id)))}) {
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
-    EXPECT_EQ(status.error_message(), "job " + job_id + " belongs to another subject");
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(status.error_message(), none);
   }
-  EXPECT_THAT(Show(Access("/CN=Alice", List(job_id))).error_message(), Not(HasSubstr("another subject")));
-  EXPECT_THAT(Write(Access("/CN=Alice", Put(job_id))).error_message(), Not(HasSubstr("another subject")));
+  EXPECT_THAT(Show(Access("/CN=Alice", List(job_id))).error_message(), Not(HasSubstr(none)));
+  EXPECT_THAT(Write(Access("/CN=Alice", Put(job_id))).error_message(), Not(HasSubstr(none)));
 }
 
 TEST_F(FilesServiceTest, OnlyTheAccountsOwnJobmanagerBringsAnAccess) {
@@ -84,7 +85,7 @@ TEST_F(FilesServiceTest, OnlyTheAccountsOwnJobmanagerBringsAnAccess) {
 TEST_F(FilesServiceTest, WhatIsStaleOrOfNoJobIsRefused) {
   const std::string job_id = SubmitOk("1", kRsl);
 
-  EXPECT_EQ(Show(Access("/CN=Alice", List("nosuchjob"))).error_message(), "no such job: nosuchjob");
+  EXPECT_EQ(Show(Access("/CN=Alice", List("nosuchjob"))).error_message(), "there is no job 'nosuchjob' here");
   EXPECT_THAT(Show(Access("/CN=Alice", List(job_id), 3600)).error_message(), HasSubstr("allowed are 300 s"));
   EXPECT_THAT(Show(Request("none", "/CN=Alice")).error_message(), HasSubstr("expected an access to a job's files"));
   EXPECT_THAT(Show(Access("/CN=Alice", Put(job_id))).error_message(), HasSubstr("expected to list or to read"));

@@ -20,11 +20,13 @@ class ManyTest : public ServerTest {
     }
     return Ask(id, body, &proto::Queue::Stub::SubmitMany);
   }
-  proto::ManyReply CancelMany(const std::string& id, const std::vector<std::string>& jobs) {
+  // GRAM's number 1 cancels, ours 101 and 102 hold and release.
+  proto::ManyReply CommandMany(const std::string& id, const std::vector<std::string>& jobs, int number = 1,
+                               const std::string& subject = "/CN=Alice") {
     proto::RequestBody body;
-    body.mutable_command_many()->set_number(1);
+    body.mutable_command_many()->set_number(number);
     body.mutable_command_many()->mutable_job_id()->Assign(jobs.begin(), jobs.end());
-    return Ask(id, body, &proto::Queue::Stub::CommandMany);
+    return Ask(id, body, &proto::Queue::Stub::CommandMany, subject);
   }
   proto::JobStatus Status(const std::string& job_id) {
     grpc::ClientContext context;
@@ -38,8 +40,9 @@ class ManyTest : public ServerTest {
  private:
   using Method = grpc::Status (proto::Queue::Stub::*)(grpc::ClientContext*, const proto::QueueRequest&,
                                                       proto::ManyReply*);
-  proto::ManyReply Ask(const std::string& id, proto::RequestBody body, Method method) {
-    proto::QueueRequest request = Request(id, "/CN=Alice");
+  proto::ManyReply Ask(const std::string& id, proto::RequestBody body, Method method,
+                       const std::string& subject = "/CN=Alice") {
+    proto::QueueRequest request = Request(id, subject);
     proto::RequestBody head;
     head.ParseFromString(request.request().body());
     body.set_request_id(head.request_id());
@@ -99,11 +102,27 @@ TEST_F(ManyTest, TheyRunAndEndAsOthersDo) {
 TEST_F(ManyTest, ManyAreCancelledAndWhatIsNotThereIsSaid) {
   const proto::ManyReply jobs = SubmitMany("r1", {"&(executable=/bin/a)", "&(executable=/bin/b)"});
 
-  const proto::ManyReply reply = CancelMany("c1", {jobs.each(0).job_id(), "nosuchjob", jobs.each(1).job_id()});
+  const proto::ManyReply reply = CommandMany("c1", {jobs.each(0).job_id(), "nosuchjob", jobs.each(1).job_id()});
 
   EXPECT_EQ(reply.each(0).state(), proto::CANCELLED);
   EXPECT_TRUE(reply.each(1).is_refused());
   EXPECT_EQ(Status(jobs.each(1).job_id()).state(), proto::CANCELLED);
+}
+
+TEST_F(ManyTest, AnotherSubjectCannotTellAJobFromNone) {
+  const std::string job_id = SubmitMany("r1", {"&(executable=/bin/a)"}).each(0).job_id();
+  const std::string none = JobIdFor("siteA", "/CN=Alice", "never");
+
+  for (const int number : {1, 2, 3, 4, 101, 102}) {
+    proto::ManyReply reply = CommandMany("c" + std::to_string(number), {job_id, none}, number, "/CN=Mallory");
+
+    EXPECT_EQ(reply.each(0).message(), "there is no job '" + job_id + "' here") << number;
+    proto::ManyReply::Each& of_none = *reply.mutable_each(1);
+    of_none.set_job_id(job_id);
+    of_none.set_message(reply.each(0).message());
+    EXPECT_EQ(reply.each(0).SerializeAsString(), of_none.SerializeAsString()) << number;
+  }
+  EXPECT_EQ(Status(job_id).state(), proto::PENDING);
 }
 
 }  // namespace

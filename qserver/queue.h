@@ -90,6 +90,8 @@ class Queue {
 
   // ---- Arrays: queue_arrays.cc.  Also for an element that does not exist yet: its array.
   const Job* FindOrArray(const std::string& job_id) const;
+  // Null also if it is another subject's: nobody can tell the two apart.
+  const Job* FindOrArray(const std::string& job_id, const std::string& subject) const;
 
   // ---- A batch system, for the jobs that ask for it: queue_engine.cc.
   Effects AcceptForEngine(const Admitted& admitted, int64_t now_ms);

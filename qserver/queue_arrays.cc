@@ -59,6 +59,11 @@ const Job* Queue::FindOrArray(const std::string& job_id) const {
   return array != nullptr && HasElement(array->status.array().what(), element->second) ? array : nullptr;
 }
 
+const Job* Queue::FindOrArray(const std::string& job_id, const std::string& subject) const {
+  const Job* job = FindOrArray(job_id);
+  return job != nullptr && job->status.subject() == subject ? job : nullptr;
+}
+
 std::string Queue::RslOf(const Job& job) {
   return job.array != nullptr ? rsl::ForElement(job.array->status.rsl(), job.status.element().index())
                               : job.status.rsl();

@@ -158,7 +158,7 @@ absl::StatusOr<proto::JobState> QueueService::Obey(const Verified& verified, con
                                                         : verified.body.signal().job_id();
   const std::string& subject = verified.identity.subject;
   const identity::Time signed_at{std::chrono::seconds(verified.body.time_ms() / 1000)};
-  const Job* job = conductor_.queue().FindOrArray(job_id);
+  const Job* job = conductor_.queue().FindOrArray(job_id, subject);
   // An old cancel can only end what its owner wanted to end: a job lives once.
   if (job == nullptr || !verified.body.has_cancel()) {
     RETURN_IF_ERROR(CheckFresh(verified, rules_, judges_.now()));
@@ -172,9 +172,6 @@ absl::StatusOr<proto::JobState> QueueService::Obey(const Verified& verified, con
       }
     }
     return errors::NoSuchJob(Printable(job_id));
-  }
-  if (job->status.subject() != subject) {
-    return errors::NotYourJob(job_id);
   }
 
   // Act once: what a broken machine on the way recorded and sends again is answered, not done.  A cancel said

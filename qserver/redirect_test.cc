@@ -60,7 +60,7 @@ TEST_F(RedirectTest, IsObeyedOnce) {
 }
 
 TEST_F(RedirectTest, IsItsOwnersToSay) {
-  EXPECT_EQ(Redirect("s1", "&(stdout=https://h/o)", "/CN=Bob").error_code(), grpc::PERMISSION_DENIED);
+  EXPECT_EQ(Redirect("s1", "&(stdout=https://h/o)", "/CN=Bob").error_code(), grpc::NOT_FOUND);
   EXPECT_THAT(StandardOutput(), ElementsAre());
 }
 

@@ -151,7 +151,7 @@ TEST_F(ServerTest, CancelKillsAndOnlyItsOwnerMay) {
   const proto::TaskKey key = agent->NextStart().task();
   agent->Started(key);
 
-  EXPECT_EQ(Cancel(job, "/CN=Bob").error_code(), grpc::PERMISSION_DENIED);
+  EXPECT_EQ(Cancel(job, "/CN=Bob").error_code(), grpc::NOT_FOUND);
   EXPECT_EQ(Cancel("aaaaaaaaaaaaa", "/CN=Alice").error_code(), grpc::NOT_FOUND);
   EXPECT_TRUE(Cancel(job, "/CN=Alice").ok());
   const proto::ServerMessage kill = agent->Next();
