@@ -42,9 +42,28 @@ bool IsOpenmpi(const rsl::JobDescription& job, const MpiSettings& mpi) {
 }
 
 // GRAM: a relative path is relative to the job's directory, also where a launcher would search
-// PATH.
+// PATH.  And "-x/y" is no option, of a launcher or of a script's interpreter.
 std::string InDirectory(const std::string& executable) {
-  return executable.find('/') == std::string::npos ? "./" + executable : executable;
+  return executable.starts_with('/') ? executable : "./" + executable;
+}
+
+// What a launcher starts.  A word ":" would begin another program to it, and nothing can be put before it
+// that says otherwise: a shell says it in its place.
+std::vector<std::string> ProgramOf(const rsl::JobDescription& job) {
+  std::vector<std::string> words = {InDirectory(job.executable)};
+  std::string script = R"(exec "$0")";
+  for (const std::string& argument : job.arguments) {
+    if (argument == ":") {
+      script += " :";
+    } else {
+      script += fmt::format(R"( "${{{}}}")", words.size());
+      words.push_back(argument);
+    }
+  }
+  if (words.size() <= job.arguments.size()) {
+    words.insert(words.begin(), {"/bin/sh", "-c", script});
+  }
+  return words;
 }
 
 void SetEnvironment(const proto::JobStatus& status, const rsl::JobDescription& job,
@@ -75,7 +94,7 @@ void SetEnvironment(const proto::JobStatus& status, const rsl::JobDescription& j
 void SetArguments(const rsl::JobDescription& job, const TaskSettings& settings, Start& start) {
   const auto add = [&start](auto&&... words) { (start.add_argument(words), ...); };
   if (job.job_type != rsl::JobType::kMpi) {
-    add(job.executable);
+    add(job.executable.find('/') == std::string::npos ? job.executable : InDirectory(job.executable));
   } else if (IsOpenmpi(job, settings.mpi)) {
     add(settings.mpi.openmpi, "--mca", "plm_rsh_agent", settings.mpi.remote_shell, "--mca",
         "plm_rsh_no_tree_spawn", "1", "--mca", "orte_leave_session_attached", "1", "--hostfile",
@@ -83,7 +102,7 @@ void SetArguments(const rsl::JobDescription& job, const TaskSettings& settings, 
     for (const auto& [name, value] : start.environment()) {
       add("-x", name);  // it passes on only what it is told to
     }
-    add("-np", std::to_string(job.count), InDirectory(job.executable));
+    add("-np", std::to_string(job.count));
   } else {
     add(settings.mpi.mpich, "-launcher", "rsh", "-launcher-exec", settings.mpi.remote_shell, "-f",
         "@FILES@/machines");
@@ -93,12 +112,13 @@ void SetArguments(const rsl::JobDescription& job, const TaskSettings& settings, 
           own == start.environment().end() ? settings.mpi.mpich_preload
                                            : own->second + ":" + settings.mpi.mpich_preload);
     }
-    add("-n", std::to_string(job.count), InDirectory(job.executable));
+    add("-n", std::to_string(job.count));
   }
-  for (const std::string& argument : job.arguments) {
-    add(argument);
+  const bool is_mpi = job.job_type == rsl::JobType::kMpi;
+  for (const std::string& word : is_mpi ? ProgramOf(job) : job.arguments) {
+    add(word);
   }
-  if (job.job_type == rsl::JobType::kMpi) {
+  if (is_mpi) {
     start.add_needed_program(settings.mpi.remote_shell);  // without it mpirun would wait for ever
   }
 }

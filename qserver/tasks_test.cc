@@ -89,6 +89,32 @@ TEST(Tasks, MpiTypeChoosesTheLauncher) {
   EXPECT_EQ(starts[0].file().at("machines"), "n1 slots=2\n");
 }
 
+// The words after the count: what the launcher takes for the program.
+std::vector<std::string> Launched(const std::string& rest, const std::string& mpi = "mpich") {
+  const Start start =
+      Starts("&(count=2)(job_type=mpi)(mpi_type=" + mpi + ")" + rest, {{"n1", 2}}).at(0);
+  const auto count = std::find(start.argument().begin(), start.argument().end(), "2");
+  return {std::next(count), start.argument().end()};
+}
+
+TEST(Tasks, NoWordOfAnMpiJobIsAnOptionOfTheLauncher) {
+  EXPECT_THAT(Launched("(executable=\"-launcher-exec\")(arguments=-n 1)"), ElementsAre("./-launcher-exec", "-n", "1"));
+  EXPECT_THAT(Launched("(executable=\"-f/../x\")"), ElementsAre("./-f/../x"));
+  EXPECT_THAT(Launched("(executable=\"/usr/-x\")", "openmpi"), ElementsAre("/usr/-x"));
+}
+
+TEST(Tasks, NoProgramsNameIsAnOptionOfItsInterpreter) {
+  EXPECT_EQ(Starts("&(executable=\"-c/x\")", {{"n1", 1}}).at(0).argument(0), "./-c/x");
+  EXPECT_EQ(Starts("&(executable=x)", {{"n1", 1}}).at(0).argument(0), "x");
+}
+
+TEST(Tasks, NoWordOfAnMpiJobBeginsAnotherProgram) {
+  EXPECT_THAT(Launched("(executable=x)(arguments=a : -n 1 /bin/id \" : \" : \"$0\")"),
+              ElementsAre("/bin/sh", "-c", R"(exec "$0" "${1}" : "${2}" "${3}" "${4}" "${5}" : "${6}")", "./x", "a",
+                          "-n", "1", "/bin/id", " : ", "$0"));
+  EXPECT_THAT(Launched("(executable=\":\")"), ElementsAre("./:"));
+}
+
 TEST(Tasks, EveryAttributeOfAProcessReachesIt) {
   EXPECT_THAT(One("(arguments=a \"b c\")").argument(), ElementsAre("/bin/x", "a", "b c"));
   EXPECT_EQ(One("(directory=/work)").directory(), "/work");
