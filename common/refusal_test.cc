@@ -17,6 +17,15 @@ TEST(Refusal, CodeReasonAndRemedySurviveTheWire) {
   EXPECT_EQ(Remedy(received), "ask the\nadministrator");
 }
 
+TEST(Refusal, ACallThatWasResetForWantOfMemoryWasNotJudged) {
+  using grpc::RESOURCE_EXHAUSTED;
+
+  EXPECT_TRUE(absl::IsUnavailable(FromGrpc({RESOURCE_EXHAUSTED, "Received RST_STREAM with error code 11"})));
+  EXPECT_TRUE(absl::IsResourceExhausted(FromGrpc({RESOURCE_EXHAUSTED, "Received message larger than max (5 vs. 4)"})));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      FromGrpc(ToGrpc(Refuse(absl::StatusCode::kResourceExhausted, 0, "Received RST_STREAM", "wait")))));
+}
+
 TEST(Refusal, APlainErrorHasNoCodeAndNoRemedy) {
   const auto received = FromGrpc(ToGrpc(absl::NotFoundError("gone")));
 

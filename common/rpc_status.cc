@@ -4,6 +4,16 @@
 #include "common/utf8.h"
 
 namespace sekisho {
+namespace {
+
+// gRPC itself has reset the call, when all its memory was in use (HTTP/2's ENHANCE_YOUR_CALM).  What we refuse for
+// want of room carries details; what is over a message's limit is no reset.
+bool IsResetForMemory(const grpc::Status& status) {
+  return status.error_code() == grpc::RESOURCE_EXHAUSTED && status.error_details().empty() &&
+         status.error_message().starts_with("Received RST_STREAM");
+}
+
+}  // namespace
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) {
@@ -16,6 +26,9 @@ grpc::Status ToGrpc(const absl::Status& status) {
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) {
     return absl::OkStatus();
+  }
+  if (IsResetForMemory(status)) {
+    return absl::UnavailableError("the other side has no memory for the call at this moment");  // nobody has judged it
   }
   // It may be stored and sent on in a message's string, whatever bytes the peer chose.
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), ToUtf8(status.error_message()));

@@ -89,6 +89,12 @@ inline absl::Status TooManyCallsOfSubject(const std::string& subject, int limit)
                 "let some of them end, or ask the site to raise limits.calls_per_subject");
 }
 
+inline absl::Status NothingAsked(int seconds) {
+  return Refuse(absl::StatusCode::kDeadlineExceeded, 0,
+                fmt::format("the call's first message was not there within {} s", seconds),
+                "ask again over a faster link, ask for less at a time, or ask the site to raise limits.request_s");
+}
+
 inline absl::Status BadAccount(const std::string& account, const std::string& why) {
   return Refuse(absl::StatusCode::kFailedPrecondition, kGatekeeperMisconfigured,
                 fmt::format("the gatekeeper cannot use account '{}': {}", account, why),

@@ -88,8 +88,11 @@ void Forward::Start(std::shared_ptr<grpc::Channel> channel, const Metadata& meta
   inner_->StartCall();  // last: when it returns, the call may be over and this object gone
 }
 
+void Forward::Cancel() { inner_->context_.TryCancel(); }
+
 // From the client, and on to the inside.
 void Forward::OnReadDone(bool ok) {
+  was_asked_ = true;
   Writes expected = Writes::kWaiting;
   if (!writes_.compare_exchange_strong(expected, Writes::kBusy)) {
     return;  // the inner call is over: nobody wants this message
@@ -152,8 +155,8 @@ void Forward::OnCancel() {
 }
 
 void Forward::OnDone() {
-  done_(summary_);
-  delete this;
+  const auto done = std::exchange(done_, nullptr);
+  done(summary_);
 }
 
 }  // namespace sekisho::gatekeeper

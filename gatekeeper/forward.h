@@ -29,17 +29,20 @@ class Forward final : public grpc::ServerGenericBidiReactor {
   // Says what the status of a broken inner connection shall be.
   using Translate = std::function<grpc::Status(const grpc::Status&)>;
 
-  // `done` is called last, from any thread, when gRPC has forgotten the call.
+  // `done` is called last, from any thread, when gRPC has forgotten the call: it may be deleted then.
   Forward(grpc::GenericCallbackServerContext* context, std::function<void(const Summary&)> done);
+  ~Forward() override;
 
   // Exactly one of these, once, from any thread.
   void Refuse(const grpc::Status& status);
   void Start(std::shared_ptr<grpc::Channel> channel, const Metadata& metadata, Translate translate);
+  // The client has sent a whole message, or has said that it has none.
+  bool was_asked() const { return was_asked_; }
+  void Cancel();  // once it was started
 
  private:
   class Inner;
 
-  ~Forward() override;
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -49,7 +52,7 @@ class Forward final : public grpc::ServerGenericBidiReactor {
   void InnerDone(const grpc::Status& status);
 
   grpc::GenericCallbackServerContext* const context_;
-  const std::function<void(const Summary&)> done_;
+  std::function<void(const Summary&)> done_;
   std::unique_ptr<Inner> inner_;
   Translate translate_;
   Summary summary_;
@@ -58,6 +61,7 @@ class Forward final : public grpc::ServerGenericBidiReactor {
   // Who may use the inner call's sending side.  Its hold is released once, by whoever closes it.
   enum class Writes { kWaiting, kBusy, kClosing, kClosed };
   std::atomic<Writes> writes_ = Writes::kWaiting;
+  std::atomic<bool> was_asked_ = false;
   grpc::ByteBuffer to_inner_;
 };
 

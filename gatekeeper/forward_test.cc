@@ -55,6 +55,41 @@ TEST_F(GatekeeperService, EndsTheCallWhenTheInsideEndsItThoughTheClientStillSend
   }
 }
 
+class GatekeeperPatience : public GatekeeperService {
+ protected:
+  GatekeeperPatience() { config_.mutable_limits()->set_request_s(1); }
+};
+
+TEST_F(GatekeeperPatience, EndsACallWhoseFirstMessageDoesNotCome) {
+  ClientCall call(*this, "/sekisho.proto.JobService/Echo");
+  call.Start();
+
+  EXPECT_EQ(call.Read(), std::nullopt);
+  const absl::Status status = FromGrpc(call.Finish());
+
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Message(status), "the call's first message was not there within 1 s");
+  EXPECT_THAT(Remedy(status), HasSubstr("limits.request_s"));
+  EXPECT_THAT(LastAudit(), HasSubstr("status=DEADLINE_EXCEEDED"));
+}
+
+TEST_F(GatekeeperPatience, LetsACallThatHasAskedTakeItsTime) {
+  ClientCall late(*this, "/sekisho.proto.JobService/Echo");
+  late.Start();
+  ClientCall call(*this, "/sekisho.proto.JobService/Echo");
+  call.Start();
+  ASSERT_TRUE(call.Write("1"));
+  ASSERT_EQ(call.Read(), "echo 1");
+
+  ASSERT_EQ(late.Read(), std::nullopt);  // that time has passed
+
+  ASSERT_TRUE(call.Write("2"));
+  EXPECT_EQ(call.Read(), "echo 2");
+  call.WritesDone();
+  EXPECT_EQ(call.Read(), std::nullopt);
+  EXPECT_TRUE(call.Finish().ok());
+}
+
 TEST_F(GatekeeperService, CarriesACancellationInside) {
   auto cancelled = inside_.cancelled.get_future();
   ClientCall call(*this, "/sekisho.proto.JobService/Hang");

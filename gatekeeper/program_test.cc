@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/identity/dn.h"
@@ -25,8 +26,10 @@
 #include "common/refusal.h"
 #include "common/rpc_status.h"
 #include "common/tls/client_tls.h"
+#include "tests/support/byte_call.h"
 #include "tests/support/eventually.h"
 #include "tests/support/program.h"
+#include "tests/support/silent_call.h"
 #include "tests/support/test_ca.h"
 
 namespace sekisho::gatekeeper {
@@ -179,6 +182,65 @@ TEST_F(GatekeeperProgram, LeavesNoJobManagerBehindWhenItIsKilled) {
   EXPECT_TRUE(List(Dial(alice_)).ok());
 }
 
+// A call whose headers are there, and whose question comes later.
+class SlowQuestion final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  SlowQuestion(const std::shared_ptr<grpc::Channel>& channel, const std::string& method) : stub_(channel) {
+    context_.set_deadline(std::chrono::system_clock::now() + seconds(20));
+    stub_.PrepareBidiStreamingCall(&context_, "/sekisho.proto.JobService/" + method, {}, this);
+    AddHold();
+    StartRead(&reply_);
+    StartCall();
+  }
+  absl::Status Ask() {
+    grpc::Slice nothing;
+    question_ = grpc::ByteBuffer(&nothing, 1);
+    StartWriteLast(&question_, {});
+    RemoveHold();
+    return FromGrpc(done_.get_future().get());
+  }
+
+ private:
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      StartRead(&reply_);
+    }
+  }
+  void OnDone(const grpc::Status& status) override { done_.set_value(status); }
+
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer question_, reply_;
+  std::promise<grpc::Status> done_;
+};
+
+TEST_F(GatekeeperProgram, LetsACallThatRunsEndWhenItIsStopped) {
+  const auto channel = Dial(alice_);
+  SlowQuestion running(channel, "List");
+  ASSERT_TRUE(List(channel).ok());  // what came before it on this connection has gone in
+
+  kill(program_.pid(), SIGTERM);
+  ASSERT_TRUE(Eventually([&] { return program_.Log().find("stopping calls=1") != std::string::npos; }));
+  EXPECT_EQ(List(Dial(alice_)).code(), absl::StatusCode::kUnavailable);
+
+  EXPECT_EQ(running.Ask(), absl::OkStatus());
+  const int status = program_.Stop(0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_F(GatekeeperProgram, AJobManagerThatIsStoppedAnswersWhatItWasAsked) {
+  const auto channel = Dial(alice_);
+  SlowQuestion running(channel, "Input");  // which runs inside before it has said for which job
+  ASSERT_TRUE(List(channel).ok());
+  const pid_t first = JobManagers().at(0);
+
+  kill(first, SIGTERM);
+  EXPECT_FALSE(Eventually([&] { return kill(first, 0) != 0; }, std::chrono::milliseconds(500))) << "it has a call to answer";
+
+  EXPECT_THAT(Message(running.Ask()), HasSubstr("there is no job ''"));
+  EXPECT_TRUE(Eventually([&] { return List(channel).ok() && JobManagers().at(0) != first; }));
+}
+
 TEST_F(GatekeeperProgram, TellsAnUnmappedSubjectWhomToAskAndMapsItWithoutARestart) {
   const auto bob = ca_.IssueUser("/C=JP/O=Test/CN=Bob");
   const auto channel = Dial(bob);
@@ -221,6 +283,29 @@ TEST_F(GatekeeperProgram, RefusesLimitedProxiesUnknownServicesAndForeignAuthorit
   EXPECT_THAT(ReadFile(File("audit.log")),
               HasSubstr("subject=\"/C=JP/O=Test/CN=Alice\" account=\"\" service=\"jobmanager-lsf\" "
                         "method=\"/sekisho.proto.JobService/List\" status=FAILED_PRECONDITION"));
+}
+
+// Alice is known and mapped; what she sends is hostile all the same.
+TEST_F(GatekeeperProgram, RefusesAMessageOverFourMebibytesAndKeepsNothingOfIt) {
+  const auto channel = Dial(alice_);
+  ASSERT_TRUE(List(channel).ok());
+  const auto submit = [&](size_t bytes) {
+    return test::CallWithBytes(channel, "/sekisho.proto.JobService/Submit", bytes, seconds(20));
+  };
+  submit(5 << 20);
+  const long before_kib = program_.ResidentKib();
+
+  for (int i = 0; i < 100; ++i) {
+    const grpc::Status refused = submit(5 << 20);
+    ASSERT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED);
+    ASSERT_THAT(refused.error_message(), HasSubstr("larger than max (5242880 vs. 4194304)"));
+  }
+
+  const long grown_kib = program_.ResidentKib() - before_kib;
+  std::printf("100 messages of 5 MiB: %ld KiB more resident\n", grown_kib);
+  EXPECT_LT(grown_kib, 32 * 1024);
+  EXPECT_TRUE(List(channel).ok());
+  EXPECT_EQ(submit((4 << 20) - 1).error_code(), grpc::UNIMPLEMENTED);  // gRPC's word for what is heard inside, and is no request
 }
 
 TEST_F(GatekeeperProgram, ServesNobodyWhileItsAuditLogIsFullAndLosesNoLine) {
@@ -289,8 +374,7 @@ TEST_F(GatekeeperProgram, ServesAGoodClientWhileTwentyThousandConnectionsHang) {
   }
 
   const auto descriptors = std::distance(fs::directory_iterator(fmt::format("/proc/{}/fd", program_.pid())), {});
-  const std::string status = ReadFile(fmt::format("/proc/{}/status", program_.pid()));
-  const long resident_kib = std::atol(status.c_str() + status.find("VmRSS:") + 6);
+  const long resident_kib = program_.ResidentKib();
   std::printf("%d hanging connections: good client at most %.0f ms, %ld descriptors, %ld MiB resident\n", count,
               slowest_ms, static_cast<long>(descriptors), resident_kib / 1024);
   EXPECT_LT(slowest_ms, 1000);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <string_view>
 
 #include <asio/ip/address.hpp>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::string_view kForwarded = "/sekisho.proto.JobService/";
 constexpr int kCallsPerPeer = 4096;
 constexpr int kCallsPerSubject = 1024;
+constexpr int kRequestSeconds = 120;
 constexpr size_t kStrangersTextMost = 200;  // of what they say of themselves
 
 std::string Value(const grpc::ServerContextBase& context, const char* key) {
@@ -57,10 +59,13 @@ const char* CodeName(int code) {
 
 }  // namespace
 
-// One call, from its arrival to its audit line.  Only the loop touches it; `forward` lives until Done.
+// One call, from its arrival to its audit line.  Only the loop touches it.
 struct Service::Call {
+  explicit Call(Loop& loop) : request_time(loop) {}
+
   grpc::GenericCallbackServerContext* context = nullptr;
-  Forward* forward = nullptr;
+  std::unique_ptr<Forward> forward;  // until Done
+  asio::steady_timer request_time;
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   AuditRecord record;
   std::string peer;  // as gRPC writes it
@@ -77,16 +82,16 @@ Service::Service(Loop& loop, const Config& config, Parts parts)
     : loop_(loop), config_(config), parts_(std::move(parts)) {}
 
 grpc::ServerGenericBidiReactor* Service::CreateReactor(grpc::GenericCallbackServerContext* context) {
-  auto call = std::make_shared<Call>();
+  auto call = std::make_shared<Call>(loop_);
   call->context = context;
   call->record.time = std::chrono::system_clock::now();
   call->peer = context->peer();
   call->record.peer = EndpointText(call->peer);
   call->record.method = context->method();
-  auto* forward = new Forward(context, [this, call](const Forward::Summary& summary) {
+  call->forward = std::make_unique<Forward>(context, [this, call](const Forward::Summary& summary) {
     asio::post(loop_, [this, call, summary] { Done(call, summary); });
   });
-  call->forward = forward;
+  Forward* const forward = call->forward.get();
   asio::post(loop_, [this, call] { co_spawn(loop_, Serve(call), detached); });
   return forward;
 }
@@ -103,12 +108,25 @@ awaitable<void> Service::Serve(std::shared_ptr<Call> call) {
       {metadata::kPeer, call->record.peer},         {metadata::kLimited, call->is_limited ? "1" : "0"},
       {metadata::kToken, call->inside.token},       {metadata::kLeader, call->is_leader ? "1" : "0"},
   };
+  const auto is_late = std::make_shared<std::atomic<bool>>(false);
+  const int seconds = config_.limits().request_s() > 0 ? config_.limits().request_s() : kRequestSeconds;
   call->forward->Start(
-      call->inside.channel, metadata, [account = call->grant.account](const grpc::Status& status) {
+      call->inside.channel, metadata, [account = call->grant.account, is_late, seconds](const grpc::Status& status) {
+        if (*is_late) {
+          return ToGrpc(errors::NothingAsked(seconds));
+        }
         // What the jobmanager itself says carries details; a broken connection does not.
         const bool is_broken = status.error_code() == grpc::UNAVAILABLE && status.error_details().empty();
         return is_broken ? ToGrpc(errors::JobManagerLost(account)) : status;
       });
+  call->request_time.expires_after(std::chrono::seconds(seconds));
+  call->request_time.async_wait([waiting = std::weak_ptr(call), is_late](const std::error_code& error) {
+    const auto late = error ? nullptr : waiting.lock();
+    if (late && late->forward && !late->forward->was_asked()) {
+      *is_late = true;
+      late->forward->Cancel();
+    }
+  });
 }
 
 awaitable<absl::Status> Service::Admit(std::shared_ptr<Call> call) {
@@ -166,6 +184,8 @@ awaitable<absl::Status> Service::Admit(std::shared_ptr<Call> call) {
 }
 
 void Service::Done(const std::shared_ptr<Call>& call, const Forward::Summary& summary) {
+  call->forward.reset();
+  call->request_time.cancel();
   if (call->is_counted) {
     --calls_;
     CountDown(calls_by_peer_, call->address);

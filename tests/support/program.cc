@@ -52,6 +52,12 @@ int Program::NumberAfter(const std::string& words) const {
   return has_come ? std::atoi(log.c_str() + log.find(words) + words.size()) : 0;
 }
 
+long Program::ResidentKib() const {
+  const std::string status = ReadFile("/proc/" + std::to_string(pid_) + "/status");
+  const size_t at = status.find("VmRSS:");
+  return at == std::string::npos ? 0 : std::atol(status.c_str() + at + 6);
+}
+
 int Program::Stop(int signal) {
   int status = 0;
   if (pid_ > 0) {

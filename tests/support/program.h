@@ -25,6 +25,7 @@ class Program {
   std::string Log() const { return ReadFile(log_path_); }
   int Stop(int signal);  // waitpid's status
   pid_t pid() const { return pid_; }
+  long ResidentKib() const;
 
  private:
   const std::string name_;
