@@ -9,6 +9,8 @@
 #include <asio/thread_pool.hpp>
 #include <fmt/format.h>
 
+#include "common/refusal.h"
+
 namespace sekisho {
 namespace {
 
@@ -46,9 +48,11 @@ class SqliteEventStore final : public EventStore {
     return Fenced(path_, [this]() -> absl::Status {
       const int version = database_.execAndGet("PRAGMA user_version").getInt();
       if (version > kSchemaVersion) {
-        return absl::FailedPreconditionError(
-            fmt::format("{}: written by a newer version (schema {}, this one knows {})", path_, version,
-                        kSchemaVersion));
+        return Refuse(absl::StatusCode::kFailedPrecondition, 0,
+                      fmt::format("{}: written by a newer version (schema {}, this one knows {})", path_, version,
+                                  kSchemaVersion),
+                      "start the newer version again, or put back the copy that was made before it ran: "
+                      "docs/operations/backup.md");
       }
       database_.exec("PRAGMA journal_mode=WAL");
       database_.exec("PRAGMA synchronous=FULL");

@@ -2,11 +2,16 @@
 #include "common/event_store.h"
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include "common/refusal.h"
+#include "tests/support/commits.h"
 
 namespace sekisho {
 namespace {
@@ -157,6 +162,54 @@ TEST_F(EventStoreTest, StoresNothingMoreOnceSomethingWasLost) {
 
   EXPECT_FALSE(Flush(*store).ok());
   EXPECT_THAT(Events(*other), ElementsAre("1x1"));
+}
+
+TEST_F(EventStoreTest, WhatComesWhileTheDiskIsBusyIsOneCommit) {
+  auto store = OpenStore();
+  const std::string path = directory_ + "/events.db";
+  const size_t before = test::CommitsIn(path);
+  int done = 0;
+  const auto append = [&]() -> awaitable<void> {
+    store->Append("k", "event");
+    EXPECT_TRUE((co_await store->Flush()).ok());
+    ++done;
+  };
+
+  SQLite::Database other(path, SQLite::OPEN_READWRITE);
+  auto busy = std::make_optional<SQLite::Transaction>(other, SQLite::TransactionBehavior::IMMEDIATE);
+  for (int i = 0; i < 100; ++i) {
+    co_spawn(loop_, append, detached);
+    loop_.restart();
+    loop_.poll();  // the first is being written from now on, and waits for the disk
+  }
+  EXPECT_EQ(done, 0);
+  busy.reset();
+  loop_.restart();
+  const auto work = asio::make_work_guard(loop_);
+  while (done < 100) {
+    loop_.run_one();
+  }
+
+  EXPECT_EQ(test::CommitsIn(path) - before, 2u);
+}
+
+TEST_F(EventStoreTest, ADatabaseOfANewerVersionIsRefusedAndNotTouched) {
+  const std::string path = directory_ + "/events.db";
+  {
+    auto store = OpenStore();
+    store->Append("a", "1");
+    ASSERT_TRUE(Flush(*store).ok());
+  }
+  SQLite::Database(path, SQLite::OPEN_READWRITE).exec("PRAGMA user_version=2; CREATE TABLE things_to_come (what)");
+
+  const auto refused = EventStore::Open(loop_, path);
+
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(refused.status()), path + ": written by a newer version (schema 2, this one knows 1)");
+  EXPECT_THAT(Remedy(refused.status()), ::testing::HasSubstr("docs/operations/backup.md"));
+  SQLite::Database after(path);
+  EXPECT_EQ(after.execAndGet("PRAGMA user_version").getInt(), 2);
+  EXPECT_TRUE(after.tableExists("things_to_come"));
 }
 
 TEST_F(EventStoreTest, AnUnusablePathIsAnErrorThatNamesIt) {
