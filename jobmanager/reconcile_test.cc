@@ -35,12 +35,8 @@ class ReconcileTest : public JobManagerTest {
   }
   // Of all that the jobmanager has stored of an ended job.
   int Events(const std::string& id) {
-    proto::AttachRequest request;
-    request.set_job_id(id);
-    request.set_events(true);
-    request.set_follow(true);
     const auto context = As(kAlice);
-    auto reader = manager_->stub->Attach(context.get(), request);
+    const auto reader = Follow(*context, id);
     int events = 0;
     for (proto::Update update; reader->Read(&update);) {
       events += update.has_event();

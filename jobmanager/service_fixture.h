@@ -225,14 +225,18 @@ class JobManagerTest : public testing::Test {
     EXPECT_TRUE(manager_->stub->List(context.get(), request, &reply).ok());
     return reply.job_size();
   }
-  // Follows the job's events until `state`; the wait is the server's, not ours.
-  void WaitFor(const std::string& id, proto::JobState state) {
+  // The job's events to its end.
+  std::unique_ptr<grpc::ClientReader<proto::Update>> Follow(grpc::ClientContext& context, const std::string& id) {
     proto::AttachRequest request;
     request.set_job_id(id);
     request.set_events(true);
     request.set_follow(true);
+    return manager_->stub->Attach(&context, request);
+  }
+  // Follows the job's events until `state`; the wait is the server's, not ours.
+  void WaitFor(const std::string& id, proto::JobState state) {
     const auto context = As(kAlice);
-    auto reader = manager_->stub->Attach(context.get(), request);
+    const auto reader = Follow(*context, id);
     proto::JobStatus seen;
     proto::Update update;
     while (seen.state() != state && reader->Read(&update)) {
