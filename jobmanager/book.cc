@@ -2,6 +2,7 @@
 #include "jobmanager/book.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <openssl/sha.h>
 
@@ -16,23 +17,18 @@ using proto::JobStatus;
 
 constexpr size_t kListBytesMax = 3'500'000;  // of the 4 MiB that a message may have
 
-namespace {
-
-std::string Digest(const std::string& text) {
-  std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-         reinterpret_cast<unsigned char*>(digest.data()));
+Book::Digest Book::DigestOf(const std::string& text) {
+  Digest digest;
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
   return digest;
 }
-
-}  // namespace
 
 absl::Status Book::FoldInto(const JobEvent& event, Job& job) {
   const ElementIs before = CountedAs(job.status);
   RETURN_IF_ERROR(Fold(event, job.status));
   if (event.has_submitted()) {
-    job.rsl_digest = Digest(job.status.rsl());
-    job.status.clear_rsl();
+    job.rsl_digest = DigestOf(job.status.rsl());
+    const std::unique_ptr<std::string> gone(job.status.release_rsl());  // clear_rsl() would keep its memory
   }
   if (Job* array = ArrayOf(job.status)) {
     Recount(before, CountedAs(job.status), *array->status.mutable_array());
@@ -88,7 +84,7 @@ absl::StatusOr<bool> Book::IsRepeat(const JobEvent& submitted) const {
     return false;
   }
   const Job& known = jobs_.at(submitted.job_id());
-  if (known.rsl_digest != Digest(asked.rsl()) || known.status.service() != asked.service()) {
+  if (known.rsl_digest != DigestOf(asked.rsl()) || known.status.service() != asked.service()) {
     return errors::OtherRequest(asked.request_id(), submitted.job_id());
   }
   return true;
