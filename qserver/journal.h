@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The durable events of each account in order, for the jobmanagers that follow them.  Of the newest the whole is
-// here; of older ones, which are seldom wanted, what is large is in the store only.
+// The durable events of each account in order, for the jobmanagers that follow them.  The newest are here; of older
+// ones, which are seldom wanted, only their numbers and jobs: the rest is in the store.
 #pragma once
 
 #include <deque>
@@ -15,8 +15,7 @@ namespace sekisho::qserver {
 
 class Journal {
  public:
-  static constexpr size_t kWhole = 256;  // of an account
-  static constexpr size_t kSmall = 256;  // bytes
+  static constexpr size_t kBytes = 512 << 10;  // of the newest events of an account
 
   // `event` is on disk and has its sequence number, larger than all before.
   void Add(const std::string& account, const proto::JobEvent& event);
@@ -34,9 +33,13 @@ class Journal {
   struct Entry {
     uint64_t sequence;
     std::string job_id;
-    std::string bytes;  // the event; a message object would take several times as much; empty: cut
   };
-  std::unordered_map<std::string, std::deque<Entry>> by_account_;
+  struct Account {
+    std::deque<Entry> entries;
+    std::deque<std::string> newest;  // the last of them; message objects would take several times as much
+    size_t bytes = 0;                // of these
+  };
+  std::unordered_map<std::string, Account> accounts_;
 };
 
 }  // namespace sekisho::qserver

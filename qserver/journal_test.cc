@@ -14,23 +14,29 @@ proto::JobEvent Submitted(uint64_t sequence, const std::string& job_id, size_t b
   return event;
 }
 
-TEST(Journal, KeepsTheLargeOfTheNewestOnly) {
+TEST(Journal, KeepsTheNewestOnly) {
   Journal journal;
-  journal.Add("alice", Submitted(1, "small", 10));
-  journal.Add("alice", Submitted(2, "large", 10'000));
-  for (size_t i = 0; i < Journal::kWhole; ++i) {
-    journal.Add("alice", Submitted(3 + i, "new", 10'000));
+  const size_t size = Journal::kBytes / 3;  // and some more: there is room for two
+  for (uint64_t sequence = 1; sequence <= 4; ++sequence) {
+    journal.Add("alice", Submitted(sequence, "j" + std::to_string(sequence), size));
   }
 
-  const auto found = journal.After("alice", 0, 3);
+  const auto found = journal.After("alice", 1, 2);
 
-  ASSERT_EQ(found.size(), 3u);
-  EXPECT_FALSE(found[0].is_cut);
-  EXPECT_TRUE(found[1].is_cut);
-  EXPECT_EQ(found[1].event.sequence(), 2u);
-  EXPECT_EQ(found[1].event.job_id(), "large");
-  EXPECT_FALSE(found[2].is_cut);
-  EXPECT_EQ(found[2].event.submitted().rsl().size(), 10'000u);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_TRUE(found[0].is_cut);
+  EXPECT_EQ(found[0].event.sequence(), 2u);
+  EXPECT_EQ(found[0].event.job_id(), "j2");
+  EXPECT_FALSE(found[1].is_cut);
+  EXPECT_EQ(found[1].event.sequence(), 3u);
+  EXPECT_EQ(found[1].event.submitted().rsl().size(), size);
+}
+
+TEST(Journal, KeepsTheNewestHoweverLarge) {
+  Journal journal;
+  journal.Add("alice", Submitted(1, "huge", 2 * Journal::kBytes));
+
+  EXPECT_FALSE(journal.After("alice", 0, 9)[0].is_cut);
 }
 
 TEST(Journal, ForgetsJobsOfAllAccounts) {
@@ -41,7 +47,9 @@ TEST(Journal, ForgetsJobsOfAllAccounts) {
 
   journal.Forget({"a", "c"});
 
-  EXPECT_EQ(journal.After("alice", 0, 9).size(), 1u);
+  ASSERT_EQ(journal.After("alice", 0, 9).size(), 1u);
+  EXPECT_EQ(journal.After("alice", 0, 9)[0].event.job_id(), "b");
+  EXPECT_EQ(journal.After("alice", 0, 9)[0].event.submitted().rsl().size(), 10u);
   EXPECT_TRUE(journal.After("bob", 0, 9).empty());
 }
 
