@@ -170,7 +170,7 @@ void Conductor::OnHelloAgain(const std::string& node, const proto::AgentMessage:
 void Conductor::OnLinks(const std::string& node, const proto::AgentMessage::Links& links) {
   const proto::TaskKey& key = links.task();
   const Job* job = queue_.Find(key.job_id());
-  if (job == nullptr || !job->charter || key.task() < 0 || size_t(key.task()) >= job->tasks.size() ||
+  if (job == nullptr || !job->charter() || key.task() < 0 || size_t(key.task()) >= job->tasks.size() ||
       job->tasks[key.task()].node != node || links.offset() + links.data().size() > Spool::kLinksMost) {
     return;
   }
@@ -183,7 +183,7 @@ void Conductor::OnLinks(const std::string& node, const proto::AgentMessage::Link
 
 void Conductor::OnInputTaken(uint64_t generation, const proto::AgentMessage::InputTaken& taken) {
   const Job* job = queue_.Find(taken.task().job_id());
-  if (job == nullptr || !job->has_processors || taken.task().task() != InputTask(job->charter)) {
+  if (job == nullptr || !job->has_processors || taken.task().task() != InputTask(job->charter())) {
     return;
   }
   InputProgress& progress = inputs_[taken.task().job_id()];

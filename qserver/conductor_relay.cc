@@ -16,13 +16,13 @@ identity::Time Now() {
 
 // To relays a program over several sites is one job, whichever of them signs its tokens.
 const std::string& RelayName(const Job& job) {
-  return job.charter && !job.charter->relay().empty() ? job.charter->world() : job.status.job_id();
+  return job.charter() && !job.charter()->relay().empty() ? job.charter()->world() : job.status.job_id();
 }
 
 RelayTokens::Job KnownToRelay(const Job& job) {
   RelayTokens::Job known{RelayName(job), job.status.subject(), {}};
-  if (job.charter && job.charter->encrypt()) {
-    known.speakers.insert(job.charter->speaker().begin(), job.charter->speaker().end());
+  if (job.charter() && job.charter()->encrypt()) {
+    known.speakers.insert(job.charter()->speaker().begin(), job.charter()->speaker().end());
   }
   return known;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -67,6 +68,18 @@ struct PartFence {
   std::string result;
 };
 
+// What a job has that is a part of a world: queue_parts.cc.
+struct Part {
+  explicit Part(proto::Charter of) : charter(std::move(of)) {}
+
+  proto::Charter charter;
+  bool is_released = false;                  // its ranks may run
+  proto::Order::Release release;
+  std::set<int> ready;                       // tasks that stand before their exec
+  std::map<std::string, PartFence> fences;   // by id
+  std::vector<proto::Report> reports;        // to its leader, from the first on
+};
+
 // The reason of the event Waiting of a job that has more output than there is room for; and of its end.
 // Stored, and known again by these words when the events are read: they stay as they are.
 inline constexpr char kNoRoom[] = "the site has no room for more output; what came before is kept";
@@ -101,12 +114,7 @@ struct Job {
   int next_helper = kFirstHelper;            // above all that its nodes have ever said they hold
   std::map<std::string, std::string> boots;  // by node: the boot under which it was told to start
   bool was_suspended = false;
-  std::optional<proto::Charter> charter;     // a part of a world: queue_parts.cc
-  bool is_released = false;                  // its ranks may run
-  proto::Order::Release release;
-  std::set<int> ready;                       // tasks that stand before their exec
-  std::map<std::string, PartFence> fences;   // by id
-  std::vector<proto::Report> reports;        // to its leader, from the first on
+  std::unique_ptr<Part> part;                // if it is one
   std::set<std::string> waits_for;  // jobs that have to end first: queue_holds.cc
   Job* array = nullptr;     // it is an element of that: queue_arrays.cc
   std::map<int, Job*> elements;  // those that exist, by index
@@ -114,6 +122,8 @@ struct Job {
   int elements_at_work = 0;      // have processors
   bool has_engine = false;  // a batch system says when and where it runs: engine.h
   Census::Mark mark;        // what it is counted as
+
+  const proto::Charter* charter() const { return part ? &part->charter : nullptr; }
 };
 
 // What follows from something that happened: durable first, then sent.

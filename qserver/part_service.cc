@@ -36,7 +36,7 @@ awaitable<absl::Status> QueueService::HandlePart(grpc::CallbackServerContext& co
   // Look up.
   const std::string job_id = first.job_id();
   CO_ASSIGN_OR_RETURN(const Job* job, FindFor(context, job_id));
-  if (!job->charter) {
+  if (!job->charter()) {
     co_return errors::NotAPart(job_id);
   }
 
@@ -59,9 +59,9 @@ awaitable<absl::Status> QueueService::TakeOrders(PartCall& call, std::string job
     }
     const proto::SignedOrder& sent = down.order();
     proto::Order order;
-    if (!identity::IsOrderSigned(sent.body(), sent.signature(), job->charter->leader_key()) ||
+    if (!identity::IsOrderSigned(sent.body(), sent.signature(), job->charter()->leader_key()) ||
         !order.ParseFromString(sent.body()) || order.job_id() != job_id ||
-        order.world() != job->charter->world()) {
+        order.world() != job->charter()->world()) {
       co_return errors::NotTheLeader(job_id);
     }
     absl::Status status;
@@ -82,12 +82,12 @@ awaitable<absl::Status> QueueService::SendReports(PartCall& call, std::string jo
     if (job == nullptr) {
       co_return errors::NoSuchJob(job_id);
     }
-    if (next == job->reports.size() || !conductor_.IsPublished(job_id)) {
+    if (next == job->part->reports.size() || !conductor_.IsPublished(job_id)) {
       co_await changed->Wait();
       continue;
     }
     proto::PartUp up;
-    *up.mutable_report() = job->reports[next++];
+    *up.mutable_report() = job->part->reports[next++];
     const bool is_last = up.report().has_ended();
     call.Push(std::move(up));
     if (is_last) {
@@ -109,19 +109,19 @@ awaitable<absl::Status> QueueService::HandleLinks(grpc::CallbackServerContext& c
                                                   proto::LinksReply& reply) {
   // Look up.
   CO_ASSIGN_OR_RETURN(const Job* job, FindFor(context, request.job_id()));
-  if (!job->charter) {
+  if (!job->charter()) {
     co_return errors::NotAPart(request.job_id());
   }
 
   // Answer.
-  reply.set_world(job->charter->world());
+  reply.set_world(job->charter()->world());
   reply.set_site(rules_.site);
-  reply.set_has_relay(!job->charter->relay().empty());
-  *reply.mutable_part() = job->release.part();
+  reply.set_has_relay(!job->charter()->relay().empty());
+  *reply.mutable_part() = job->part->release.part();
   size_t bytes = 0;
   for (const proto::TaskStatus& task : job->status.task()) {
     proto::LinksReply::Rank& rank = *reply.add_rank();
-    rank.set_rank(RankOf(*job->charter, job->release, task.task()));
+    rank.set_rank(RankOf(*job->charter(), job->part->release, task.task()));
     rank.set_node(task.node());
     auto records =
         conductor_.spool().Read(request.job_id(), task.task(), Spool::kLinks, 0, Spool::kLinksMost);

@@ -133,8 +133,8 @@ Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision,
   effects.events.push_back(std::move(submitted));
   Adopt(job, admitted);
   proto::RequestBody body;
-  if (job.charter && body.ParseFromString(admitted.submitted.request().body())) {
-    job.charter->set_ready_by_ms(ReadyBy(body, now_ms));
+  if (job.charter() && body.ParseFromString(admitted.submitted.request().body())) {
+    job.part->charter.set_ready_by_ms(ReadyBy(body, now_ms));
   }
 
   proto::JobEvent queued;
@@ -284,8 +284,8 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
   std::vector<proto::ServerMessage::Start> starts =
       MakeStarts(job.status, *described, job.has_input,
                  JobContact(job.gatekeeper_subject, job.status.job_id()), job.demand.wall_time_s(), settings_);
-  if (job.charter) {
-    MakeRanks(*job.charter, *described, job.status, job.is_released, settings_, starts);
+  if (job.charter()) {
+    MakeRanks(*job.charter(), *described, job.status, job.part->is_released, settings_, starts);
   }
   for (proto::ServerMessage::Start& start : starts) {
     const Task& task = job.tasks[start.task().task()];

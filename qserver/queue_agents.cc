@@ -227,7 +227,7 @@ Effects Queue::OnExited(const std::string& node, const proto::AgentMessage::Exit
     task.gram_code = exited.gram_code();
   }
   const bool has_failed = exited.gram_code() != 0 ||
-                          (job->charter && (exited.exit().code() != 0 || exited.exit().signal() != 0));
+                          (job->charter() && (exited.exit().code() != 0 || exited.exit().signal() != 0));
   if (has_failed && is_news && !job->status.cancelling()) {
     ReportFailure(*job, number, exited);
     EndTheRest(*job, now_ms, effects);

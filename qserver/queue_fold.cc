@@ -95,14 +95,14 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       PlaceAll(job);
       break;
     case proto::JobEvent::kReleased:
-      job.is_released = true;
-      job.release = event.released().order();
+      job.part->is_released = true;
+      job.part->release = event.released().order();
       ReportReady(job);  // after a restart no task says it again
       break;
     case proto::JobEvent::kWaiting:
       job.is_output_lost = job.is_output_lost || event.waiting().reason() == kNoRoom;
-      if (job.charter) {
-        job.reports.emplace_back().mutable_waiting()->set_reason(event.waiting().reason());
+      if (job.charter()) {
+        job.part->reports.emplace_back().mutable_waiting()->set_reason(event.waiting().reason());
       }
       break;
     case proto::JobEvent::kTaskStarted:
@@ -145,7 +145,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
         launches_.erase({helper.asking_node, helper.id});
       }
       job.helpers.clear();
-      if (job.charter) {
+      if (job.charter()) {
         ReportEnd(job, event.ended());
       }
       break;
@@ -250,7 +250,9 @@ void Queue::Adopt(Job& job, Admitted admitted) {
   job.has_stage_out = admitted.has_stage_out;
   job.awaits_credential = admitted.awaits_credential;
   job.demand = std::move(admitted.demand);
-  job.charter = std::move(admitted.charter);
+  if (admitted.charter) {
+    job.part = std::make_unique<Part>(*std::move(admitted.charter));
+  }
   job.order = next_order_++;
   job.has_engine = IsEngineService(job.status.service());
   Follow(job, admitted);

@@ -31,9 +31,9 @@ std::set<std::string> NodesOf(const Job& job) {
 proto::ServerMessage ReleaseMessage(const Job& job) {
   proto::ServerMessage message;
   message.mutable_release()->set_job_id(job.status.job_id());
-  message.mutable_release()->set_process_mapping(job.release.process_mapping());
-  message.mutable_release()->set_first_rank(job.release.first_rank());
-  message.mutable_release()->set_ranks(job.release.ranks());
+  message.mutable_release()->set_process_mapping(job.part->release.process_mapping());
+  message.mutable_release()->set_first_rank(job.part->release.first_rank());
+  message.mutable_release()->set_ranks(job.part->release.ranks());
   return message;
 }
 
@@ -60,16 +60,16 @@ void Queue::SendToRanks(const Job& job, const std::string& node,
 Effects Queue::OnReady(const std::string& node, const proto::TaskKey& key) {
   Effects effects;
   Job* job = FindMutable(key.job_id());
-  if (job == nullptr || !job->charter || !job->has_processors ||
+  if (job == nullptr || !job->charter() || !job->has_processors ||
       size_t(key.task()) >= job->tasks.size() || job->tasks[key.task()].node != node) {
     return effects;
   }
-  if (job->is_released) {  // it has missed the word
+  if (job->part->is_released) {  // it has missed the word
     SendToRanks(*job, node, ReleaseMessage(*job), effects);
     return effects;
   }
-  job->ready.insert(key.task());
-  if (job->ready.size() == job->tasks.size()) {
+  job->part->ready.insert(key.task());
+  if (job->part->ready.size() == job->tasks.size()) {
     ReportReady(*job);
   }
   return effects;
@@ -78,12 +78,12 @@ Effects Queue::OnReady(const std::string& node, const proto::TaskKey& key) {
 Effects Queue::OnFence(const std::string& node, const proto::RankFence& given, int64_t now_ms) {
   Effects effects;
   Job* job = FindMutable(given.job_id());
-  if (job == nullptr || !job->charter || !job->has_processors || job->status.cancelling()) {
+  if (job == nullptr || !job->charter() || !job->has_processors || job->status.cancelling()) {
     return effects;
   }
   const std::set<std::string> nodes = NodesOf(*job);
   const bool is_ours = node != kOthers;
-  PartFence& fence = job->fences[given.fence().id()];
+  PartFence& fence = job->part->fences[given.fence().id()];
   if (is_ours && nodes.count(node) == 0) {
     return effects;
   }
@@ -109,7 +109,7 @@ Effects Queue::OnFence(const std::string& node, const proto::RankFence& given, i
     return cancelled.ok() ? *std::move(cancelled) : effects;
   }
   if (is_ours) {
-    proto::Fence& own = *job->reports.emplace_back().mutable_fence();
+    proto::Fence& own = *job->part->reports.emplace_back().mutable_fence();
     own.set_id(given.fence().id());
     own.set_data(whole.substr(has_others ? fence.given[kOthers].size() : 0));
   }
@@ -126,7 +126,7 @@ absl::StatusOr<Effects> Queue::OnOrder(const std::string& job_id, const proto::O
                                        int64_t now_ms) {
   Effects effects;
   Job* job = FindMutable(job_id);
-  if (job == nullptr) {
+  if (job == nullptr || !job->part) {
     return errors::NoSuchJob(job_id);
   }
   if (IsFinal(job->status.state())) {
@@ -138,8 +138,8 @@ absl::StatusOr<Effects> Queue::OnOrder(const std::string& job_id, const proto::O
   if (job->status.cancelling()) {
     return effects;
   }
-  if (order.has_release() && !job->is_released) {
-    if (!job->has_processors || job->ready.size() != job->tasks.size()) {
+  if (order.has_release() && !job->part->is_released) {
+    if (!job->has_processors || job->part->ready.size() != job->tasks.size()) {
       return errors::NotReady(job_id);
     }
     const int64_t behind = int64_t{order.release().first_rank()} + int64_t(job->tasks.size());
@@ -161,9 +161,9 @@ absl::StatusOr<Effects> Queue::OnOrder(const std::string& job_id, const proto::O
 }
 
 void Queue::ReportReady(Job& job) {
-  if (std::none_of(job.reports.begin(), job.reports.end(),
+  if (std::none_of(job.part->reports.begin(), job.part->reports.end(),
                    [](const proto::Report& report) { return report.has_ready(); })) {
-    proto::Report::Ready& ready = *job.reports.emplace_back().mutable_ready();
+    proto::Report::Ready& ready = *job.part->reports.emplace_back().mutable_ready();
     *ready.mutable_placement() = job.status.placement();
     ready.set_adds_own(true);
   }
@@ -171,13 +171,13 @@ void Queue::ReportReady(Job& job) {
 
 // The first of a part; what follows is its consequence.
 void Queue::ReportFailure(Job& job, int task, const proto::AgentMessage::Exited& exited) {
-  if (!job.charter ||
-      std::any_of(job.reports.begin(), job.reports.end(),
+  if (!job.charter() ||
+      std::any_of(job.part->reports.begin(), job.part->reports.end(),
                   [](const proto::Report& report) { return report.has_failed(); })) {
     return;
   }
-  proto::Report::RankFailed& failed = *job.reports.emplace_back().mutable_failed();
-  failed.set_rank(RankOf(*job.charter, job.release, task));
+  proto::Report::RankFailed& failed = *job.part->reports.emplace_back().mutable_failed();
+  failed.set_rank(RankOf(*job.charter(), job.part->release, task));
   failed.set_node(job.tasks[task].node);
   *failed.mutable_exit() = exited.exit();
   failed.set_reason(exited.reason());
@@ -185,14 +185,14 @@ void Queue::ReportFailure(Job& job, int task, const proto::AgentMessage::Exited&
 
 // Of its reports only this one counts from now on.
 void Queue::ReportEnd(Job& job, const proto::JobEvent::Ended& ended) {
-  job.fences.clear();
-  job.ready.clear();
-  for (proto::Report& report : job.reports) {
+  job.part->fences.clear();
+  job.part->ready.clear();
+  for (proto::Report& report : job.part->reports) {
     if (report.has_fence()) {
       report.mutable_fence()->clear_data();
     }
   }
-  proto::WorldEnded& last = *job.reports.emplace_back().mutable_ended();
+  proto::WorldEnded& last = *job.part->reports.emplace_back().mutable_ended();
   last.set_state(ended.state());
   *last.mutable_exit() = ended.exit();
   last.set_reason(ended.reason());
@@ -203,8 +203,8 @@ void Queue::ReportEnd(Job& job, const proto::JobEvent::Ended& ended) {
 Effects Queue::EndUnreleased(int64_t now_ms) {
   Effects effects;
   for (const auto& [job_id, job] : jobs_) {
-    if (!job->charter || job->is_released || IsFinal(job->status.state()) ||
-        job->status.cancelling() || now_ms <= job->charter->ready_by_ms() + kLeaderFirstMs) {
+    if (!job->charter() || job->part->is_released || IsFinal(job->status.state()) ||
+        job->status.cancelling() || now_ms <= job->charter()->ready_by_ms() + kLeaderFirstMs) {
       continue;
     }
     auto ended = Cancel(job_id, "its leader did not release it in time", now_ms);

@@ -80,7 +80,7 @@ class QueuePartsTest : public ::testing::Test {
     }
     return words;
   }
-  const std::vector<proto::Report>& Reports() const { return queue_.Find("j")->reports; }
+  const std::vector<proto::Report>& Reports() const { return queue_.Find("j")->part->reports; }
   void StandReady() {
     queue_.OnReady("n1", Key(0));
     queue_.OnReady("n2", Key(1));

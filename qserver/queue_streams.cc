@@ -104,7 +104,7 @@ class Feed {
   // Of the stream of the task's node; 0: it does not run, or its node is away.
   uint64_t generation() const {
     const Job* job = conductor_.queue().Find(job_id_);
-    const size_t task = job != nullptr ? size_t(InputTask(job->charter)) : 0;
+    const size_t task = job != nullptr ? size_t(InputTask(job->charter())) : 0;
     if (job == nullptr || task >= job->tasks.size() || !job->tasks[task].is_started) {
       return 0;
     }
@@ -128,7 +128,7 @@ class Feed {
       proto::ServerMessage message;
       proto::ServerMessage::Input& input = *message.mutable_input();
       const Job& job = *conductor_.queue().Find(job_id_);
-      const int task = InputTask(job.charter);
+      const int task = InputTask(job.charter());
       input.mutable_task()->set_job_id(job_id_);
       input.mutable_task()->set_task(task);
       input.set_offset(progress.sent);

@@ -84,7 +84,7 @@ int RankOf(const proto::Charter& charter, const proto::Order::Release& release, 
   return task + (release.ranks() > 0 ? release.first_rank() : charter.first_rank());
 }
 
-int InputTask(const std::optional<proto::Charter>& charter) {
+int InputTask(const proto::Charter* charter) {
   for (int task = 0; charter && task < charter->rank_size(); ++task) {
     if (charter->rank(task) == 0) {
       return task;
@@ -133,7 +133,7 @@ void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
   for (const std::string& node : nodes) {
     ++ranks_of[node];
   }
-  const int input = InputTask(charter);
+  const int input = InputTask(&charter);
   if (input > 0 && size_t(input) < starts.size()) {
     starts[input].set_has_input(starts[0].has_input());
     starts[0].set_has_input(false);

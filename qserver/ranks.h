@@ -18,7 +18,7 @@ namespace sekisho::qserver {
 int RankOf(const proto::Charter& charter, const proto::Order::Release& release, int task);
 
 // The task that the job's standard input goes to: rank 0, if the charter orders the ranks and it is here.
-int InputTask(const std::optional<proto::Charter>& charter);
+int InputTask(const proto::Charter* charter);
 
 // Of a world that encrypts: does its user know us by our own name?  The ranks at other sites will not, else.
 absl::Status CheckSpeaker(const proto::Charter& charter, const std::string& site, const std::string& subject);

@@ -102,9 +102,10 @@ TEST(Ranks, AreInTheOrderThatTheCharterGivesThem) {
 
   EXPECT_EQ(starts[0].rank().rank(), 3);
   EXPECT_EQ(starts[1].rank().rank(), 0);
-  EXPECT_EQ(InputTask(charter), 1);
-  EXPECT_EQ(InputTask(SomeCharter()), 0);
-  EXPECT_EQ(InputTask(std::nullopt), 0);
+  const proto::Charter in_order = SomeCharter();
+  EXPECT_EQ(InputTask(&charter), 1);
+  EXPECT_EQ(InputTask(&in_order), 0);
+  EXPECT_EQ(InputTask(nullptr), 0);
 }
 
 TEST(Ranks, OfAnOrderAreOneForEachTask) {

@@ -26,7 +26,7 @@ std::vector<TokenHolder> TokenHolders(const Job& job) {
   }
   for (size_t number = 0; number < job.tasks.size(); ++number) {
     const Task& task = job.tasks[number];
-    if (!task.is_ended && (task.is_started || job.ready.count(int(number)) > 0)) {
+    if (!task.is_ended && (task.is_started || (job.part && job.part->ready.count(int(number)) > 0))) {
       holders.push_back({task.node, int(number)});
     }
   }

@@ -88,7 +88,8 @@ TEST(TokenHolders, AreTasksThatRunOrStandReadyAndHelpers) {
   }
   job.tasks[1].is_started = true;
   job.tasks[2].is_started = job.tasks[2].is_ended = true;
-  job.ready.insert(3);
+  job.part = std::make_unique<Part>(proto::Charter());
+  job.part->ready.insert(3);
   job.helpers[kFirstHelper].node = "n2";
   job.helpers[kFirstHelper + 1].is_ended = true;
 
