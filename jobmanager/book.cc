@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <openssl/sha.h>
-
+#include "common/asked.h"
 #include "common/job_array.h"
 #include "common/job_state.h"
 #include "jobmanager/errors.h"
@@ -17,17 +16,11 @@ using proto::JobStatus;
 
 constexpr size_t kListBytesMax = 3'500'000;  // of the 4 MiB that a message may have
 
-Book::Digest Book::DigestOf(const std::string& text) {
-  Digest digest;
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return digest;
-}
-
 absl::Status Book::FoldInto(const JobEvent& event, Job& job) {
   const ElementIs before = CountedAs(job.status);
   RETURN_IF_ERROR(Fold(event, job.status));
   if (event.has_submitted()) {
-    job.rsl_digest = DigestOf(job.status.rsl());
+    job.asked = AskedBy(event.submitted());
     const std::unique_ptr<std::string> gone(job.status.release_rsl());  // clear_rsl() would keep its memory
   }
   if (Job* array = ArrayOf(job.status)) {
@@ -84,7 +77,7 @@ absl::StatusOr<bool> Book::IsRepeat(const JobEvent& submitted) const {
     return false;
   }
   const Job& known = jobs_.at(submitted.job_id());
-  if (known.rsl_digest != DigestOf(asked.rsl()) || known.status.service() != asked.service()) {
+  if (known.asked != AskedBy(asked) || known.status.service() != asked.service()) {
     return errors::OtherRequest(asked.request_id(), submitted.job_id());
   }
   return true;

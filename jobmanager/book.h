@@ -4,7 +4,6 @@
 // hundreds of kilobytes.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <map>
 #include <string>
@@ -64,11 +63,9 @@ class Book {
   void set_position(uint64_t position) { position_ = position; }
 
  private:
-  using Digest = std::array<unsigned char, 32>;  // SHA-256
-  static Digest DigestOf(const std::string& text);
   struct Job {
     proto::JobStatus status;  // without its RSL
-    Digest rsl_digest = {};
+    uint64_t asked = 0;  // AskedBy its submission
     uint64_t last_sequence = 0;
     bool is_ended_here = false;
   };

@@ -15,6 +15,12 @@ using testing::ElementsAre;
 constexpr char kAlice[] = "/O=Grid/CN=Alice";
 constexpr char kMallory[] = "/O=Grid/CN=Mallory";
 
+void Sign(JobEvent& event, const std::string& rsl) {
+  proto::RequestBody body;
+  body.mutable_submit()->set_rsl(rsl);
+  event.mutable_submitted()->mutable_request()->set_body(body.SerializeAsString());
+}
+
 JobEvent Submitted(const std::string& id, const std::string& subject = kAlice, int64_t time_ms = 1) {
   JobEvent event;
   event.set_job_id(id);
@@ -23,6 +29,7 @@ JobEvent Submitted(const std::string& id, const std::string& subject = kAlice, i
   event.mutable_submitted()->set_rsl("&(executable=/bin/true)");
   event.mutable_submitted()->set_service("jobmanager");
   event.mutable_submitted()->set_request_id("r-" + id);
+  Sign(event, "&(executable=/bin/true)");
   return event;
 }
 
@@ -76,11 +83,20 @@ TEST(Book, KnowsARepeatAndRefusesAnotherRslUnderTheSameId) {
   EXPECT_FALSE(*book.IsRepeat(Submitted("j2")));
   EXPECT_TRUE(*book.IsRepeat(Submitted("j1")));
   JobEvent other = Submitted("j1");
-  other.mutable_submitted()->set_rsl("&(executable=/bin/false)");
+  Sign(other, "&(executable=/bin/false)");
   const auto refused = book.IsRepeat(other);
 
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(Message(refused.status()), "request id 'r-j1' was used before, for job j1 with another RSL");
+}
+
+TEST(Book, KnowsARepeatOfAJobThatItHasFromTheQueueServer) {
+  Book book;
+  JobEvent event = At(7, Submitted("j1"));
+  event.mutable_submitted()->set_rsl("&(executable=/bin/true)(environment=(X509_USER_PROXY /home/alice/x))");
+  ASSERT_TRUE(book.Take(event));
+
+  EXPECT_TRUE(*book.IsRepeat(Submitted("j1")));
 }
 
 TEST(Book, TakesEachEventOfTheQueueServerOnce) {
@@ -184,9 +200,11 @@ TEST(Book, KeepsNothingOfAWithdrawnJob) {
 // A subject may have ten thousand jobs of a quarter megabyte each.
 TEST(Book, KeepsNoDescriptionAndKnowsARepeatAllTheSame) {
   auto large = Submitted("j1");
-  large.mutable_submitted()->set_rsl("&(executable=/bin/true)(arguments=" + std::string(100'000, 'x') + ")");
+  const std::string rsl = "&(executable=/bin/true)(arguments=" + std::string(100'000, 'x') + ")";
+  large.mutable_submitted()->set_rsl(rsl);
+  Sign(large, rsl);
   auto other = large;
-  other.mutable_submitted()->mutable_rsl()->back() = ' ';
+  Sign(other, rsl + " ");
 
   Book book, replayed;
   ASSERT_TRUE(book.Add(large).ok());

@@ -28,18 +28,6 @@ bool HasNode(const proto::JobStatus& status, const std::string& node) {
                      [&](const proto::Placement& place) { return place.node() == node; });
 }
 
-uint64_t AskedBy(const proto::RequestBody::Submit& submit) {
-  std::string asked = submit.rsl();
-  for (const auto& file : submit.file()) {
-    asked += '\0' + file.url() + '\0' + file.sha256();
-  }
-  uint64_t hash = 14695981039346656037U;  // FNV-1a: it is stored, and must be the same in every version
-  for (const char c : asked) {
-    hash = (hash ^ uint8_t(c)) * 1099511628211U;
-  }
-  return hash;
-}
-
 const Job* Queue::Find(const std::string& job_id) const {
   const auto at = jobs_.find(job_id);
   return at == jobs_.end() ? nullptr : at->second.get();

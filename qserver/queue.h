@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/asked.h"
 #include "common/job_array.h"
 #include "common/status.h"
 #include "qserver/job.h"
@@ -38,9 +39,6 @@ struct Admitted {
   proto::Demand demand;
   std::optional<proto::Charter> charter;
 };
-
-// Tells what a request asks for from another under the same id.
-uint64_t AskedBy(const proto::RequestBody::Submit& submit);
 
 class Queue {
  public:

@@ -182,7 +182,7 @@ absl::Status Queue::Replay(const proto::JobEvent& event, bool has_ended) {
       admitted.files = body.submit().file();
     }
     admitted.awaits_credential = body.submit().awaits_credential();
-    admitted.asked = is_of_many ? submitted.asked() : AskedBy(body.submit());
+    admitted.asked = AskedBy(submitted);
     if (body.submit().has_charter()) {
       admitted.charter = body.submit().charter();
       admitted.charter->set_ready_by_ms(ReadyBy(body, event.time_ms()));
