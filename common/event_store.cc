@@ -56,6 +56,7 @@ class SqliteEventStore final : public EventStore {
       }
       database_.exec("PRAGMA journal_mode=WAL");
       database_.exec("PRAGMA synchronous=FULL");
+      database_.exec("PRAGMA cache_size=-512");  // KiB: it writes, and reads again what the system's cache still has
       database_.exec(
           "CREATE TABLE IF NOT EXISTS events (sequence INTEGER PRIMARY KEY, key TEXT NOT NULL,"
           " event BLOB NOT NULL);"
