@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/job/job_options.h"
 
+#include <fmt/format.h>
+
 namespace sekisho::client {
+namespace {
+
+constexpr const char* kGroup = "Job";
+
+}  // namespace
 
 void AddJobOptions(CLI::App& verb, JobOptions& options) {
-  auto* group = verb.add_option_group("Job", "Instead of RSL, with a command");
+  auto* group = verb.add_option_group(kGroup, "Instead of RSL, with a command");
   group->add_option("--count", options.count, "Processes (-np)")->check(CLI::PositiveNumber);
   group->add_option("--host-count", options.host_count, "Nodes to spread them over")->check(CLI::PositiveNumber);
   group->add_option("--job-type", options.job_type, "single, multiple or mpi");
@@ -28,6 +35,16 @@ void AddJobOptions(CLI::App& verb, JobOptions& options) {
   group->add_option("--array", options.array, "So many jobs, numbered: 1-1000, or 1-1000%50 for 50 at a time");
   group->add_option("-x", options.clauses, "An RSL relation, e.g. '(arch=amd64)'; may be repeated")
       ->allow_extra_args(false);
+}
+
+absl::Status CheckNoneBesideRsl(const CLI::App& verb) {
+  for (const CLI::Option* option : verb.get_option_group(kGroup)->get_options()) {
+    if (option->count() > 0) {
+      return absl::InvalidArgumentError(
+          fmt::format("{} goes with a command; of a job in RSL, the RSL says all", option->get_name()));
+    }
+  }
+  return absl::OkStatus();
 }
 
 CLI::App* JobVerb(CLI::App& app, const char* name, const char* help, std::vector<std::string>& jobs) {

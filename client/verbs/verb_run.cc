@@ -59,7 +59,7 @@ absl::Status CheckOptions(const RunOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> RslOf(const RunOptions& options, const Invocation& invocation) {
+absl::StatusOr<std::string> RslOf(const RunOptions& options, const CLI::App& verb, const Invocation& invocation) {
   const int sources = (options.file.empty() ? 0 : 1) + (options.rsl.empty() ? 0 : 1) +
                       (invocation.has_command ? 1 : 0);
   if (sources > 1) {
@@ -70,6 +70,7 @@ absl::StatusOr<std::string> RslOf(const RunOptions& options, const Invocation& i
     job.command = invocation.command;
     return ToRsl(job);
   }
+  RETURN_IF_ERROR(CheckNoneBesideRsl(verb));
   if (options.file.empty()) {
     return options.rsl;
   }
@@ -352,7 +353,7 @@ int RunVerb(RunOptions options, const CLI::App& verb, const Invocation& invocati
   }
 
   // Checked here, before anything is sent.
-  auto rsl = RslOf(options, invocation);
+  auto rsl = RslOf(options, verb, invocation);
   if (!rsl.ok()) {
     return Report(options.resource.empty() && !options.parse && !options.dump_rsl ? NoPlace() : rsl.status());
   }

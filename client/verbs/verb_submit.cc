@@ -80,7 +80,7 @@ absl::StatusOr<std::string> FromScript(SubmitOptions& options, const Invocation&
   return ToRsl(options.job);
 }
 
-absl::StatusOr<std::string> RslOf(SubmitOptions& options, const Invocation& invocation) {
+absl::StatusOr<std::string> RslOf(SubmitOptions& options, const CLI::App& verb, const Invocation& invocation) {
   const int sources = (options.file.empty() ? 0 : 1) + (options.positional.empty() ? 0 : 1) +
                       (invocation.has_command ? 1 : 0);
   if (sources != 1) {
@@ -90,10 +90,11 @@ absl::StatusOr<std::string> RslOf(SubmitOptions& options, const Invocation& invo
     options.job.command = invocation.command;
     return ToRsl(options.job);
   }
-  if (!options.file.empty()) {
-    return ReadTextFile(options.file);
+  if (options.file.empty() && !IsRsl(options.positional[0])) {
+    return FromScript(options, invocation);
   }
-  return IsRsl(options.positional[0]) ? options.positional[0] : FromScript(options, invocation);
+  RETURN_IF_ERROR(CheckNoneBesideRsl(verb));
+  return options.file.empty() ? options.positional[0] : ReadTextFile(options.file);
 }
 
 awaitable<int> Submit(Session& session, const SubmitOptions& options, const std::string& rsl, absl::Status& refusal) {
@@ -151,7 +152,7 @@ int SubmitVerb(SubmitOptions options, const CLI::App& verb, const Invocation& in
                                       .request_id = options.request_id,
                                       .is_json = options.is_json});
   }
-  auto rsl = RslOf(options, invocation);
+  auto rsl = RslOf(options, verb, invocation);
   if (!rsl.ok()) {
     return Report(rsl.status());
   }
