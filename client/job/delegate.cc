@@ -6,6 +6,7 @@
 #include "client/job/follow.h"
 #include "client/job/job_text.h"
 #include "client/site/harmless.h"
+#include "client/site/reach_again.h"
 #include "client/site/saved_request.h"
 #include "client/site/site_call.h"
 #include "common/identity/delegation.h"
@@ -17,8 +18,6 @@
 namespace sekisho::client {
 namespace {
 
-constexpr std::chrono::milliseconds kPauseMin{200};
-constexpr std::chrono::milliseconds kPauseMost{5'000};
 constexpr std::chrono::hours kAsLongAsItsIssuer{24 * 366 * 10};  // which no proxy outlives
 
 identity::Time Now() { return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()); }
@@ -127,9 +126,9 @@ awaitable<absl::StatusOr<proto::SignedRequest>> SignDelegate(Session& session, s
 }
 
 awaitable<absl::Status> Delegate(Session& session, std::string site, std::string job_id, Delegation what,
-                                 std::chrono::seconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  for (auto pause = kPauseMin;; pause = std::min(pause * 2, kPauseMost)) {
+                                 Patience patience) {
+  Outage outage(patience.time);
+  for (;;) {
     const auto request = co_await SignDelegate(session, site, job_id, what);
     absl::Status status = request.status();
     if (request.ok()) {
@@ -137,15 +136,17 @@ awaitable<absl::Status> Delegate(Session& session, std::string site, std::string
           co_await session.Call<proto::SignedRequest, proto::CommandReply>(&Session::Async::Command, *request);
       status = reply.status();
     }
-    if (status.ok() || !IsWorthAnotherTry(status) || std::chrono::steady_clock::now() + pause > end) {
+    if (status.ok() || !IsWorthAnotherTry(status)) {
       co_return status;
     }
-    co_await Sleep(session.loop(), pause);
+    if (!co_await MayTryAgain(session, outage, patience.reopens)) {
+      co_return status;
+    }
   }
 }
 
 awaitable<int> DelegateOrCancel(Session& session, proto::SubmitReply reply, std::string request_id, Delegation what,
-                                std::chrono::seconds patience) {
+                                Patience patience) {
   absl::Status status = CheckIsOurs(reply, request_id);
   if (status.ok()) {
     status = co_await Delegate(session, reply.site(), reply.job_id(), what, patience);
@@ -177,7 +178,8 @@ awaitable<int> RefreshCredential(Session& session, std::string job_id, RefreshOp
   const Delegation what = options.is_full ? Delegation::kFull : Delegation::kLimited;
   absl::Status status;
   if (options.save_request.empty()) {
-    status = co_await Delegate(session, site, job_id, what);
+    const Patience patience{.reopens = true};
+    status = co_await Delegate(session, site, job_id, what, patience);
   } else {
     const auto request = co_await SignDelegate(session, site, job_id, what);
     status = request.ok() ? SaveRequest(*request, options.save_request) : request.status();

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "client/site/session.h"
+#include "client/site/reach_again.h"
 
 namespace sekisho::client {
 
@@ -33,14 +33,13 @@ awaitable<absl::StatusOr<proto::SignedRequest>> SignDelegate(Session& session, s
 
 // As long as our own credential lasts.  `site`: as it names itself, should we not know its name.  In place of the one
 // before, if there is one.
-inline constexpr std::chrono::seconds kDelegatePatience{60};
 awaitable<absl::Status> Delegate(Session& session, std::string site, std::string job_id, Delegation what,
-                                 std::chrono::seconds patience = kDelegatePatience);
+                                 Patience patience);
 
 // For a command that has just submitted a job by that request id: what goes wrong is printed, and ends the job, unless it
 // was there before.  Its exit code.
 awaitable<int> DelegateOrCancel(Session& session, proto::SubmitReply reply, std::string request_id, Delegation what,
-                                std::chrono::seconds patience = kDelegatePatience);
+                                Patience patience);
 
 // `proxy refresh JOB` and `run -y JOB`.
 struct RefreshOptions {

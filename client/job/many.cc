@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "client/job/submitted.h"
 #include "client/site/exit_code.h"
 #include "client/site/harmless.h"
 #include "client/site/reach_again.h"
@@ -21,7 +22,6 @@ constexpr size_t kJobsOfARequest = 1'000;
 constexpr size_t kBytesOfARequest = 2 << 20;  // of the 4 MiB that a message may have
 constexpr size_t kStatusesOfARequest = 2'000;
 constexpr size_t kWithRsl = 100;  // an RSL is read from disk there: not of more
-constexpr std::chrono::seconds kSubmitPatience{300};
 constexpr std::chrono::seconds kCommandPatience{20};
 
 absl::Status StatusOf(const proto::ManyReply::Each& each) {
@@ -51,8 +51,7 @@ awaitable<absl::StatusOr<proto::ManyReply>> Ask(Session& session, ManyMethod met
       co_return reply;
     }
     if (outage.Begin(Outage::Clock::now())) {
-      fmt::print(stderr, "sekisho: no answer yet, trying for {} s: {}\n", patience.count(),
-                 Harmless(Message(reply.status())));
+      SayUnanswered(reply.status(), patience);
     }
     const absl::Status reached = co_await ReachAgain(session, outage, reply.status());
     CO_RETURN_IF_ERROR(reached);
@@ -73,11 +72,6 @@ std::vector<size_t> Cut(const std::vector<OneOfFile>& jobs) {
   }
   ends.push_back(jobs.size());
   return ends;
-}
-
-absl::Status StillUnknown(const absl::Status& why, const std::string& request_id) {
-  return Refuse(why.code(), GramCode(why), Message(why),
-                fmt::format("to go on, without a job made twice: the same command with --request-id {}", request_id));
 }
 
 }  // namespace

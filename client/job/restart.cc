@@ -23,7 +23,7 @@ namespace {
 
 namespace gram = rsl::gram;
 
-constexpr std::chrono::seconds kCommitPatience{10};
+constexpr Patience kCommitPatience{.reopens = true};
 
 absl::Status RestartFailed(const std::string& why, const std::string& remedy) {
   return Refuse(absl::StatusCode::kFailedPrecondition, gram::RESTART_FAILED, "restart: " + why, remedy);

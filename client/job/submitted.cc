@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/job/submitted.h"
 
+#include <fmt/format.h>
+
 #include "client/job/commit.h"
 #include "client/job/upload.h"
+#include "client/site/any_site.h"
+#include "client/site/harmless.h"
 #include "client/site/site_call.h"
 
 namespace sekisho::client {
+
+namespace {
+
+bool IsLost(const absl::Status& status) {
+  const bool may_be = status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded;
+  return may_be && !IsRefusal(status);
+}
+
+}  // namespace
 
 absl::StatusOr<ClientFiles> PrepareJob(const Session& session, const std::string& rsl, Delegation delegation) {
   ASSIGN_OR_RETURN(ClientFiles files, SumStagedFiles(rsl));
@@ -13,19 +26,47 @@ absl::StatusOr<ClientFiles> PrepareJob(const Session& session, const std::string
   return files;
 }
 
+awaitable<absl::StatusOr<proto::SubmitReply>> SendSubmission(Session& session, proto::SignedRequest request,
+                                                             std::string request_id) {
+  Outage outage(kSubmitPatience);
+  for (;;) {
+    auto reply = co_await session.Call<proto::SignedRequest, proto::SubmitReply>(&Session::Async::Submit, request);
+    if (reply.ok() || !IsLost(reply.status())) {
+      co_return reply;
+    }
+    if (outage.Begin(Outage::Clock::now())) {
+      SayUnanswered(reply.status(), kSubmitPatience);
+    }
+    const absl::Status reached = co_await ReachAgain(session, outage, reply.status());
+    if (!reached.ok()) {
+      co_return StillUnknown(reached, request_id);
+    }
+  }
+}
+
+absl::Status StillUnknown(const absl::Status& why, const std::string& request_id) {
+  return Refuse(why.code(), GramCode(why), Message(why),
+                fmt::format("to go on, without a job made twice: the same command with --request-id {}", request_id));
+}
+
+void SayUnanswered(const absl::Status& why, std::chrono::seconds patience) {
+  fmt::print(stderr, "sekisho: no answer yet, trying for {} s: {}\n", patience.count(), Harmless(Message(why)));
+}
+
 awaitable<int> GiveWhatItAwaits(Session& session, proto::SubmitReply reply, std::string request_id, Awaited awaited) {
   if (reply.dry_run()) {
     co_return 0;
   }
   if (awaited.commits && reply.commit_within_s() > 0) {
-    const absl::Status committed =
-        co_await Commit(session, reply.job_id(), std::chrono::seconds(reply.commit_within_s()));
+    const Patience patience{std::chrono::seconds(reply.commit_within_s()), true};
+    const absl::Status committed = co_await Commit(session, reply.job_id(), patience);
     if (!committed.ok()) {
       co_return Report(committed);
     }
   }
   if (awaited.delegation != Delegation::kNone) {
-    const int code = co_await DelegateOrCancel(session, reply, request_id, awaited.delegation);
+    const Patience patience{.reopens = true};
+    const int code = co_await DelegateOrCancel(session, reply, request_id, awaited.delegation, patience);
     if (code != 0) {
       co_return code;
     }

@@ -2,6 +2,7 @@
 // What a job needs of its user before it is submitted, and what it then waits for if nobody stays with it.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "client/job/delegate.h"
@@ -11,6 +12,17 @@ namespace sekisho::client {
 
 // The files that it names, with their sums; and whether we could give it a credential.
 absl::StatusOr<ClientFiles> PrepareJob(const Session& session, const std::string& rsl, Delegation delegation);
+
+// Sends it, and again while no answer comes, over another connection: the same request makes no second job.
+inline constexpr std::chrono::seconds kSubmitPatience{300};
+awaitable<absl::StatusOr<proto::SubmitReply>> SendSubmission(Session& session, proto::SignedRequest request,
+                                                             std::string request_id);
+
+// Nobody has said yes or no to it, and no more is tried.
+absl::Status StillUnknown(const absl::Status& why, const std::string& request_id);
+
+// "no answer yet, trying for ... s: WHY"
+void SayUnanswered(const absl::Status& why, std::chrono::seconds patience);
 
 struct Awaited {
   bool commits = true;

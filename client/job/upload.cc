@@ -17,7 +17,7 @@
 
 #include "client/job/follow.h"
 #include "client/site/harmless.h"
-#include "client/site/outage.h"
+#include "client/site/reach_again.h"
 #include "client/site/site_call.h"
 
 namespace sekisho::client {
@@ -192,14 +192,8 @@ awaitable<absl::Status> Send(Session& session, std::string job_id, First first, 
     if (wishes->has_moved) {
       outage.End();
     }
-    outage.Begin(Outage::Clock::now());
-    const auto pause = outage.NextPause(Outage::Clock::now());
-    if (pause.count() == 0) {
+    if (!co_await MayTryAgain(session, outage, options.reopens)) {
       co_return status;
-    }
-    co_await Sleep(session.loop(), pause);
-    if (options.reopens) {
-      (co_await session.OpenAgain()).IgnoreError();  // the next call says why not
     }
   }
 }

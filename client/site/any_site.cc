@@ -132,6 +132,8 @@ absl::Status NobodyTakesIt(const glue::Choice& choice, const absl::Status& last)
                 "see all reasons with --why, and ask for less");
 }
 
+constexpr int kContactingJobManager = 79;  // of GRAM's errors
+
 bool IsRefusal(const absl::Status& error) {
   switch (error.code()) {
     case absl::StatusCode::kOk:
@@ -142,7 +144,8 @@ bool IsRefusal(const absl::Status& error) {
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kInternal:
-      return GramCode(error) != 0;  // a daemon of ours has said it; else the call just broke
+      // A daemon of ours has said it; else, as when a daemon went away during the call, it just broke.
+      return GramCode(error) != 0 && GramCode(error) != kContactingJobManager;
     default:
       return true;
   }

@@ -35,6 +35,7 @@ TEST(AnySite, OnlyACertainNoLetsAnotherSiteBeAsked) {
 
   EXPECT_FALSE(IsRefusal(absl::OkStatus()));
   EXPECT_FALSE(IsRefusal(absl::UnavailableError("the connection broke")));
+  EXPECT_FALSE(IsRefusal(Refuse(absl::StatusCode::kUnavailable, 79, "the jobmanager went away during the call", "")));
   EXPECT_FALSE(IsRefusal(absl::DeadlineExceededError("no answer")));
   EXPECT_FALSE(IsRefusal(Refuse(absl::StatusCode::kNotFound, 0, "its state is not known", "")));
 }

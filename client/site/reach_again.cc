@@ -32,6 +32,19 @@ awaitable<absl::Status> ReachAgain(Session& session, Outage& outage, absl::Statu
   co_return co_await ReachAgain(session, outage, std::move(why), gives_up, never);
 }
 
+awaitable<bool> MayTryAgain(Session& session, Outage& outage, bool reopens) {
+  outage.Begin(Outage::Clock::now());
+  const auto pause = outage.NextPause(Outage::Clock::now());
+  if (pause.count() == 0) {
+    co_return false;
+  }
+  co_await Sleep(session.loop(), pause);
+  if (reopens) {
+    (co_await session.OpenAgain()).IgnoreError();  // the call says why not
+  }
+  co_return true;
+}
+
 void SayLost(const std::string& what, std::chrono::seconds patience) {
   fmt::print(stderr, "sekisho: lost the connection to the site; {} goes on, trying for {} s to come back to it\n", what,
              patience.count());

@@ -15,6 +15,15 @@ awaitable<absl::Status> ReachAgain(Session& session, Outage& outage, absl::Statu
                                    Signal& woken);
 awaitable<absl::Status> ReachAgain(Session& session, Outage& outage, absl::Status why);
 
+// How long a call is made again that was lost on its way.
+struct Patience {
+  std::chrono::seconds time{60};
+  bool reopens = false;  // we make the connection again; else somebody else does
+};
+
+// After it was lost: waits until it may be made again.  False: the outage has lasted as long as it may.
+awaitable<bool> MayTryAgain(Session& session, Outage& outage, bool reopens);
+
 // "lost the connection to the site; `what` goes on, ..."
 void SayLost(const std::string& what, std::chrono::seconds patience);
 

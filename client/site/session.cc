@@ -116,6 +116,15 @@ awaitable<absl::Status> Session::OpenAgain() {
   co_return Connect(**dialled->fd);
 }
 
+absl::Status Session::Explain(const absl::Status& error) const {
+  if (error.code() != absl::StatusCode::kUnavailable || GramCode(error) != 0 || !Remedy(error).empty()) {
+    return error;
+  }
+  return Refuse(error.code(), 0,
+                fmt::format("the connection to {} was lost before its answer: {}", target_.contact.Address(), Message(error)),
+                "ask again: what is done already is not done twice");
+}
+
 absl::StatusOr<const identity::Credential*> Session::LoadCredential() {
   auto credential = identity::LoadUserCredential();
   if (!credential.ok()) {

@@ -37,8 +37,12 @@ class Session {
   awaitable<absl::StatusOr<Reply>> Call(void (Async::*method)(grpc::ClientContext*, const Request*, Reply*,
                                                               std::function<void(grpc::Status)>),
                                         Request request) {
-    co_return co_await rpc::Call<Async, Request, Reply>(loop_, stub_->async(), method,
-                                                        std::move(request), Options(kAnswerTime));
+    auto reply = co_await rpc::Call<Async, Request, Reply>(loop_, stub_->async(), method, std::move(request),
+                                                           Options(kAnswerTime));
+    if (!reply.ok()) {
+      co_return Explain(reply.status());
+    }
+    co_return reply;
   }
 
   Loop& loop() { return loop_; }
@@ -51,6 +55,8 @@ class Session {
 
   Session(Loop& loop, Target target) : loop_(loop), target_(std::move(target)) {}
 
+  // Of a call: what the transport says is not for users.
+  absl::Status Explain(const absl::Status& error) const;
   absl::StatusOr<const identity::Credential*> LoadCredential();
   absl::Status Connect(int fd);
 

@@ -126,7 +126,7 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
   if (!request.ok()) {
     co_return Report(request.status());
   }
-  const auto reply = co_await session.Call<proto::SignedRequest, proto::SubmitReply>(&Session::Async::Submit, *request);
+  const auto reply = co_await SendSubmission(session, *request, request_id);
   if (!reply.ok() && IsRefusal(reply.status())) {
     refusal = reply.status();
     co_return 0;
@@ -198,7 +198,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     job_name = JobName(session.target(), reply.site(), reply.job_id());
     PrintWarnings(reply);
     if (delegation != Delegation::kNone) {
-      co_spawn(session.loop(), DelegateOrCancel(session, reply, follow.request_id, delegation, follow.patience), detached);
+      co_spawn(session.loop(), DelegateOrCancel(session, reply, follow.request_id, delegation, {follow.patience}), detached);
     }
     if (!files->empty()) {
       const auto bar = std::make_shared<TransferBar>(!options.quiet);
@@ -208,7 +208,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     if (reply.commit_within_s() > 0) {
       awaits_commit = true;
       co_spawn(session.loop(),
-               CommitOrSay(session, reply.job_id(), std::chrono::seconds(reply.commit_within_s())), detached);
+               CommitOrSay(session, reply.job_id(), {std::chrono::seconds(reply.commit_within_s())}), detached);
     }
   };
   follow.on_event = [&](const proto::JobEvent& event) {

@@ -118,7 +118,7 @@ awaitable<int> Submit(Session& session, const SubmitOptions& options, const std:
     const absl::Status saved = SaveRequest(*request, options.save_request);
     co_return saved.ok() ? 0 : Report(saved);
   }
-  const auto reply = co_await session.Call<proto::SignedRequest, proto::SubmitReply>(&Session::Async::Submit, *request);
+  const auto reply = co_await SendSubmission(session, *request, request_id);
   if (!reply.ok() && IsRefusal(reply.status())) {
     refusal = reply.status();
     co_return 0;
