@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded into a daemon of the lab (/etc/ld.so.preload): numbers every durable write and every send of the process, and
+// Loaded into a daemon of the lab (/etc/ld.so.preload): lists every durable write and every send of the process, and
 // kills it, as kill -9 does, before or after the one that it was told.  docs/operations/chaos.md
 //
 // A program is looked after if /run/chaos/PROGRAM exists: `struct control`, shared with tests/chaos/points.py.  The
-// count goes on over restarts of the program.  $SEKISHO_KILL_POINTS_CONTROL and _DURABLE are of its own test.
+// list goes on over restarts of the program.  $SEKISHO_KILL_POINTS_CONTROL and _DURABLE are of its own test.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,22 +23,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { kBefore = 0, kAfter = 1, kDeathsMax = 8, kTextSize = 64, kCapacity = 32768 };
+enum { kBefore = 0, kAfter = 1, kDeathsMax = 16, kTextSize = 64, kCapacity = 32768 };
 
 struct death {
-  _Atomic uint64_t at;    // wanted at this point of its process, counted from 1; 0: no more of them
-  _Atomic uint64_t side;
-  _Atomic uint64_t born;  // the count when that process began
-  _Atomic uint64_t died;  // the count where it was killed
+  uint64_t nth;  // wanted at this occurrence of `point` in its process, counted from 1; 0: no more of them
+  uint64_t side;
+  char point[kTextSize];
 };
 
 struct control {
-  _Atomic uint64_t count;    // points so far
-  _Atomic uint64_t kill_at;  // 0: none
-  _Atomic uint64_t side;
-  _Atomic uint64_t deaths;   // at points, since the suite said where
-  _Atomic uint64_t born_at;  // the count when this process began
-  uint64_t unused[3];
+  _Atomic uint64_t count;  // points so far, all processes together, and one without a text as a process begins
+  _Atomic uint64_t deaths;  // so many of `death` have come to pass
+  _Atomic uint64_t seen;    // occurrences of the next one's point, in this process and since it was armed
   struct death death[kDeathsMax];  // one after the other, each of the process after the one before
   char point[kCapacity][kTextSize];
 };
@@ -46,6 +42,13 @@ struct control {
 static struct control* control;
 static pid_t owner;
 static const char* also_durable;  // what begins with this
+
+static void List(const char* text) {
+  const uint64_t number = atomic_fetch_add(&control->count, 1);
+  if (number < kCapacity) {
+    snprintf(control->point[number], kTextSize, "%s", text);
+  }
+}
 
 __attribute__((constructor)) static void Begin(void) {
   char path[PATH_MAX];
@@ -66,41 +69,74 @@ __attribute__((constructor)) static void Begin(void) {
   }
   control = memory;
   owner = getpid();
-  control->born_at = control->count;
-  const uint64_t next = control->deaths;
-  if (next > 0 && next < kDeathsMax && control->death[next].at != 0) {
-    control->death[next].born = control->born_at;
-    control->side = control->death[next].side;
-    control->kill_at = control->born_at + control->death[next].at;
-  }
+  control->seen = 0;
+  List("");
 }
 
-static void Die(uint64_t number) {
-  control->kill_at = 0;
-  control->death[control->deaths++].died = number;
-  syscall(SYS_kill, owner, SIGKILL);
+static int IsOfId(char one) { return ('a' <= one && one <= 'z') || ('2' <= one && one <= '7'); }
+static int IsHex(char one) { return ('a' <= one && one <= 'f') || ('0' <= one && one <= '9'); }
+static int IsDigit(char one) { return '0' <= one && one <= '9'; }
+static size_t Run(const char* text, int (*is_of_it)(char)) {
+  size_t length = 0;
+  while (is_of_it(text[length])) {
+    ++length;
+  }
+  return length;
+}
+
+// A path without what is different each time: ids of jobs (and an array's index), hashes, numbers.
+static void MakePlain(char* text) {
+  char* to = text;
+  for (const char* from = text; *from != '\0';) {
+    const size_t hex = Run(from, IsHex), id = Run(from, IsOfId), digits = Run(from, IsDigit), all = strcspn(from, "/.[");
+    const int begins = to == text || to[-1] == '/' || to[-1] == '.';
+    const char* const word = !begins || all == 0 ? NULL
+                             : hex == all && hex == 64 ? "SHA"
+                             : id == all && id == 13   ? "JOB"
+                             : digits == all           ? "N"
+                                                       : NULL;
+    if (!word) {
+      *to++ = *from++;
+      continue;
+    }
+    memcpy(to, word, strlen(word));  // as long as what it is for, or shorter
+    to += strlen(word);
+    from += all + (from[all] == '[' ? strcspn(from + all, "/") : 0);
+  }
+  *to = '\0';
+}
+
+static atomic_int is_dying;
+
+static void Die(void) {
+  if (!atomic_exchange(&is_dying, 1)) {
+    control->deaths++;  // the next process counts towards the next of them
+    syscall(SYS_kill, owner, SIGKILL);
+  }
   for (;;) {
     pause();
   }
 }
 
-static uint64_t Enter(const char* operation, const char* what) {
-  const uint64_t number = atomic_fetch_add(&control->count, 1) + 1;
-  if (number <= kCapacity) {
-    const size_t length = strlen(what);
-    const size_t room = kTextSize - 1 - strlen(operation) - 1;
-    snprintf(control->point[number - 1], kTextSize, "%s %s", operation, length > room ? what + length - room : what);
+// Whether the process is to die after it.
+static int Enter(const char* operation, char* what) {
+  while (is_dying) {
+    pause();
   }
-  if (number == control->kill_at && control->side == kBefore) {
-    Die(number);
+  char text[kTextSize] = {0};
+  MakePlain(what);
+  const size_t length = strlen(what), room = kTextSize - 1 - strlen(operation) - 1;
+  snprintf(text, sizeof text, "%s %s", operation, length > room ? what + length - room : what);
+  List(text);
+  const uint64_t deaths = control->deaths;
+  const struct death* const next = &control->death[deaths];
+  if (deaths >= kDeathsMax || next->nth == 0 || strcmp(next->point, text) != 0 || atomic_fetch_add(&control->seen, 1) + 1 != next->nth) {
+    return 0;
   }
-  return number;
-}
-
-static void Leave(uint64_t number) {
-  if (number == control->kill_at && control->side == kAfter) {
-    Die(number);
+  if (next->side == kBefore) {
+    Die();
   }
+  return 1;
 }
 
 static int IsLookedAfter(void) { return control != NULL && getpid() == owner; }
@@ -139,7 +175,22 @@ static int IsPoint(int fd, char what[PATH_MAX]) {
   }
   const int here = ntohs(((struct sockaddr_in*)&local)->sin_port);
   const int there = ntohs(((struct sockaddr_in*)&peer)->sin_port);
-  snprintf(what, PATH_MAX, here < there ? "from %d" : "to %d", here < there ? here : there);
+  const int served = here < there ? here : there;
+  snprintf(what, PATH_MAX, served < 10000 ? "%s %d" : "%s N", here < there ? "from" : "to", served);
+  return 1;
+}
+
+// Of a database's file, what is written between two syncs is one write, in pieces: only its first counts.
+static int IsFirst(const char* path, int is_sync) {
+  static const char* const kFiles[] = {"-wal", "-journal", ".db"};
+  static atomic_int is_amid[sizeof kFiles / sizeof *kFiles];
+  const char* const end = path + strlen(path);
+  for (size_t i = 0; i < sizeof kFiles / sizeof *kFiles; ++i) {
+    const size_t length = strlen(kFiles[i]);
+    if ((size_t)(end - path) >= length && strcmp(end - length, kFiles[i]) == 0) {
+      return !atomic_exchange(&is_amid[i], !is_sync) || is_sync;
+    }
+  }
   return 1;
 }
 
@@ -156,32 +207,33 @@ static int IsDurableName(int folder, const char* name, char what[PATH_MAX]) {
   return IsDurable(what);
 }
 
-#define AROUND(is_point, operation, call)                            \
-  do {                                                               \
-    const int saved = errno;                                         \
-    char what[PATH_MAX];                                             \
-    const int counts = IsLookedAfter() && (is_point);                \
-    const uint64_t number = counts ? Enter(operation, what) : 0;     \
-    errno = saved;                                                   \
-    const long result = (call);                                      \
-    if (counts) {                                                    \
-      Leave(number);                                                 \
-    }                                                                \
-    return result;                                                   \
+#define AROUND(is_point, operation, call)                                    \
+  do {                                                                       \
+    const int saved = errno;                                                 \
+    char what[PATH_MAX];                                                     \
+    const int dies = IsLookedAfter() && (is_point) && Enter(operation, what); \
+    errno = saved;                                                           \
+    const long result = (call);                                              \
+    if (dies) {                                                              \
+      Die();                                                                 \
+    }                                                                        \
+    return result;                                                           \
   } while (0)
 #define CREATES(flags) (((flags) & O_CREAT) != 0 || ((flags) & O_TMPFILE) == O_TMPFILE)
 #define ON_FD(operation, call) AROUND(IsPoint(fd, what), operation, call)
+#define WRITE(call) AROUND(IsPoint(fd, what) && IsFirst(what, 0), "write", call)
+#define SYNC(call) AROUND(IsPoint(fd, what) && IsFirst(what, 1), "sync", call)
 #define ON_NAME(folder, name, operation, call) AROUND(IsDurableName(folder, name, what), operation, call)
 
 // Data.
-ssize_t write(int fd, const void* data, size_t size) { ON_FD("write", syscall(SYS_write, fd, data, size)); }
-ssize_t writev(int fd, const struct iovec* parts, int count) { ON_FD("write", syscall(SYS_writev, fd, parts, count)); }
-ssize_t pwrite(int fd, const void* data, size_t size, off_t at) { ON_FD("write", syscall(SYS_pwrite64, fd, data, size, at)); }
-ssize_t pwrite64(int fd, const void* data, size_t size, off_t at) { ON_FD("write", syscall(SYS_pwrite64, fd, data, size, at)); }
+ssize_t write(int fd, const void* data, size_t size) { WRITE(syscall(SYS_write, fd, data, size)); }
+ssize_t writev(int fd, const struct iovec* parts, int count) { WRITE(syscall(SYS_writev, fd, parts, count)); }
+ssize_t pwrite(int fd, const void* data, size_t size, off_t at) { WRITE(syscall(SYS_pwrite64, fd, data, size, at)); }
+ssize_t pwrite64(int fd, const void* data, size_t size, off_t at) { WRITE(syscall(SYS_pwrite64, fd, data, size, at)); }
 int ftruncate(int fd, off_t size) { ON_FD("truncate", syscall(SYS_ftruncate, fd, size)); }
 int ftruncate64(int fd, off_t size) { ON_FD("truncate", syscall(SYS_ftruncate, fd, size)); }
-int fsync(int fd) { ON_FD("sync", syscall(SYS_fsync, fd)); }
-int fdatasync(int fd) { ON_FD("sync", syscall(SYS_fdatasync, fd)); }
+int fsync(int fd) { SYNC(syscall(SYS_fsync, fd)); }
+int fdatasync(int fd) { SYNC(syscall(SYS_fdatasync, fd)); }
 
 // Sends.
 ssize_t send(int fd, const void* data, size_t size, int flags) { ON_FD("send", syscall(SYS_sendto, fd, data, size, flags, NULL, 0)); }

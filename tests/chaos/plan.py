@@ -39,6 +39,7 @@ class Job:
     pause_s: float = 0.3
     is_cancelled: bool = False  # its user cancels it: it may end so, and need not run
     may_fail: str = ""  # a reason with these words is a right end, too: its user was told
+    node: str = ""  # where it is to run, if it matters
     stream: str = "spool"  # where its output goes; "file": to the home; of one task
 
     def out(self, task):
@@ -59,7 +60,8 @@ class Job:
         count = f"(count={self.tasks})" if self.tasks > 1 else ""
         place = f"{FOLDER}/out/{self.label}"
         out = f"(stdout={place})(stderr={place}.err)" if self.stream == "file" else ""
-        return f"&(executable={FOLDER}/work)(arguments={words}){count}{out}"
+        node = f"(node={self.node})" if self.node else ""
+        return f"&(executable={FOLDER}/work)(arguments={words}){count}{node}{out}"
 
 
 def element(array, index):

@@ -2,6 +2,8 @@
 # The kill points of one program on one host: killpoints.c's other side.  And the list of all of them, with what has
 # been visited, which outlives a run.
 import collections
+import fcntl
+import itertools
 import json
 import mmap
 import os
@@ -10,9 +12,10 @@ import re
 import struct
 
 _TEXT, _CAPACITY = 64, 32768
-_FIELDS = ("count", "kill_at", "side", "deaths", "born_at")
-_DEATHS, _DEATHS_MAX, _DEATH = 64, 8, 32  # at, side, born, died: 8 bytes each
-_POINTS = _DEATHS + _DEATHS_MAX * _DEATH
+_FIELDS = ("count", "deaths", "seen")
+DEATHS_MAX = 16
+_DEATHS, _DEATH = 8 * len(_FIELDS), 16 + _TEXT  # nth, side, point
+_POINTS = _DEATHS + DEATHS_MAX * _DEATH
 SIDES = ("before", "after")
 
 
@@ -25,134 +28,140 @@ class Control:
             file.truncate(_POINTS + _TEXT * _CAPACITY)
             self._memory = mmap.mmap(file.fileno(), 0)
 
-    def __getattr__(self, name):
-        return struct.unpack_from("<Q", self._memory, 8 * _FIELDS.index(name))[0]
-
-    def _put(self, **values):
-        for name, value in values.items():
-            struct.pack_into("<Q", self._memory, 8 * _FIELDS.index(name), value)
-
     def start(self):
-        """Counts from here on, and kills nothing."""
-        self._put(kill_at=0)
-        for number in range(_DEATHS_MAX):
-            struct.pack_into("<4Q", self._memory, _DEATHS + _DEATH * number, 0, 0, 0, 0)
-        self._put(count=0, born_at=0, deaths=0)
+        """Lists from here on, and kills nothing."""
+        self.arm()
 
-    def arm(self, *plan):
-        """Kill at the index-th point from here on, as each (index, side) says; those behind the first are of the process
-        that comes then."""
-        self.start()
-        for number, (index, side) in enumerate(plan):
-            struct.pack_into("<2Q", self._memory, _DEATHS + _DEATH * number, index, SIDES.index(side))
-        index, side = plan[0]
-        self._put(side=SIDES.index(side), kill_at=index)
+    def arm(self, *places):
+        """Kills the process that runs at the first of these places, counted from here on, what comes then at the second,
+        and so on.  A place: (text, its how manyth in that process, side)."""
+        for number in range(DEATHS_MAX):  # none, while the others are not all there
+            struct.pack_into("<Q", self._memory, _DEATHS + _DEATH * number, 0)
+        struct.pack_into("<3Q", self._memory, 0, 0, 0, 0)
+        for number, (text, nth, side) in reversed(list(enumerate(places))):
+            at = _DEATHS + _DEATH * number
+            struct.pack_into(f"<Q{_TEXT}s", self._memory, at + 8, SIDES.index(side), text.encode())
+            struct.pack_into("<Q", self._memory, at, nth)
 
-    def died(self):
-        """Where it was killed, one after the other: (text, its how manyth in that process, side)."""
-        found = []
-        for number in range(self.deaths):
-            _, side, born, died = struct.unpack_from("<4Q", self._memory, _DEATHS + _DEATH * number)
-            texts = [self.text(one) for one in range(born + 1, died + 1)]
-            found.append((texts[-1], texts.count(texts[-1]), SIDES[side]))
-        return found
+    def deaths(self):
+        """How many of the places have been met."""
+        return struct.unpack_from("<Q", self._memory, 8 * _FIELDS.index("deaths"))[0]
 
-    def points(self):
-        """What each point is, from the last start() on."""
-        return [self.text(number) for number in range(1, min(self.count, _CAPACITY) + 1)]
-
-    def text(self, number):
-        if not 0 < number <= _CAPACITY:
-            return "?"
-        at = _POINTS + _TEXT * (number - 1)
-        return plain(self._memory[at:at + _TEXT].split(b"\0", 1)[0].decode(errors="replace"))
+    def lives(self):
+        """[[text, ...], ...]: the points of each process, from the last start() on."""
+        (count,) = struct.unpack_from("<Q", self._memory, 0)
+        lives = [[]]
+        for number in range(min(count, _CAPACITY)):
+            at = _POINTS + _TEXT * number
+            text = self._memory[at:at + _TEXT].split(b"\0", 1)[0].decode(errors="replace")
+            if text:
+                lives[-1].append(text)
+            else:
+                lives.append([])
+        return lives
 
 
-def plain(text):
-    """A point without what is different each time: ids, hashes, numbers."""
-    text = re.sub(r"(from|to) (?!2119|751[23])\d+", r"\1 N", text)
-    text = re.sub(r"[a-z2-7]{13}(\[\d+\])?", "JOB", text)
-    text = re.sub(r"[0-9a-f]{32,}", "SHA", text)
-    return re.sub(r"/\d+(?=[/.]|$)", "/N", text)
+def _numbered(texts):
+    """[(text, its how manyth), ...]"""
+    counts = collections.Counter()
+    for text in texts:
+        counts[text] += 1
+        yield text, counts[text]
+
+
+def _name(place):
+    text, nth, side = place
+    return f"{text} #{nth} {side}"
 
 
 class Tour:
     """All points of all programs, both sides, and which have been visited.  A point is a text and its how manyth in a
-    process: what was meant and what was met may differ, and what was met counts.  Kept in `path`, if there is one."""
+    process.  What has been visited is kept in `path`, if there is one; several runs may share it."""
 
-    TRIES = 5  # after so many in vain a point is let be, until all others have been visited
-
-    _VERSION = 2  # of what is kept
+    TRIES = 8  # after so many in vain a point is let be, until all others have been visited
+    _VERSION = 3  # of what is kept
 
     def __init__(self, path, seed):
         self._path, self._random = path, random.Random(seed)
-        self._points = {}  # program -> [text of point 1, ...]
-        self._visited = {}  # program -> {"text #2 before", ...}
-        self._missed = {}  # "program: text #2 before" -> how often it was meant and not met
-        if path and os.path.exists(path):
-            with open(path) as file:
-                kept = json.load(file)
-            if kept.get("version") == self._VERSION:
-                self._points = kept["points"]
-                self._visited = {program: set(visited) for program, visited in kept["visited"].items()}
-                self._missed = kept["missed"]
+        self._cost = {}  # program -> {(text, how manyth): so many points a process makes until then}
+        self._of_a_start = {}  # program -> texts that only a process makes that begins
+        self._visited = collections.defaultdict(set)  # program -> {"text #2 before", ...}
+        self._missed = collections.Counter()  # "program: text #2 before" -> how often it was meant and not met
+        self._read()
 
-    def learn(self, program, texts):
-        """A calm run of the script made these points."""
-        if len(texts) >= len(self._points.get(program, [])):
-            self._points[program] = texts
-        self._visited.setdefault(program, set())
+    def learn(self, program, calm, again):
+        """What each calm run of the script made in a program: the lives of its processes.  A point is listed if it came
+        in every run in which its text came at all, as no two are alike to the last send.  Of runs that began with new
+        processes, `again`, it is what the others have not."""
+        cost = {}
+        for runs in (calm, again):
+            most = [collections.Counter() for _ in runs]  # text -> its most in a life
+            places = {}
+            for counts, lives in zip(most, runs):
+                for at, (text, nth) in ((at, point) for life in lives for at, point in enumerate(_numbered(life), 1)):
+                    counts[text] = max(counts[text], nth)
+                    places[text, nth] = min(at, places.get((text, nth), at))
+            known = {text for text, _ in cost}
+            least = {text: min(counts[text] for counts in most if text in counts) for text in set(itertools.chain(*most)) - known}
+            cost.update((point, at) for point, at in places.items() if point[1] <= least.get(point[0], 0))
+        self._cost[program] = dict(sorted(cost.items()))
+        self._of_a_start[program] = {text for text, _ in cost if not all(any(text in life for life in lives) for lives in calm)}
 
-    def programs(self):
-        return list(self._points)
-
-    def _all(self, program):
-        """{name of a point's side: (index, side)}"""
-        counts, found = collections.Counter(), {}
-        for index, text in enumerate(self._points[program], 1):
-            counts[text] += 1
-            found.update({f"{text} #{counts[text]} {side}": (index, side) for side in SIDES})
-        return found
-
-    def next(self, program, number=1):
-        """(index, side) of so many points that were not visited yet; of any if all were; none if there is none."""
-        all_of_them = self._all(program)
-        names = list(all_of_them)
-        self._random.shuffle(names)
+    def next(self, program, most, room):
+        """Up to so many places that were not visited yet, for one process of a daemon after the other, where all of them
+        together make no more than `room` points; of any place if all were visited."""
+        cost = self._cost[program]
+        places = [(*point, side) for point in cost for side in SIDES]
+        self._random.shuffle(places)
         visited = self._visited[program]
-        names.sort(key=lambda name: (name in visited, self._missed.get(f"{program}: {name}", 0)))
-        return [all_of_them[name] for name in names[:number]]
+        left = [place for place in places if _name(place) not in visited]
+        left.sort(key=lambda place: self._missed[f"{program}: {_name(place)}"] >= self.TRIES)
+        # The first to die runs already.
+        runs = [place for place in (*left, *places) if place[0] not in self._of_a_start[program]]
+        chosen = [place for place in runs if cost[place[:2]] <= room][:1] or runs[:1]
+        for place in left:
+            taken = sum(cost[one[:2]] for one in chosen)
+            if taken + cost[place[:2]] <= room and len(chosen) < most and place not in chosen:
+                chosen.append(place)
+        return chosen[:1] + sorted(chosen[1:], key=lambda place: cost[place[:2]])
 
     def note(self, program, meant, met):
-        """`meant`: what next() gave; `met`: what Control.died() says."""
-        visited = self._visited[program]
-        visited.update(f"{text} #{number} {side}" for text, number, side in met)
-        names = {place: name for name, place in self._all(program).items()}
-        for name in (names[place] for place in meant):
-            if name not in visited:
-                key = f"{program}: {name}"
-                self._missed[key] = self._missed.get(key, 0) + 1
+        """Of what next() gave, so many were met, one after the other."""
+        self._visited[program].update(map(_name, meant[:met]))
+        if met < len(meant):  # those behind it had no chance
+            self._missed[f"{program}: {_name(meant[met])}"] += 1
+
+    def _read(self):
+        if self._path and os.path.exists(self._path):
+            with open(self._path) as file:
+                kept = json.load(file)
+            if kept.get("version") == self._VERSION:
+                for program, names in kept["visited"].items():
+                    self._visited[program].update(names)
 
     def save(self):
+        """And learns what other runs have visited meanwhile."""
         if not self._path:
             return
-        with open(f"{self._path}.new", "w") as file:
-            json.dump({"version": self._VERSION, "points": self._points, "missed": self._missed,
-                       "visited": {program: sorted(visited) for program, visited in self._visited.items()}}, file)  # fmt: skip
-        os.rename(f"{self._path}.new", self._path)
+        with open(f"{self._path}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._read()
+            with open(f"{self._path}.new", "w") as file:
+                json.dump({"version": self._VERSION, "visited": {program: sorted(names) for program, names in self._visited.items()}}, file)
+            os.rename(f"{self._path}.new", self._path)
 
-    def left(self):
-        """How many are neither visited nor tried in vain often enough."""
-        return sum(row[1] - row[2] - row[3] for row in self.table())
+    def left(self, program=None):
+        """How many, of one program or of all, are neither visited nor tried in vain often enough."""
+        return sum(row[1] - row[2] - row[3] for row in self.table() if program in (None, row[0]))
 
     def table(self):
         """[(program, points, visited, tried in vain, kinds of points, kinds visited)]; each has two sides."""
         rows = []
-        for program, texts in self._points.items():
+        for program, cost in self._cost.items():
             visited = self._visited[program]
-            names = self._all(program)
-            in_vain = sum(1 for name in names if name not in visited and self._missed.get(f"{program}: {name}", 0) >= self.TRIES)
-            kinds = {f"{text} {side}" for text in texts for side in SIDES}
+            names = {_name((*point, side)) for point in cost for side in SIDES}
+            in_vain = sum(1 for name in names - visited if self._missed[f"{program}: {name}"] >= self.TRIES)
+            kinds = {f"{text} {side}" for text, _ in cost for side in SIDES}
             seen = {re.sub(r" #\d+ ", " ", name) for name in visited} & kinds
-            rows.append((program, len(names), len(visited & set(names)), in_vain, len(kinds), len(seen)))
+            rows.append((program, len(names), len(visited & names), in_vain, len(kinds), len(seen)))
         return rows

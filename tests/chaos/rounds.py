@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The ordered half: a small script of jobs, again and again, and in each round every program is killed at one of its
-# kill points.
+# The ordered half: a small script of jobs, again and again, and in each round every program is killed at some of its
+# kill points, one after the other.
 import concurrent.futures
 import random
 
@@ -9,11 +9,14 @@ import world as worlds
 from plan import Job
 from wave import Wave
 
-# What is killed, and where: a name, a host, a daemon.
-PROGRAMS = {"qserver": ("a-head", "qserver"), "agent a-n1": ("a-n1", "agent"), "agent a-n2": ("a-n2", "agent"),
-            "jobmanager": worlds.JOBMANAGER, "gatekeeper": ("a-dmz", "gatekeeper"),
-            "allocator": ("a-head", "allocator"), "stager": worlds.STAGER}  # fmt: skip
-AGAIN = 3  # so often, at most, does a program die of those that are started after its first death of a round
+# What is killed, and where: a name, and its daemons as (host, daemon).
+PROGRAMS = {"qserver": [("a-head", "qserver")], "agent": [("a-n1", "agent"), ("a-n2", "agent")],
+            "jobmanager": [worlds.JOBMANAGER], "gatekeeper": [("a-dmz", "gatekeeper")],
+            "allocator": [("a-head", "allocator")], "stager": [worlds.STAGER]}  # fmt: skip
+NOBODY = "/O=Sekisho Lab/CN=Nobody"  # who may be banned
+# Who makes what of an empty disk: a program, and its directory there.
+BEGINNERS = {"qserver": "/var/lib/sekisho/qserver", "jobmanager": "/var/lib/sekisho/jobmanager"}
+MOST = 12  # deaths of one daemon in a round
 
 
 def script(wave):
@@ -23,6 +26,12 @@ def script(wave):
         if wave.submit(Job("held", code=6, pause_s=0), "--hold"):
             wave.release("held")
 
+    def delegated():
+        if wave.submit(Job("delegated", code=11, pause_s=0), "--hold", "--delegate"):
+            wave.refresh("delegated")
+            wave.redirect("delegated")
+            wave.release("delegated")
+
     def cancelled():
         if wave.submit(Job("cancelled", pause_s=60, is_cancelled=True)):
             wave.cancel("cancelled")
@@ -31,14 +40,23 @@ def script(wave):
         if wave.submit(Job("suspended", code=1, pause_s=0.5)):
             wave.suspend("suspended")
 
+    def administered():
+        wave.insist("admin", "drain", worlds.SITE, "a-n2", "--reason", "a new disk")
+        wave.insist("admin", "resume", worlds.SITE, "a-n2", done_if="a-n2 is not drained")
+        wave.insist("admin", "ban", worlds.SITE, NOBODY)
+        wave.insist("admin", "unban", worlds.SITE, NOBODY, done_if="is not banned")
+
     steps = (
-        lambda: wave.submit_many([Job("many0"), Job("many1", code=3), Job("many2", code=7, pause_s=0)]),
-        lambda: wave.submit_array(Job("array", code=4, pause_s=0.1), range(1, 4)),
-        lambda: wave.run(Job("run", code=5)),
+        lambda: wave.submit_many([Job("many0"), Job("many1", code=3, node="a-n2"), Job("many2", code=7, pause_s=0)]),
+        lambda: wave.submit_array(Job("array", code=4, pause_s=0.1, node="a-n2"), range(1, 4)),
+        lambda: wave.run(Job("run", code=5, node="a-n2")),
         lambda: wave.submit_staged(Job("staged", code=8, pause_s=0)),
-        lambda: wave.submit_files(Job("files", code=0, pause_s=0)),
+        lambda: wave.submit_files(Job("files", code=0, pause_s=0, node="a-n2")),
         lambda: wave.submit(Job("two", code=2, tasks=2)),
         lambda: wave.submit(Job("file", code=9, stream="file")),
+        lambda: wave.submit(Job("committed", code=10, pause_s=0, node="a-n2"), rsl="(two_phase=60)"),
+        delegated,
+        administered,
         held,
         cancelled,
         suspended,
@@ -51,65 +69,97 @@ def script(wave):
 class Rounds:
     def __init__(self, world, seed, memory, say):
         self._world, self._say = world, say
-        self._random = random.Random(f"rounds {seed}")
         self.tour = points.Tour(memory, f"tour {seed}")
-        self._controls = {}
+        self._controls = {}  # (program, host) -> its control
+        self._runs = {program: ([], []) for program in PROGRAMS}  # of calm runs, and of those behind a kill: the lives of its processes
+        self._room = {}  # (program, host) -> so many points does it make in a round, about
         self.number = 0
         self.visits = 0  # of this run
         if world.has_kill_points:
-            for name, (host, daemon) in PROGRAMS.items():
-                self._controls[name] = points.Control(world.path(host, f"{worlds.KILL_POINTS}/sekisho-{daemon}"))
+            for program, daemons in PROGRAMS.items():
+                for host, daemon in daemons:
+                    self._controls[program, host] = points.Control(world.path(host, f"{worlds.KILL_POINTS}/sekisho-{daemon}"))
             world.preload()
 
-    def learn(self, wave):
-        """A calm run of the script: the list of points.  Then one behind a kill of everything: those of a new start."""
+    def beginnings(self, wave, most):
+        """The very first start of a program, which has nothing on its disk yet, is killed at its points, up to so many of
+        those that were not visited yet.  Before there are jobs."""
+        self._say("the first start, with an empty disk")
+        for program, directory in BEGINNERS.items():
+            ((host, daemon),) = PROGRAMS[program]
+            control, name = self._controls[program, host], f"{program}, its first start"
+
+            def start(*places):
+                control.arm(*places)
+                self._world.forget(host, daemon, directory)  # noqa: B023
+                self._world.until_up()
+                wave.insist("list", "-r", worlds.SITE)  # the jobmanager comes with a call
+                return control.lives()[1]
+
+            first = start()
+            self._world.kill(host, daemon)
+            self._world.until_up()
+            wave.insist("list", "-r", worlds.SITE)
+            known = set(control.lives()[-1])  # of any start
+            self.tour.learn(name, [[[text for text in first if text not in known]]], [])
+            for _ in range(min(most, self.tour.left(name))):
+                self._world.arm(host, daemon, True)
+                places = self.tour.next(name, 1, len(first))
+                start(*places)
+                self.tour.note(name, places, control.deaths())
+                self.visits += control.deaths()
+                control.start()
+                self._world.arm(host, daemon, False)
+        self.tour.save()
+
+    def learn(self, wave, is_behind_kills=False):
+        """A calm run of the script, maybe behind a kill of everything: then the points of a new start are among them."""
         self._world.say("the script, calm: every durable write and every send is listed")
         for control in self._controls.values():
             control.start()
+        if is_behind_kills:
+            for daemon in (daemon for program, daemons in PROGRAMS.items() if program != "stager" for daemon in daemons):
+                self._world.kill(*daemon)
         script(wave)
         wave.settle(30)
-        for name, control in self._controls.items():
-            self.tour.learn(name, control.points())
-
-    def learn_again(self, wave):
-        for control in self._controls.values():
-            control.start()
-        for name, (host, daemon) in PROGRAMS.items():
-            if name != "stager":
-                self._world.kill(host, daemon)
-        script(wave)
-        wave.settle(30)
-        for name, control in self._controls.items():
-            self.tour.learn(f"{name}, started again", control.points()[control.born_at:])
+        for runs in self._runs.values():
+            runs[is_behind_kills].append([])
+        for (program, host), control in self._controls.items():
+            lives = control.lives()
+            self._runs[program][is_behind_kills][-1] += lives
+            self._room[program, host] = max(self._room.get((program, host), 0), *map(len, lives))
+        for program, (calm, again) in self._runs.items():
+            self.tour.learn(program, calm, again)
 
     def round(self, deadline, settle_s=40):
-        """The next wave, in which each program dies at a point of its own, and what comes after it dies, too, up to
-        `AGAIN` times.  Its jobs have ended."""
+        """The next wave, in which each daemon dies at a point of its program, and what comes after it dies at another.
+        Its jobs have ended."""
         self.number += 1
         armed = {}
-        for name, control in self._controls.items():
-            first = self.tour.next(name)
-            again = self.tour.next(f"{name}, started again", self._random.randint(0, AGAIN))
-            if not first:
-                continue
-            control.arm(*first, *again)
-            armed[name] = (first, again)
-            self._world.arm(*PROGRAMS[name], True)
-        self._say("round " + str(self.number) + ": " + "; ".join(
-            name + " " + ", then ".join(f"{side} point {index}" for index, side in (*first, *again))
-            for name, (first, again) in armed.items()))  # fmt: skip
+        for (program, host), control in self._controls.items():
+            if program == ("gatekeeper", "jobmanager")[self.number % 2]:
+                continue  # whose death would be the other's, long before its time
+            places = self.tour.next(program, MOST, self._room[program, host])
+            control.arm(*places)
+            armed[program, host] = places
+            self._world.arm(host, program, True)
+        self._say(f"round {self.number}: " + "; ".join(f"{program} {', '.join(f'{text} #{nth} {side}' for text, nth, side in places)}"
+                                                       for (program, _), places in armed.items()))  # fmt: skip
 
         wave = Wave(self._world, f"k{self.number}-", deadline)
         script(wave)
         wave.settle(settle_s)
 
-        for name, (first, again) in armed.items():
-            control = self._controls[name]
-            met = control.died()
+        deaths = []
+        for (program, host), places in armed.items():
+            control = self._controls[program, host]
+            met = control.deaths()
+            deaths.append(f"{program} {met} of {len(places)}")
+            self._room[program, host] *= 1.2 if met == len(places) else 0.9 if met < len(places) / 2 else 1
             control.start()
-            self.tour.note(name, first, met[:1])
-            self.tour.note(f"{name}, started again", again[:max(0, len(met))], met[1:])
-            self.visits += len(met)
-            self._world.arm(*PROGRAMS[name], False)
+            self.tour.note(program, places, met)
+            self.visits += met
+            self._world.arm(host, program, False)
+        self._say(f"round {self.number}: died there: {', '.join(deaths)}")
         self.tour.save()
         return wave

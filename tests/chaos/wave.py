@@ -24,7 +24,7 @@ def setup(world):
     with open(path, "w") as file:
         file.write(plan.WORK)
     os.chmod(path, 0o755)
-    world.shell("client", f"mkdir -p {plan.FOLDER}", user="alice")
+    world.shell("client", f"mkdir -p {plan.FOLDER}/out", user="alice")
 
 
 class Wave:
@@ -36,7 +36,7 @@ class Wave:
         self.problems = []  # what a user would complain of, and the auditor cannot see
         self.refusals = []  # clear words of a site that could take no jobs for a while
         self.defaults = {}  # of its jobs
-        self._staged, self._copies = [], []
+        self._files = []  # (label, a file of its at the site, what is to be in it)
 
     # Commands.
 
@@ -68,21 +68,22 @@ class Wave:
 
     # Submissions.  Each returns whether the job was accepted.
 
-    def submit(self, job, *options, proxy=None, done_if="\0"):
+    def submit(self, job, *options, rsl="", proxy=None, done_if="\0"):
+        """`rsl`: more of it, which has no option."""
         job = self._own(job)
         self.plan[job.label] = job
-        out = self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *options, *self._command(job), proxy=proxy,
-                          done_if=done_if)  # fmt: skip
+        command = (job.rsl() + rsl,) if rsl else self._command(job)
+        out = self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *options, *command, proxy=proxy, done_if=done_if)
         return self._name(job.label, out)
 
     def submit_staged(self, job):
         """One that needs a file of the client's."""
         job = self._own(job)
         self.plan[job.label] = job
-        name = f"{plan.FOLDER}/{job.label}.dat"
-        self._staged.append((job.label, name))
+        name, content = self._file(), job.out(0) * 50  # of its own: the site has it not yet
+        self._files.append((job.label, name, content))
         with open(self.world.path("client", f"/home/alice/{name}"), "wb") as file:
-            file.write(job.out(0) * 50)  # of its own: the site has it not yet
+            file.write(content)
         words = ("submit", "-r", worlds.SITE, "--request-id", job.label, "--stage-in", f"{name}={name}", *self._command(job))
         while not self._name(job.label, None):
             code, out, err = self.sekisho(*words)
@@ -104,14 +105,12 @@ class Wave:
 
     def submit_files(self, job):
         """One with a scratch directory, to which the site copies a file, and from which it takes it home."""
-        job = self._own(job)
-        self.plan[job.label] = job
-        copy = f"{plan.FOLDER}/out/{job.label}.copy"
-        rsl = (job.rsl() + f"(scratch_dir={plan.SCRATCH})(file_stage_in=(file:///home/alice/{plan.FOLDER}/work {copy}.in))"
+        copy = self._file()
+        rsl = (f"(scratch_dir={plan.SCRATCH})(file_stage_in=(file:///home/alice/{plan.FOLDER}/work {copy}.in))"
                f"(file_stage_out=({copy}.in file:///home/alice/{copy}))(file_clean_up={copy}.in)")  # fmt: skip
-        if self._name(job.label, self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, rsl)):
-            self._copies.append((job.label, copy))
-        return job.label in self.names
+        if self.submit(job, rsl=rsl):
+            self._files.append((self.prefix + job.label, copy, plan.WORK.encode()))
+        return self.prefix + job.label in self.names
 
     def submit_many(self, jobs):
         jobs = [self._own(job) for job in jobs]
@@ -169,6 +168,17 @@ class Wave:
         for word in ("suspend", "resume") if name else ():
             self.insist("signal", name, word, done_if="has ended already")
 
+    def redirect(self, label):
+        """A copy of what a held job will say."""
+        name, copy = self.names.get(self.prefix + label), self._file()
+        if name and self.insist("signal", name, "stdio_update", f"&(stdout={copy})") is not None:
+            self._files.append((self.prefix + label, copy, self.plan[self.prefix + label].out(0)))
+
+    def refresh(self, label):
+        name = self.names.get(self.prefix + label)
+        if name:
+            self.insist("proxy", "refresh", name)
+
     def release(self, label):
         name = self.names.get(self.prefix + label)
         if name:
@@ -177,10 +187,16 @@ class Wave:
     def _own(self, job):
         return dataclasses.replace(job, label=self.prefix + job.label, **self.defaults)
 
+    @staticmethod
+    def _file():
+        """A file of nobody else's, whose name is as all such names to those who list kill points."""
+        return f"{plan.FOLDER}/out/{time.time_ns()}.data"
+
     def _command(self, job):
         count = ("--count", str(job.tasks), "--host-count", str(job.tasks)) if job.tasks > 1 else ()
+        node = ("-x", f"(node={job.node})") if job.node else ()
         out = self.streams(job.label) if job.stream == "file" else ()
-        return (*count, *out, "--", *job.words())
+        return (*count, *node, *out, "--", *job.words())
 
     @staticmethod
     def streams(label):
@@ -234,12 +250,9 @@ class Wave:
                                         and not self.names[label].endswith("]")]))  # fmt: skip
             list(pool.map(self._fetch_array, [name for name, elements in self.arrays.items()
                                               if all(says.get(e.label, {}).get("state") == "DONE" for e in elements)]))  # fmt: skip
-        for label, name in self._staged:
+        for label, path, content in self._files:
             if says.get(label, {}).get("state") == "DONE":
-                self._compare(name)
-        for label, name in self._copies:
-            if says.get(label, {}).get("state") == "DONE":
-                self._compare(name, self.world.path("a-head", f"/home/alice/{plan.FOLDER}/work"))
+                self._compare(path, content)
         folder = self.world.path("a-head", f"/home/alice/{plan.RAN}")
         ran = {}
         for name in os.listdir(folder):
@@ -248,10 +261,8 @@ class Wave:
                     ran[name] = file.read().splitlines()
         return auditor.Evidence(dict(self.plan), dict(self.names), ran, says, dict(self.output), {})
 
-    def _compare(self, path, original=None):
-        """A staged file is byte for byte the client's, or the original."""
-        with open(original or self.world.path("client", f"/home/alice/{path}"), "rb") as file:
-            wanted = file.read()
+    def _compare(self, path, wanted):
+        """A file came byte for byte as it was to."""
         try:
             with open(self.world.path("a-head", f"/home/alice/{path}"), "rb") as file:
                 came = file.read()
@@ -259,7 +270,7 @@ class Wave:
         except FileNotFoundError:
             came = None
         if came != wanted:
-            self.problems.append(f"{path}: " + ("did not come" if came is None else "came otherwise than it was sent"))
+            self.problems.append(f"{path}: " + ("did not come" if came is None else f"came with {len(came)} bytes, otherwise than it was to"))
 
     def _fetch(self, label):
         job = self.plan[label]

@@ -39,6 +39,7 @@ class World:
         self._doomed = set()  # of those, whose next end is somebody's doing
         self._armed = set()  # of those, whose every end is
         self._full = set()  # hosts whose disk is full
+        self._kept_down = None  # one that is not started again for now
         self._lock = threading.RLock()
         self._is_over = False
         self._keeper = None
@@ -144,6 +145,17 @@ class World:
             except ProcessLookupError:
                 pass
 
+    def forget(self, host, daemon, path):
+        """It ends, and what comes finds nothing of what it had."""
+        with self._lock:
+            self._kept_down = (host, daemon)
+        self.kill(host, daemon)
+        while self.pids(host, daemon):
+            time.sleep(0.01)
+        self.shell(host, f"find {path} -mindepth 1 -delete")
+        with self._lock:
+            self._kept_down = None
+
     def arm(self, host, daemon, is_armed):
         """It dies at kill points; or no more."""
         with self._lock:
@@ -167,6 +179,9 @@ class World:
                     self._doomed.discard(one)
                 down.add(one)
             for one in sorted(down):
+                with self._lock:
+                    if one == self._kept_down:
+                        continue
                 if len(self.fallen) < 20 and self._start(*one):
                     self.restarts += 1
                     down.discard(one)
