@@ -21,7 +21,13 @@ absl::Status Book::FoldInto(const JobEvent& event, Job& job) {
   RETURN_IF_ERROR(Fold(event, job.status));
   if (event.has_submitted()) {
     job.asked = AskedBy(event.submitted());
-    const std::unique_ptr<std::string> gone(job.status.release_rsl());  // clear_rsl() would keep its memory
+    // clear_rsl() would keep its memory.
+    const std::unique_ptr<std::string> gone[] = {
+        std::unique_ptr<std::string>(job.status.release_rsl()),     std::unique_ptr<std::string>(job.status.release_site()),
+        std::unique_ptr<std::string>(job.status.release_account()), std::unique_ptr<std::string>(job.status.release_subject()),
+        std::unique_ptr<std::string>(job.status.release_service())};
+    const auto& submitted = event.submitted();
+    job.owner = &*owners_.insert({submitted.site(), submitted.account(), submitted.subject(), submitted.service()}).first;
   }
   if (Job* array = ArrayOf(job.status)) {
     Recount(before, CountedAs(job.status), *array->status.mutable_array());
@@ -65,19 +71,32 @@ const JobStatus* Book::FindAny(const std::string& job_id) const {
   return found == jobs_.end() ? nullptr : &found->second.status;
 }
 
-const JobStatus* Book::Find(const std::string& job_id, const std::string& subject) const {
+const Book::Job* Book::FindJob(const std::string& job_id, const std::string& subject) const {
   const auto found = jobs_.find(job_id);
-  return found == jobs_.end() || found->second.status.subject() != subject ? nullptr
-                                                                           : &found->second.status;
+  return found == jobs_.end() || found->second.owner->subject != subject ? nullptr : &found->second;
+}
+
+const JobStatus* Book::Find(const std::string& job_id, const std::string& subject) const {
+  const Job* job = FindJob(job_id, subject);
+  return job == nullptr ? nullptr : &job->status;
+}
+
+JobStatus Book::Whole(const Job& job) {
+  JobStatus status = job.status;
+  status.set_site(job.owner->site);
+  status.set_account(job.owner->account);
+  status.set_subject(job.owner->subject);
+  status.set_service(job.owner->service);
+  return status;
 }
 
 absl::StatusOr<bool> Book::IsRepeat(const JobEvent& submitted) const {
   const auto& asked = submitted.submitted();
-  if (Find(submitted.job_id(), asked.subject()) == nullptr) {
+  const Job* known = FindJob(submitted.job_id(), asked.subject());
+  if (known == nullptr) {
     return false;
   }
-  const Job& known = jobs_.at(submitted.job_id());
-  if (known.asked != AskedBy(asked) || known.status.service() != asked.service()) {
+  if (known->asked != AskedBy(asked) || known->owner->service != asked.service()) {
     return errors::OtherRequest(asked.request_id(), submitted.job_id());
   }
   return true;
@@ -119,12 +138,12 @@ bool Book::Take(const JobEvent& event) {
 void Book::Withdraw(const std::string& job_id) { jobs_.erase(job_id); }
 
 JobStatus Book::Status(const std::string& job_id, const std::string& subject) const {
-  if (const JobStatus* known = Find(job_id, subject)) {
-    return *known;
+  if (const Job* known = FindJob(job_id, subject)) {
+    return Whole(*known);
   }
   if (IsUnmade(job_id, subject)) {
     const auto element = SplitElementId(job_id);
-    return UnmadeElement(*Find(element->first, subject), element->second);
+    return UnmadeElement(Whole(*FindJob(element->first, subject)), element->second);
   }
   JobStatus unknown;
   unknown.set_job_id(job_id);
@@ -137,21 +156,20 @@ JobStatus Book::Status(const std::string& job_id, const std::string& subject) co
 }
 
 proto::StatusReply Book::List(const std::string& subject, bool with_ended) const {
-  std::vector<const JobStatus*> found;
+  std::vector<const Job*> found;
   for (const auto& [id, job] : jobs_) {
-    if (job.status.subject() == subject && !job.status.has_element() && (with_ended || !IsFinal(job.status.state()))) {
-      found.push_back(&job.status);
+    if (job.owner->subject == subject && !job.status.has_element() && (with_ended || !IsFinal(job.status.state()))) {
+      found.push_back(&job);
     }
   }
-  std::sort(found.begin(), found.end(), [](const JobStatus* a, const JobStatus* b) {
-    return a->submitted_ms() != b->submitted_ms() ? a->submitted_ms() > b->submitted_ms()
-                                                  : a->job_id() < b->job_id();
+  std::sort(found.begin(), found.end(), [](const Job* one, const Job* other) {
+    const JobStatus &a = one->status, &b = other->status;
+    return a.submitted_ms() != b.submitted_ms() ? a.submitted_ms() > b.submitted_ms() : a.job_id() < b.job_id();
   });
   proto::StatusReply reply;
   size_t size = 0;
-  for (const JobStatus* status : found) {
-    *reply.add_job() = *status;
-    size += status->ByteSizeLong();
+  for (const Job* job : found) {
+    size += (*reply.add_job() = Whole(*job)).ByteSizeLong();
     if (size > kListBytesMax) {
       reply.mutable_job()->RemoveLast();
       reply.set_is_cut(true);

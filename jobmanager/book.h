@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ class Book {
   // Puts a stored event back in its place.
   absl::Status Replay(const proto::JobEvent& event);
 
-  // Null if there is no such job or it is another subject's: nobody can tell the two apart.
+  // Null if there is no such job or it is another subject's: nobody can tell the two apart.  Without site, account,
+  // subject and service.
   const proto::JobStatus* Find(const std::string& job_id, const std::string& subject) const;
 
   // Whoever's it is: for our own work only.
@@ -63,15 +65,24 @@ class Book {
   void set_position(uint64_t position) { position_ = position; }
 
  private:
+  // What hundreds of thousands of jobs have in common.
+  struct Owner {
+    std::string site, account, subject, service;
+    auto operator<=>(const Owner&) const = default;
+  };
   struct Job {
-    proto::JobStatus status;  // without its RSL
-    uint64_t asked = 0;  // AskedBy its submission
+    proto::JobStatus status;       // without its RSL, and without what its owner says
+    const Owner* owner = nullptr;  // of `owners_`
+    uint64_t asked = 0;            // AskedBy its submission
     uint64_t last_sequence = 0;
     bool is_ended_here = false;
   };
+  static proto::JobStatus Whole(const Job& job);
+  const Job* FindJob(const std::string& job_id, const std::string& subject) const;
   absl::Status FoldInto(const proto::JobEvent& event, Job& job);
   // Null if the job is no element, or its array is not known.
   Job* ArrayOf(const proto::JobStatus& job);
+  std::set<Owner> owners_;
   std::map<std::string, Job> jobs_;
   uint64_t position_ = 0;
 };
