@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include <asio/signal_set.hpp>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -82,6 +83,11 @@ void RaiseDescriptorLimit() {
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
   }
+}
+
+void GiveMemoryBack() {
+  mallopt(M_MMAP_THRESHOLD, 128 * 1024);  // glibc would raise it to the size of what was freed
+  mallopt(M_ARENA_MAX, 2);
 }
 
 }  // namespace sekisho

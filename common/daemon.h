@@ -37,4 +37,8 @@ awaitable<void> WaitForStop(Loop& loop, std::function<void()> reload = {});
 // Raises the soft limit of open descriptors to the hard one.
 void RaiseDescriptorLimit();
 
+// For daemons to which requests of megabytes come beside many small things that stay: the memory of those goes back to
+// the system.  Before there are threads.
+void GiveMemoryBack();
+
 }  // namespace sekisho

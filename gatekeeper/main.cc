@@ -208,6 +208,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   sekisho::InitLog("gatekeeper");
   sekisho::RaiseDescriptorLimit();
+  sekisho::GiveMemoryBack();
 
   const auto config = sekisho::LoadConfig<sekisho::gatekeeper::Config>(command.config_path);
   if (!config.ok() || command.check) {

@@ -80,6 +80,7 @@ absl::Status Lock(const std::string& state) {
 }
 
 absl::Status Run(const Config& config, const Arguments& arguments) {
+  GiveMemoryBack();
   ASSIGN_OR_RETURN(const Retention retention, MakeRetention(config.keep_ended_days()));
   ASSIGN_OR_RETURN(const proto::Handover handover, ReceiveHandover(arguments.control));
   RETURN_IF_ERROR(Lock(arguments.state));

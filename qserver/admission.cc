@@ -375,7 +375,7 @@ absl::StatusOr<rsl::JobDescription> DescribeUpdate(const Verified& verified, con
   }
   Verified of_job = verified;
   of_job.job_id = job.status.job_id();
-  of_job.body.set_gatekeeper_subject(job.gatekeeper_subject);
+  of_job.body.set_gatekeeper_subject(*job.gatekeeper_subject);
   rsl::Variables variables = VariablesFor(of_job, account, rules);
   if (const auto submitted = rsl::ParseAndDescribe(job.status.rsl(), {}); submitted.ok()) {
     ASSIGN_OR_RETURN(const std::string scratch, PlanScratch(*submitted, account.home, of_job.job_id, rules.staging));

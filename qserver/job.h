@@ -85,8 +85,8 @@ struct Part {
 inline constexpr char kNoRoom[] = "the site has no room for more output; what came before is kept";
 
 struct Job {
-  proto::JobStatus status;         // fold of its events
-  std::string gatekeeper_subject;  // as its user's request names it
+  proto::JobStatus status;  // fold of its events
+  const std::string* gatekeeper_subject = nullptr;  // as its user's request names it; one for all jobs, the queue's
   bool has_input = false;
   uint64_t asked = 0;  // Admitted::asked
   uint64_t bytes = 0;  // of the event that made it

@@ -110,6 +110,7 @@ void Reload(const std::string& path, AdmissionRules& rules, Conductor& conductor
 
 absl::Status Run(const Config& config, const std::string& config_path) {
   RaiseDescriptorLimit();
+  GiveMemoryBack();
   ASSIGN_OR_RETURN(const Retention retention, MakeRetention(config.keep_ended_days()));
   const std::string state = OrDefault(config.state_directory(), "/var/lib/sekisho/qserver");
   ASSIGN_OR_RETURN(const identity::Credential host,

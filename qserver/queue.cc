@@ -271,7 +271,7 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
   CHECK(described.ok());
   std::vector<proto::ServerMessage::Start> starts =
       MakeStarts(job.status, *described, job.has_input,
-                 JobContact(job.gatekeeper_subject, job.status.job_id()), job.demand.wall_time_s(), settings_);
+                 JobContact(*job.gatekeeper_subject, job.status.job_id()), job.demand.wall_time_s(), settings_);
   if (job.charter()) {
     MakeRanks(*job.charter(), *described, job.status, job.part->is_released, settings_, starts);
   }

@@ -269,6 +269,7 @@ class Queue {
 
   const TaskSettings settings_;
   const int64_t wall_time_max_s_;
+  std::set<std::string> gatekeepers_;  // by subject
   std::unordered_map<std::string, std::unique_ptr<Job>> jobs_;
   std::map<Order, Job*> pending_;        // waits for processors
   std::map<std::string, Job*> holding_;  // has processors

@@ -94,7 +94,7 @@ Job& Queue::AddElement(Job& array, const proto::JobEvent& submitted, bool is_arc
   job.bytes = submitted.submitted().ByteSizeLong();
 
   Admitted admitted;
-  admitted.gatekeeper_subject = array.gatekeeper_subject;
+  admitted.gatekeeper_subject = *array.gatekeeper_subject;
   admitted.demand = array.demand;
   admitted.demand.set_job_id(submitted.job_id());
   Adopt(job, std::move(admitted));

@@ -243,7 +243,7 @@ Effects Queue::FinishReplay(const SpoolSize& spooled, int64_t now_ms) {
 }
 
 void Queue::Adopt(Job& job, Admitted admitted) {
-  job.gatekeeper_subject = std::move(admitted.gatekeeper_subject);
+  job.gatekeeper_subject = &*gatekeepers_.insert(std::move(admitted.gatekeeper_subject)).first;
   job.has_input = admitted.has_input;
   job.asked = admitted.asked;
   job.files = std::move(admitted.files);
