@@ -6,7 +6,8 @@ import sys
 
 import support as t
 
-NAME = f"{os.environ.get('SEKISHO_LAB', 'sekisho')}-{os.path.basename(sys.argv[0])[:5]}"
+# A lab's name has 20 letters at most, of which ctest's has 15.
+NAME = f"{os.environ.get('SEKISHO_LAB', 'sekisho')}-{os.path.basename(sys.argv[0])[1:5]}"
 os.environ["SEKISHO_LAB"] = NAME  # also of what `t` does
 SITE = "siteB/jobmanager-slurm"
 

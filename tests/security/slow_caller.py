@@ -133,8 +133,11 @@ class Caller:
         left = self.options.calls
         while left > 0:
             calls = min(left, CALLS_OF_A_CONNECTION)
-            self.connections.append(Connection(self.options, calls))
             left -= calls
+            try:
+                self.connections.append(Connection(self.options, calls))
+            except OSError:  # the server has closed it: it has enough
+                pass
 
     def standing(self):
         return sum(len(one.alive) for one in self.connections)
