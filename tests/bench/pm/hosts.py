@@ -22,6 +22,7 @@ class World:
         self.folder = tempfile.mkdtemp(prefix="pm-bench-")
         self.where = where
         self.daemons = []
+        self.started = []  # ranks: none outlives its hosts
         self.switch = None
         self.names = [f"pm{os.getpid()}{side}" for side in "abc"[:hosts]] if where == "veth" else [None]
         self.addresses = ["10.99.0.1", "10.99.0.2", "10.99.0.3"][:hosts] if where == "veth" else ["127.0.0.1"]
@@ -123,8 +124,10 @@ table inet loss {{ chain arriving {{ type filter hook input priority 0;
         """One process."""
         place = self.places[job][node]
         daemon = ["--daemon", f"{self.folder}/pmd{place}"] if self.daemons and link == "pm" else []
-        return subprocess.Popen([*self.inside(self.names[place]), f"{BIN}/sekisho-pm-ranks", "--job", job, "--link", link,
-                                 "--node", str(node), "--wait", wait, *daemon, *map(str, words)], text=True, **more)
+        self.started.append(
+            subprocess.Popen([*self.inside(self.names[place]), f"{BIN}/sekisho-pm-ranks", "--job", job, "--link", link,
+                              "--node", str(node), "--wait", wait, *daemon, *map(str, words)], text=True, **more))  # fmt: skip
+        return self.started[-1]
 
     def start(self, link, job, words, wait="adaptive"):
         """All processes of a job, the last one rank 0 with its output in a pipe."""
@@ -154,6 +157,9 @@ table inet loss {{ chain arriving {{ type filter hook input priority 0;
         return [json.loads(line) for line in text.splitlines()]
 
     def close(self):
+        for child in self.started:
+            child.kill()
+            child.wait()
         for daemon in self.daemons:
             daemon.terminate()
             daemon.wait()
