@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call whose message is so many bytes, of which nobody need understand anything.
+// Calls whose message is so many bytes, of which nobody need understand anything.
 #pragma once
 
 #include <chrono>
+#include <cstdio>
 #include <future>
 #include <memory>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+
+#include "tests/support/program.h"
 
 namespace sekisho::test {
 
@@ -23,6 +27,24 @@ inline grpc::Status CallWithBytes(const std::shared_ptr<grpc::Channel>& channel,
   std::promise<grpc::Status> done;
   stub.UnaryCall(&context, method, {}, &request, &reply, [&done](grpc::Status status) { done.set_value(std::move(status)); });
   return done.get_future().get();
+}
+
+// A program refuses messages over gRPC's 4 MiB, and keeps nothing of them.
+inline void ExpectLargeMessagesRefused(const Program& program, const std::shared_ptr<grpc::Channel>& channel, const std::string& method) {
+  const auto call = [&](size_t bytes) { return CallWithBytes(channel, method, bytes, std::chrono::seconds(20)); };
+  call(5 << 20);
+  const long before_kib = program.ResidentKib();
+
+  for (int i = 0; i < 100; ++i) {
+    const grpc::Status refused = call(5 << 20);
+    ASSERT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED);
+    ASSERT_THAT(refused.error_message(), testing::HasSubstr("larger than max (5242880 vs. 4194304)"));
+  }
+
+  const long grown_kib = program.ResidentKib() - before_kib;
+  std::printf("100 messages of 5 MiB: %ld KiB more resident\n", grown_kib);
+  EXPECT_LT(grown_kib, 32 * 1024);
+  EXPECT_EQ(call((4 << 20) - 1).error_code(), grpc::UNIMPLEMENTED);  // gRPC's word for what is heard, and is no request
 }
 
 }  // namespace sekisho::test
