@@ -14,6 +14,8 @@
 namespace sekisho::client {
 namespace {
 
+constexpr int kContactingJobManager = 79;  // of GRAM's errors
+
 std::string OperatorText(rsl::Operator op) {
   switch (op) {
     case rsl::Operator::kEqual: return "=";
@@ -131,8 +133,6 @@ absl::Status NobodyTakesIt(const glue::Choice& choice, const absl::Status& last)
                             first.published.empty() ? "nothing" : first.published),
                 "see all reasons with --why, and ask for less");
 }
-
-constexpr int kContactingJobManager = 79;  // of GRAM's errors
 
 bool IsRefusal(const absl::Status& error) {
   switch (error.code()) {

@@ -45,6 +45,9 @@ class Session {
     co_return reply;
   }
 
+  // Of a call: what the transport says is not for users.
+  absl::Status Explain(const absl::Status& error) const;
+
   Loop& loop() { return loop_; }
   proto::JobService::Stub& stub() { return *stub_; }
   const Target& target() const { return target_; }
@@ -55,8 +58,6 @@ class Session {
 
   Session(Loop& loop, Target target) : loop_(loop), target_(std::move(target)) {}
 
-  // Of a call: what the transport says is not for users.
-  absl::Status Explain(const absl::Status& error) const;
   absl::StatusOr<const identity::Credential*> LoadCredential();
   absl::Status Connect(int fd);
 

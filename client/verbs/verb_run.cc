@@ -243,7 +243,8 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     co_return 0;
   }
   if (!followed.ok()) {
-    co_return Report(followed.status());
+    const absl::Status why = session.Explain(followed.status());
+    co_return Report(is_accepted || why.code() != absl::StatusCode::kUnavailable ? why : StillUnknown(why, follow.request_id));
   }
   if (followed->was_left) {
     const std::string& name = followed->name;
