@@ -20,13 +20,13 @@ absl::Status Book::FoldInto(const JobEvent& event, Job& job) {
   const ElementIs before = CountedAs(job.status);
   RETURN_IF_ERROR(Fold(event, job.status));
   if (event.has_submitted()) {
-    job.asked = AskedBy(event.submitted());
+    const auto& submitted = event.submitted();
+    job.asked = AskedBy(submitted);
     // clear_rsl() would keep its memory.
     const std::unique_ptr<std::string> gone[] = {
         std::unique_ptr<std::string>(job.status.release_rsl()),     std::unique_ptr<std::string>(job.status.release_site()),
         std::unique_ptr<std::string>(job.status.release_account()), std::unique_ptr<std::string>(job.status.release_subject()),
         std::unique_ptr<std::string>(job.status.release_service())};
-    const auto& submitted = event.submitted();
     job.owner = &*owners_.insert({submitted.site(), submitted.account(), submitted.subject(), submitted.service()}).first;
   }
   if (Job* array = ArrayOf(job.status)) {

@@ -10,7 +10,6 @@
 #include "client/site/site_call.h"
 
 namespace sekisho::client {
-
 namespace {
 
 bool IsLost(const absl::Status& status) {
