@@ -12,6 +12,7 @@
 
 #include "client/job/feed_input.h"
 #include "client/job/progress.h"
+#include "client/job/submitted.h"
 #include "client/site/harmless.h"
 #include "client/site/reach_again.h"
 
@@ -38,7 +39,9 @@ bool WriteEach(const std::set<int>& fds, std::string_view data) {
   return std::all_of(fds.begin(), fds.end(), [&](int fd) { return WriteAll(fd, data); });
 }
 
-// The state that Follow shares with its Ctrl-C watcher.
+using UpdateStream = std::shared_ptr<rpc::ClientReader<proto::Update>>;
+
+// The state that a follower shares with its Ctrl-C watcher.
 struct Watch {
   explicit Watch(Loop& loop) : signals(loop, SIGINT, SIGTERM), changed(loop) {}
   asio::signal_set signals;
@@ -71,7 +74,7 @@ awaitable<void> SendCancel(Session& session, std::shared_ptr<Watch> watch) {
   }
 }
 
-// Ctrl-C is its own again when Follow has done, whatever still holds the watch.
+// Ctrl-C is its own again when the follower has done, whatever still holds the watch.
 struct StopWatching {
   ~StopWatching() {
     std::error_code ignored;
@@ -99,6 +102,179 @@ awaitable<void> WatchInterrupt(Session& session, std::shared_ptr<Watch> watch, b
   }
 }
 
+class Follower {
+ public:
+  Follower(Session& session, FollowOptions options);
+  awaitable<absl::StatusOr<Followed>> Run();
+
+ private:
+  UpdateStream Open();
+  awaitable<absl::Status> Read();
+  awaitable<void> Take(const proto::Update& update);
+  bool MayComeBack(const absl::Status& lost) const;
+  awaitable<absl::Status> ComeBack(absl::Status lost);
+  absl::StatusOr<Followed> Left(const absl::Status& status);
+
+  bool is_unanswered() const { return watch_->job_id.empty(); }
+
+  Session& session_;
+  const FollowOptions options_;
+  const std::shared_ptr<Watch> watch_;
+  const StopWatching stop_watching_{watch_->signals};
+  Progress progress_;
+  Outage outage_;
+  Followed followed_;
+  bool has_ended_ = false, is_enough_ = false;
+  bool was_sent_again_ = false;  // the submission
+};
+
+Follower::Follower(Session& session, FollowOptions options)
+    : session_(session), options_(std::move(options)), watch_(std::make_shared<Watch>(session.loop())),
+      progress_(options_.wanted), outage_(options_.patience) {
+  watch_->job_id = options_.job_id;
+  watch_->request_id = options_.request_id;
+  if (!options_.job_id.empty()) {
+    followed_.name = JobName(session.target(), session.target().site, options_.job_id);
+  }
+}
+
+awaitable<absl::StatusOr<Followed>> Follower::Run() {
+  co_spawn(session_.loop(), WatchInterrupt(session_, watch_, options_.cancels_on_interrupt), detached);
+  for (;;) {
+    watch_->updates = Open();
+    if (watch_->wants_cancel && !watch_->sent_cancel) {
+      co_await SendCancel(session_, watch_);
+    }
+    absl::Status status = co_await Read();
+    if (MayComeBack(status)) {
+      const absl::Status reached = co_await ComeBack(status);
+      if (reached.ok() && MayComeBack(status)) {
+        continue;
+      }
+      status = reached.ok() || absl::IsCancelled(reached) ? status : reached;
+    }
+    co_return Left(status);
+  }
+}
+
+UpdateStream Follower::Open() {
+  const proto::AttachRequest attach = progress_.Again(watch_->job_id);  // read when the call starts, after the lambda
+  return rpc::Start<rpc::ClientReader<proto::Update>>(session_.loop(), session_.Options(), [&](auto& call) {
+    if (is_unanswered()) {
+      session_.stub().async()->Run(&call.context(), &*options_.submission, &call);
+    } else {
+      session_.stub().async()->Attach(&call.context(), &attach, &call);
+    }
+  });
+}
+
+// Until the stream ends, however it does.
+awaitable<absl::Status> Follower::Read() {
+  proto::Update update;
+  while (co_await watch_->updates->Read(update)) {
+    outage_.End();
+    co_await Take(update);
+    update.Clear();
+  }
+  co_return co_await watch_->updates->Finish();
+}
+
+awaitable<void> Follower::Take(const proto::Update& update) {
+  switch (update.kind_case()) {
+    case proto::Update::kSubmitted: {
+      const proto::SubmitReply& reply = update.submitted();
+      watch_->job_id = reply.job_id();
+      followed_.name = JobName(session_.target(), reply.site(), reply.job_id());
+      if (options_.on_submitted) {
+        options_.on_submitted(reply);
+      }
+      // Of a repeat that is not ours, another command feeds it.
+      if (options_.feeds_input && (!reply.is_repeat() || was_sent_again_) && !reply.dry_run()) {
+        co_spawn(session_.loop(), FeedInput(session_, reply.job_id()), detached);
+      }
+      if (watch_->wants_cancel) {
+        co_await SendCancel(session_, watch_);
+      }
+      break;
+    }
+    case proto::Update::kEvent:
+      progress_.Take(update.event());
+      if (options_.on_event && !options_.on_event(update.event())) {
+        is_enough_ = true;
+        watch_->updates->Cancel();
+      }
+      break;
+    case proto::Update::kOutput: {
+      const size_t stream = update.output().stream() == proto::OutputChunk::STDOUT ? 0 : 1;
+      if (!WriteEach(options_.shown[stream], progress_.Take(update.output())) && errno == EPIPE && !watch_->wants_cancel) {
+        watch_->wants_cancel = true;  // our reader has gone, as after `| head`
+        co_await SendCancel(session_, watch_);
+      }
+      break;
+    }
+    case proto::Update::kStatus:
+      followed_.job = update.status();
+      has_ended_ = true;
+      break;
+    default:
+      break;
+  }
+}
+
+bool Follower::MayComeBack(const absl::Status& lost) const {
+  if (has_ended_ || is_enough_ || watch_->was_left) {
+    return false;
+  }
+  // Nobody submits what is to be cancelled.
+  return is_unanswered() ? IsLost(lost) && !watch_->wants_cancel
+                         : lost.code() == absl::StatusCode::kUnavailable && options_.wanted.follow();
+}
+
+// The link is lost, the job is not.
+awaitable<absl::Status> Follower::ComeBack(absl::Status lost) {
+  if (outage_.Begin(Outage::Clock::now())) {
+    if (is_unanswered()) {
+      SayUnanswered(session_.Explain(lost), options_.patience);
+    } else {
+      SayLost(followed_.name, options_.patience);
+    }
+  }
+  was_sent_again_ = is_unanswered();
+  co_return co_await ReachAgain(session_, outage_, std::move(lost), watch_->was_left, watch_->changed);
+}
+
+absl::StatusOr<Followed> Follower::Left(const absl::Status& status) {
+  followed_.was_interrupted = watch_->wants_cancel || watch_->was_left;
+  followed_.was_left = watch_->was_left;
+  if (has_ended_ || is_enough_ || watch_->was_left) {
+    return followed_;
+  }
+  if (is_unanswered()) {
+    if (IsLost(status) || outage_.is_open()) {
+      return StillUnknown(session_.Explain(status), options_.request_id);
+    }
+    if (watch_->wants_cancel) {
+      fmt::print(stderr, "sekisho: nothing was submitted\n");
+      followed_.job.set_state(proto::CANCELLED);
+      return followed_;
+    }
+    return status.ok() ? absl::InternalError("the site ended the call without a word") : status;
+  }
+  if (status.ok()) {
+    return followed_;
+  }
+  const std::string remedy = fmt::format("ask again: sekisho status {}", followed_.name);
+  if (outage_.is_open()) {
+    return NotReachedAgain(followed_.name, status, remedy);
+  }
+  if (status.code() != absl::StatusCode::kUnavailable) {
+    return status;
+  }
+  return Refuse(absl::StatusCode::kNotFound, 0,
+                fmt::format("lost the connection to the site; the state of {} is not known: {}", followed_.name, Message(status)),
+                remedy);
+}
+
 }  // namespace
 
 awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id,
@@ -113,107 +289,10 @@ awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const st
                                                                              std::move(request));
 }
 
-awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream updates, FollowOptions options) {
+awaitable<absl::StatusOr<Followed>> Follow(Session& session, FollowOptions options) {
   std::signal(SIGPIPE, SIG_IGN);
-  Followed followed;
-  auto watch = std::make_shared<Watch>(session.loop());
-  watch->updates = updates;
-  watch->job_id = options.job_id;
-  watch->request_id = options.request_id;
-  if (!options.job_id.empty()) {
-    followed.name = JobName(session.target(), session.target().site, options.job_id);
-  }
-  const StopWatching stop_watching{watch->signals};
-  co_spawn(session.loop(), WatchInterrupt(session, watch, options.cancels_on_interrupt), detached);
-
-  Progress progress(options.again);
-  Outage outage(options.patience);
-  bool has_ended = false;
-  absl::Status status;
-  for (;;) {
-    proto::Update update;
-    while (co_await updates->Read(update)) {
-      outage.End();
-      switch (update.kind_case()) {
-        case proto::Update::kSubmitted:
-          watch->job_id = update.submitted().job_id();
-          followed.name = JobName(session.target(), update.submitted().site(), watch->job_id);
-          if (options.on_submitted) {
-            options.on_submitted(update.submitted());
-          }
-          if (options.feeds_input && !update.submitted().is_repeat() && !update.submitted().dry_run()) {
-            co_spawn(session.loop(), FeedInput(session, watch->job_id), detached);
-          }
-          if (watch->wants_cancel) {
-            co_await SendCancel(session, watch);
-          }
-          break;
-        case proto::Update::kEvent:
-          progress.Take(update.event());
-          if (options.on_event) {
-            options.on_event(update.event());
-          }
-          break;
-        case proto::Update::kOutput: {
-          const size_t stream = update.output().stream() == proto::OutputChunk::STDOUT ? 0 : 1;
-          if (!WriteEach(options.shown[stream], progress.Take(update.output())) && errno == EPIPE && !watch->wants_cancel) {
-            watch->wants_cancel = true;  // our reader has gone, as after `| head`
-            co_await SendCancel(session, watch);
-          }
-          break;
-        }
-        case proto::Update::kStatus:
-          followed.job = update.status();
-          has_ended = true;
-          break;
-        default:
-          break;
-      }
-    }
-    status = co_await updates->Finish();
-    if (has_ended || watch->was_left || watch->job_id.empty() || !options.again.follow() ||
-        status.code() != absl::StatusCode::kUnavailable) {
-      break;
-    }
-
-    // The link is lost, the job is not.
-    if (outage.Begin(Outage::Clock::now())) {
-      SayLost(followed.name, options.patience);
-    }
-    const absl::Status reached = co_await ReachAgain(session, outage, status, watch->was_left, watch->changed);
-    if (!reached.ok()) {
-      status = reached.code() == absl::StatusCode::kCancelled ? status : reached;
-      break;
-    }
-    const proto::AttachRequest again = progress.Again(watch->job_id);
-    updates = watch->updates = rpc::Start<rpc::ClientReader<proto::Update>>(
-        session.loop(), session.Options(),
-        [&](auto& call) { session.stub().async()->Attach(&call.context(), &again, &call); });
-    if (watch->wants_cancel && !watch->sent_cancel) {
-      co_await SendCancel(session, watch);
-    }
-  }
-  followed.was_interrupted = watch->wants_cancel || watch->was_left;
-  followed.was_left = watch->was_left;
-  if (watch->wants_cancel && watch->job_id.empty() && !watch->was_left) {
-    fmt::print(stderr, "sekisho: nothing was submitted\n");
-    followed.job.set_state(proto::CANCELLED);
-    co_return followed;
-  }
-  if (has_ended || (status.ok() && !watch->job_id.empty()) || watch->was_left) {
-    co_return followed;
-  }
-  if (!status.ok() && outage.is_open()) {
-    co_return NotReachedAgain(followed.name, status, fmt::format("ask again: sekisho status {}", followed.name));
-  }
-  const bool is_broken = status.code() == absl::StatusCode::kUnavailable && !watch->job_id.empty();
-  if (is_broken) {
-    co_return Refuse(absl::StatusCode::kNotFound, 0,
-                     fmt::format("lost the connection to the site; the state of {} is not known: {}",
-                                 followed.name, Message(status)),
-                     fmt::format("ask again: sekisho status {}", followed.name));
-  }
-  co_return status.ok() ? absl::InternalError("the site ended the call without a word") : status;
+  Follower follower(session, std::move(options));
+  co_return co_await follower.Run();
 }
 
 }  // namespace sekisho::client

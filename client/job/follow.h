@@ -5,7 +5,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <set>
 
 #include "client/site/session.h"
@@ -13,15 +13,16 @@
 namespace sekisho::client {
 
 struct FollowOptions {
-  std::string job_id;             // empty: learned from the stream's first message
-  std::string request_id;         // of its submission
+  std::string job_id;  // empty: `submission` makes it, which is sent again while nobody answers
+  std::optional<proto::SignedRequest> submission;
+  std::string request_id;  // of it
   bool feeds_input = false;       // our standard input goes to task 0
   bool cancels_on_interrupt = true;  // first Ctrl-C cancels, second leaves; false: the first leaves
-  proto::AttachRequest again;        // asked for when the connection was lost
+  proto::AttachRequest wanted;       // of the job, its id apart
   std::chrono::seconds patience{300};  // so long it is tried
   std::array<std::set<int>, 2> shown{{{1}, {2}}};  // as which of our descriptors each of the job's streams is
   std::function<void(const proto::SubmitReply&)> on_submitted;
-  std::function<void(const proto::JobEvent&)> on_event;
+  std::function<bool(const proto::JobEvent&)> on_event;  // false: enough, the job goes on without us
 };
 
 struct Followed {
@@ -31,11 +32,9 @@ struct Followed {
   bool was_left = false;         // the job may still run
 };
 
-using UpdateStream = std::shared_ptr<rpc::ClientReader<proto::Update>>;
-
-// A connection that breaks after the job was submitted is made again, and nothing is lost or shown twice.
-// NotFound ("state unknown") if that does not succeed in time.
-awaitable<absl::StatusOr<Followed>> Follow(Session& session, UpdateStream updates, FollowOptions options);
+// A connection that breaks is made again, and nothing is lost or shown twice.  If that does not succeed in time,
+// NotFound ("state unknown") of a job, StillUnknown of a submission.
+awaitable<absl::StatusOr<Followed>> Follow(Session& session, FollowOptions options);
 
 // Sends the signed request to end a job, named by its id or, if that is empty, by its submission.
 awaitable<absl::StatusOr<proto::CommandReply>> Cancel(Session& session, const std::string& job_id,

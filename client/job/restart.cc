@@ -90,20 +90,15 @@ void AddPosition(proto::AttachRequest& attach, proto::OutputChunk::Stream stream
 awaitable<int> FollowIt(Session& session, std::string job_id, RestartOptions options) {
   FollowOptions follow;
   follow.job_id = job_id;
-  follow.again.set_job_id(job_id);
-  follow.again.set_events(true);
-  follow.again.set_output(true);
-  follow.again.set_follow(true);
-  AddPosition(follow.again, proto::OutputChunk::STDOUT, options.restart.standard_output_position);
-  AddPosition(follow.again, proto::OutputChunk::STDERR, options.restart.standard_error_position);
+  follow.wanted.set_events(true);
+  follow.wanted.set_output(true);
+  follow.wanted.set_follow(true);
+  AddPosition(follow.wanted, proto::OutputChunk::STDOUT, options.restart.standard_output_position);
+  AddPosition(follow.wanted, proto::OutputChunk::STDERR, options.restart.standard_error_position);
   follow.shown = rsl::ShownAs(options.restart);
   follow.patience = options.patience;
   follow.cancels_on_interrupt = options.cancels_on_interrupt;
-  const proto::AttachRequest attach = follow.again;
-  auto updates = rpc::Start<rpc::ClientReader<proto::Update>>(
-      session.loop(), session.Options(),
-      [&](auto& call) { session.stub().async()->Attach(&call.context(), &attach, &call); });
-  const auto followed = co_await Follow(session, updates, follow);
+  const auto followed = co_await Follow(session, follow);
   if (!followed.ok()) {
     co_return Report(followed.status());
   }

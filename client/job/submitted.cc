@@ -10,19 +10,16 @@
 #include "client/site/site_call.h"
 
 namespace sekisho::client {
-namespace {
-
-bool IsLost(const absl::Status& status) {
-  const bool may_be = status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded;
-  return may_be && !IsRefusal(status);
-}
-
-}  // namespace
 
 absl::StatusOr<ClientFiles> PrepareJob(const Session& session, const std::string& rsl, Delegation delegation) {
   ASSIGN_OR_RETURN(ClientFiles files, SumStagedFiles(rsl));
   RETURN_IF_ERROR(CheckDelegation(session, delegation));
   return files;
+}
+
+bool IsLost(const absl::Status& status) {
+  const bool may_be = status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded;
+  return may_be && !IsRefusal(status);
 }
 
 awaitable<absl::StatusOr<proto::SubmitReply>> SendSubmission(Session& session, proto::SignedRequest request,

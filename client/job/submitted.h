@@ -13,6 +13,9 @@ namespace sekisho::client {
 // The files that it names, with their sums; and whether we could give it a credential.
 absl::StatusOr<ClientFiles> PrepareJob(const Session& session, const std::string& rsl, Delegation delegation);
 
+// A submission without an answer, yes or no.
+bool IsLost(const absl::Status& status);
+
 // Sends it, and again while no answer comes, over another connection: the same request makes no second job.
 inline constexpr std::chrono::seconds kSubmitPatience{300};
 awaitable<absl::StatusOr<proto::SubmitReply>> SendSubmission(Session& session, proto::SignedRequest request,

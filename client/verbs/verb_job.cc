@@ -94,15 +94,12 @@ awaitable<int> OutputOfElements(Session& session, proto::JobStatus array, proto:
 // `wait` and `output` attach to the job; what they ask for differs.
 awaitable<int> Attach(Session& session, proto::AttachRequest request, const JobVerbOptions& options,
                       bool exit_is_jobs) {
-  auto updates = rpc::Start<rpc::ClientReader<proto::Update>>(
-      session.loop(), session.Options(),
-      [&](auto& call) { session.stub().async()->Attach(&call.context(), &request, &call); });
   FollowOptions follow;
   follow.job_id = request.job_id();
-  follow.again = request;
+  follow.wanted = request;
   follow.patience = std::chrono::seconds(options.reattach_within);
   follow.cancels_on_interrupt = false;
-  const auto followed = co_await Follow(session, updates, follow);
+  const auto followed = co_await Follow(session, follow);
   if (!followed.ok()) {
     co_return Report(followed.status());
   }

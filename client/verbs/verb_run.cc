@@ -161,15 +161,12 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   if (!request.ok()) {
     co_return Report(request.status());
   }
-  auto updates = rpc::Start<rpc::ClientReader<proto::Update>>(
-      session.loop(), session.Options(),
-      [&](auto& call) { session.stub().async()->Run(&call.context(), &*request, &call); });
-
   FollowOptions follow;
+  follow.submission = *request;
   follow.request_id = body.request_id();
-  follow.again.set_events(true);
-  follow.again.set_output(true);
-  follow.again.set_follow(true);
+  follow.wanted.set_events(true);
+  follow.wanted.set_output(true);
+  follow.wanted.set_follow(true);
   follow.patience = std::chrono::seconds(options.reattach_within);
   follow.feeds_input = has_input;
   if (const rsl::CheckReport checked = rsl::Check(rsl); checked.jobs.size() == 1) {
@@ -229,12 +226,12 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     has_state = has_state || state != proto::UNKNOWN;
     awaits_commit = awaits_commit && !event.has_committed() && !event.has_ended();
     awaits_files = awaits_files && !event.has_staged_in() && !event.has_ended();
-    if (is_batch && has_state && !awaits_commit && !awaits_files && !is_running) {
+    if (is_batch && has_state && !awaits_commit && !awaits_files) {
       is_running = true;
-      updates->Cancel();
     }
+    return !is_running;
   };
-  const auto followed = co_await Follow(session, updates, follow);
+  const auto followed = co_await Follow(session, follow);
   if (is_batch && is_running) {
     co_return 0;
   }
@@ -243,8 +240,7 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     co_return 0;
   }
   if (!followed.ok()) {
-    const absl::Status why = session.Explain(followed.status());
-    co_return Report(is_accepted || why.code() != absl::StatusCode::kUnavailable ? why : StillUnknown(why, follow.request_id));
+    co_return Report(followed.status());
   }
   if (followed->was_left) {
     const std::string& name = followed->name;

@@ -166,18 +166,16 @@ awaitable<int> BuildAtSite(Session& session, Build build) {
   if (!request.ok()) {
     co_return Report(request.status());
   }
-  const auto updates = rpc::Start<rpc::ClientReader<proto::Update>>(
-      session.loop(), session.Options(),
-      [&](auto& call) { session.stub().async()->Run(&call.context(), &*request, &call); });
   FollowOptions follow;
+  follow.submission = *request;
   follow.request_id = nonce;
-  follow.again.set_events(true);
-  follow.again.set_output(true);
-  follow.again.set_follow(true);
+  follow.wanted.set_events(true);
+  follow.wanted.set_output(true);
+  follow.wanted.set_follow(true);
   follow.on_submitted = [&](const proto::SubmitReply& reply) {
     co_spawn(session.loop(), UploadOrCancel(session, reply.job_id(), *files, {}), detached);
   };
-  const auto followed = co_await Follow(session, updates, follow);
+  const auto followed = co_await Follow(session, follow);
   if (!followed.ok()) {
     co_return Report(followed.status());
   }
