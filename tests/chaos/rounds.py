@@ -14,8 +14,9 @@ PROGRAMS = {"qserver": [("a-head", "qserver")], "agent": [("a-n1", "agent"), ("a
             "jobmanager": [worlds.JOBMANAGER], "gatekeeper": [("a-dmz", "gatekeeper")],
             "allocator": [("a-head", "allocator")], "stager": [worlds.STAGER]}  # fmt: skip
 NOBODY = "/O=Sekisho Lab/CN=Nobody"  # who may be banned
-# Who makes what of an empty disk: a program, and its directory there.
-BEGINNERS = {"qserver": "/var/lib/sekisho/qserver", "jobmanager": "/var/lib/sekisho/jobmanager"}
+# What a program has on its disk, as find's words.
+KEPT = {"qserver": "/var/lib/sekisho/qserver -mindepth 1", "jobmanager": "/var/lib/sekisho/jobmanager -mindepth 1",
+        "stager": "/home/alice/.sekisho /home/alice/chaos/scratch"}  # fmt: skip
 MOST = 12  # deaths of one daemon in a round
 
 
@@ -82,35 +83,47 @@ class Rounds:
             world.preload()
 
     def beginnings(self, wave, most):
-        """The very first start of a program, which has nothing on its disk yet, is killed at its points, up to so many of
-        those that were not visited yet.  Before there are jobs."""
-        self._say("the first start, with an empty disk")
-        for program, directory in BEGINNERS.items():
+        """The very first use of a program, which has nothing on its disk yet: it is killed at those of its points that come
+        only then, up to so many that were not visited yet."""
+        for program in KEPT:
             ((host, daemon),) = PROGRAMS[program]
-            control, name = self._controls[program, host], f"{program}, its first start"
-
-            def start(*places):
-                control.arm(*places)
-                self._world.forget(host, daemon, directory)  # noqa: B023
-                self._world.until_up()
-                wave.insist("list", "-r", worlds.SITE)  # the jobmanager comes with a call
-                return control.lives()[1]
-
-            first = start()
+            self._say(f"{program}: its first start, with an empty disk")
+            name = f"{program}, its first start"
+            self._use(program, wave)  # there is something to forget
+            first = self._begin(program, wave)
+            self._controls[program, host].start()
             self._world.kill(host, daemon)
-            self._world.until_up()
-            wave.insist("list", "-r", worlds.SITE)
-            known = set(control.lives()[-1])  # of any start
+            known = set(self._use(program, wave))
             self.tour.learn(name, [[[text for text in first if text not in known]]], [])
             for _ in range(min(most, self.tour.left(name))):
                 self._world.arm(host, daemon, True)
                 places = self.tour.next(name, 1, len(first))
-                start(*places)
-                self.tour.note(name, places, control.deaths())
-                self.visits += control.deaths()
-                control.start()
+                self._begin(program, wave, *places)
+                deaths = self._controls[program, host].deaths()
+                self.tour.note(name, places, deaths)
+                self.visits += deaths
+                self._controls[program, host].start()
                 self._world.arm(host, daemon, False)
         self.tour.save()
+
+    def _begin(self, program, wave, *places):
+        ((host, daemon),) = PROGRAMS[program]
+        self._controls[program, host].arm(*places)
+        self._world.forget(host, daemon, KEPT[program])
+        return self._use(program, wave)
+
+    def _use(self, program, wave):
+        """The points that it made since its control was told to list or to kill."""
+        self._world.until_up()
+        wave.insist("list", "-r", worlds.SITE)  # the jobmanager comes with a call
+        if program == "stager":
+            number = len(wave.plan)
+            wave.submit_staged(Job(f"staged{number}", code=8, pause_s=0))
+            wave.submit_files(Job(f"files{number}", pause_s=0))
+            wave.submit(Job(f"delegated{number}", pause_s=0), "--delegate")
+            wave.settle(30)
+        ((host, _),) = PROGRAMS[program]
+        return [text for life in self._controls[program, host].lives() for text in life]
 
     def learn(self, wave, is_behind_kills=False):
         """A calm run of the script, maybe behind a kill of everything: then the points of a new start are among them."""

@@ -145,14 +145,14 @@ class World:
             except ProcessLookupError:
                 pass
 
-    def forget(self, host, daemon, path):
-        """It ends, and what comes finds nothing of what it had."""
+    def forget(self, host, daemon, kept):
+        """It ends, and what comes finds nothing of what it had, in find's words."""
         with self._lock:
             self._kept_down = (host, daemon)
         self.kill(host, daemon)
         while self.pids(host, daemon):
             time.sleep(0.01)
-        self.shell(host, f"find {path} -mindepth 1 -delete")
+        self.shell(host, f"find {kept} -delete")
         with self._lock:
             self._kept_down = None
 
