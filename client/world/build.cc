@@ -131,7 +131,8 @@ std::string BuildRsl(const Build& build, const std::string& nonce) {
   std::string rsl = "&(executable=/bin/sh)(arguments=-c";
   for (const std::string& word : {std::string(kScript), std::string("build"),
                                   PlaceOf(build).substr(sizeof kBuilds), build.command, archive}) {
-    rsl += " " + rsl::PrintLiteral(word);
+    rsl += ' ';
+    rsl += rsl::PrintLiteral(word);
   }
   const std::string place = rsl::PrintLiteral(archive);
   return rsl + fmt::format(")(file_stage_in=({} {}))(file_clean_up={})", rsl::PrintLiteral(build.archive), place, place);
