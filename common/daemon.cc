@@ -86,7 +86,10 @@ void RaiseDescriptorLimit() {
 }
 
 void GiveMemoryBack() {
-  mallopt(M_MMAP_THRESHOLD, 128 * 1024);  // glibc would raise it to the size of what was freed
+  // glibc would raise it to the size of what was freed.  Pieces of files, of 256 KiB, stay below: a fresh mapping for
+  // each would cost more than its bytes do.
+  mallopt(M_MMAP_THRESHOLD, 512 << 10);
+  mallopt(M_TRIM_THRESHOLD, 1 << 20);
   mallopt(M_ARENA_MAX, 2);
 }
 
