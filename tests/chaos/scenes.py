@@ -2,6 +2,7 @@
 # What is played once in a cycle: a credential that ends in mid-job, disks that are full, planted faults; and the look
 # at what is left when all is over.
 import os
+import pathlib
 import time
 
 import plan
@@ -163,9 +164,14 @@ if os.uname().nodename == "a-head":  # whose homes are the nodes'
     for path in glob.glob("/home/alice/chaos/.*") + glob.glob("/home/alice/chaos/scratch/*") + glob.glob("/home/alice/.sekisho/cache/.*"):
         print("directories", path)
 for path in glob.glob("/tmp/*") + glob.glob("/run/sekisho/*"):
-    if not re.search(r"/x509up_u|/run/sekisho/(agent|qserver|allocator|gatekeeper)", path):
+    if path not in known and not re.search(r"/x509up_u|/run/sekisho/(agent|qserver|allocator|gatekeeper)", path):
         print("directories", path)
 """
+
+
+def _checkout():
+    """Directories of hosts in which ours is mounted."""
+    return [worlds.SOURCE, *map(str, pathlib.Path(worlds.SOURCE).parents)]
 
 
 def left(world, ids, timeout_s=20):
@@ -176,7 +182,7 @@ def left(world, ids, timeout_s=20):
         for host in ("a-head", "a-n1", "a-n2", "a-dmz"):
             done = worlds.subprocess.run(
                 [worlds.LAB, "--name", world.name, "exec", host, "--", "/usr/bin/python3", "-c", _LEFT],
-                input="\n".join(ids), capture_output=True, text=True)  # fmt: skip
+                input="\n".join([*ids, *_checkout()]), capture_output=True, text=True)  # fmt: skip
             for line in done.stdout.splitlines():
                 kind, _, what = line.partition(" ")
                 found[kind].append(f"{host}: {what}")
