@@ -17,7 +17,6 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "common/refusal.h"
-#include "common/rpc_window.h"
 #include "common/tls/peer_verifier.h"
 #include "gatekeeper/callers.h"
 #include "gatekeeper/config.pb.h"
@@ -87,13 +86,11 @@ absl::StatusOr<JobManagers::Options> JobManagersOf(const Config& config,
 void SetLimits(grpc::ServerBuilder& builder, const Config& config) {
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
   builder.SetResourceQuota(grpc::ResourceQuota("gatekeeper").Resize(kMemoryMost));
-  rpc::SetWindow(builder);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCallsOfAConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Or(config.limits().handshake_s(), 10) * 1000);
-  // What a call's other side does not take stays with its sender.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 32 << 10);  // a leader's passage
+  // What a call's other side does not take stays with its sender.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 256 << 10);
   // A connection without calls is closed: it counts against its address.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 5 * 60'000);
