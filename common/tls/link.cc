@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -28,16 +29,22 @@ using Descriptor = asio::posix::stream_descriptor;
 using ContextPtr = std::unique_ptr<SSL_CTX, Deleter<SSL_CTX_free>>;
 using SslPtr = std::unique_ptr<SSL, Deleter<SSL_free>>;
 
-constexpr size_t kRecordBytes = 16 * 1024;
+constexpr size_t kPumpBytes = 128 * 1024;  // passed on at once: whoever takes them wakes once, not for each record
 constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+
+// What OpenSSL writes to and reads from.
+struct Wire {
+  int fd;
+  bool has_more = false;  // more follows what is written now: one packet may take both
+};
 
 // OpenSSL's own socket BIO writes without MSG_NOSIGNAL: a gatekeeper that goes would end the
 // command.
-int SocketOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
+Wire& WireOf(BIO* bio) { return *static_cast<Wire*>(BIO_get_data(bio)); }
 
 int ReadSocket(BIO* bio, char* data, int size) {
   BIO_clear_retry_flags(bio);
-  const ssize_t got = recv(SocketOf(bio), data, static_cast<size_t>(size), 0);
+  const ssize_t got = recv(WireOf(bio).fd, data, static_cast<size_t>(size), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
     BIO_set_retry_read(bio);
   }
@@ -46,7 +53,9 @@ int ReadSocket(BIO* bio, char* data, int size) {
 
 int WriteSocket(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
-  const ssize_t sent = send(SocketOf(bio), data, static_cast<size_t>(size), MSG_NOSIGNAL);
+  const Wire& wire = WireOf(bio);
+  const int flags = MSG_NOSIGNAL | (wire.has_more ? MSG_MORE : 0);
+  const ssize_t sent = send(wire.fd, data, static_cast<size_t>(size), flags);
   if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
     BIO_set_retry_write(bio);
   }
@@ -57,7 +66,7 @@ long ControlSocket(BIO* /*bio*/, int command, long /*number*/, void* /*pointer*/
   return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-BIO* NewSocketBio(int fd) {
+BIO* NewSocketBio(Wire& wire) {
   static BIO_METHOD* const method = [] {
     BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
     BIO_meth_set_read(made, ReadSocket);
@@ -66,7 +75,7 @@ BIO* NewSocketBio(int fd) {
     return made;
   }();
   BIO* bio = BIO_new(method);
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
+  BIO_set_data(bio, &wire);
   BIO_set_init(bio, 1);
   return bio;
 }
@@ -133,6 +142,7 @@ SslPtr NewSsl(Judgement& judgement, Presentation& presentation) {
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(context.get(), 1);
+  SSL_CTX_set_default_read_buffer_len(context.get(), kPumpBytes);
   return SslPtr(SSL_new(context.get()));
 }
 
@@ -175,8 +185,8 @@ bool SpeaksHttp2(const SSL* ssl) {
 
 // The two directions.  Each is a coroutine that holds the pump; when one ends, both ends are shut.
 struct Link::Pump {
-  Pump(Loop& loop, SslPtr ssl, int network, int plain)
-      : ssl(std::move(ssl)), network(loop, network), plain(loop, plain) {}
+  Pump(Loop& loop, std::unique_ptr<Wire> connected, SslPtr shaken, int plain)
+      : wire(std::move(connected)), ssl(std::move(shaken)), network(loop, wire->fd), plain(loop, plain) {}
 
   void Shut() {
     shutdown(network.native_handle(), SHUT_RDWR);
@@ -195,27 +205,28 @@ struct Link::Pump {
   }
 
   static awaitable<void> In(std::shared_ptr<Pump> pump) {
-    std::array<char, kRecordBytes> buffer;
-    for (;;) {
-      ERR_clear_error();
-      const int size = SSL_read(pump->ssl.get(), buffer.data(), static_cast<int>(buffer.size()));
-      if (size <= 0) {
-        if (co_await pump->WaitFor(size)) {
-          continue;
-        }
-        break;
+    std::vector<char> buffer(kPumpBytes);
+    for (bool is_open = true; is_open;) {
+      size_t size = 0;
+      int got = 1;
+      while (got > 0 && size < buffer.size()) {
+        ERR_clear_error();
+        got = SSL_read(pump->ssl.get(), buffer.data() + size, static_cast<int>(buffer.size() - size));
+        size += got > 0 ? static_cast<size_t>(got) : 0;
       }
-      const auto [error, sent] = co_await asio::async_write(
-          pump->plain, asio::buffer(buffer.data(), static_cast<size_t>(size)), kAsTuple);
-      if (error) {
-        break;
+      if (size > 0) {
+        const auto [error, sent] =
+            co_await asio::async_write(pump->plain, asio::buffer(buffer.data(), size), kAsTuple);
+        is_open = !error;
+      } else {
+        is_open = co_await pump->WaitFor(got);
       }
     }
     pump->Shut();
   }
 
   static awaitable<void> Out(std::shared_ptr<Pump> pump) {
-    std::array<char, kRecordBytes> buffer;
+    std::vector<char> buffer(kPumpBytes);
     for (bool is_open = true; is_open;) {
       const auto [error, size] =
           co_await pump->plain.async_read_some(asio::buffer(buffer), kAsTuple);
@@ -224,6 +235,7 @@ struct Link::Pump {
       }
       for (size_t done = 0; is_open && done < size;) {
         ERR_clear_error();
+        pump->wire->has_more = size - done > SSL3_RT_MAX_PLAIN_LENGTH;  // one record a call
         const int sent =
             SSL_write(pump->ssl.get(), buffer.data() + done, static_cast<int>(size - done));
         if (sent > 0) {
@@ -236,6 +248,7 @@ struct Link::Pump {
     pump->Shut();
   }
 
+  std::unique_ptr<Wire> wire;
   SslPtr ssl;
   Descriptor network;
   Descriptor plain;
@@ -248,9 +261,10 @@ absl::StatusOr<std::unique_ptr<Link>> Link::Open(Loop& loop, int fd,
                                                  const Clock& clock) {
   Judgement judgement{trust_directory, expected, clock};
   Presentation presentation{credential, false, absl::OkStatus()};
+  auto wire = std::make_unique<Wire>(Wire{fd});
   SslPtr ssl = NewSsl(judgement, presentation);
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-  BIO* const bio = NewSocketBio(fd);
+  BIO* const bio = NewSocketBio(*wire);
   SSL_set_bio(ssl.get(), bio, bio);
   if (!IsAddress(expected.host)) {
     SSL_set_tlsext_host_name(ssl.get(), expected.host.c_str());
@@ -273,7 +287,7 @@ absl::StatusOr<std::unique_ptr<Link>> Link::Open(Loop& loop, int fd,
   std::unique_ptr<Link> link(new Link);
   link->server_ = *std::move(judgement.result);
   link->plain_end_ = ends[0];
-  link->pump_ = std::make_shared<Pump>(loop, std::move(ssl), fd, ends[1]);
+  link->pump_ = std::make_shared<Pump>(loop, std::move(wire), std::move(ssl), ends[1]);
   co_spawn(loop, Pump::In(link->pump_), detached);
   co_spawn(loop, Pump::Out(link->pump_), detached);
   return link;
