@@ -97,7 +97,7 @@ void Staging::Run() {
   co_spawn(loop_, TellOfEndingCredentials(), detached);
 }
 
-void Staging::OnStaging(const std::string& job_id) { co_spawn(loop_, Advance(job_id), detached); }
+void Staging::OnStaging(const std::string& job_id) { co_spawn(loop_, Advance(job_id, {}), detached); }
 
 awaitable<void> Staging::EndLate() {
   for (;;) {
@@ -178,14 +178,14 @@ awaitable<absl::StatusOr<std::vector<Staging::Missing>>> Staging::FindMissing(St
 // ---- In place
 
 // Only one at a time for a job.
-awaitable<void> Staging::Advance(std::string job_id) {
+awaitable<void> Staging::Advance(std::string job_id, Seen seen) {
   while (advancing_.count(job_id) > 0) {
     co_await changed_.Wait();
   }
   absl::Status status;
   {
     const Turn turn(*this, advancing_, job_id);
-    status = co_await TryAdvance(job_id);
+    status = co_await TryAdvance(job_id, seen);
   }
   if (status.code() == absl::StatusCode::kUnavailable) {
     spdlog::error("cannot stage, trying again job={}: {}", job_id, Printable(Message(status)));
@@ -201,7 +201,7 @@ awaitable<void> Staging::Advance(std::string job_id) {
   }
 }
 
-awaitable<absl::Status> Staging::TryAdvance(std::string job_id) {
+awaitable<absl::Status> Staging::TryAdvance(std::string job_id, const Seen& seen) {
   const Job* job = Find(job_id);
   if (job == nullptr) {
     co_return absl::OkStatus();
@@ -240,6 +240,10 @@ awaitable<absl::Status> Staging::TryAdvance(std::string job_id) {
     CO_ASSIGN_OR_RETURN(const std::vector<StageIn> plan, PlanOf(*job));
     for (const StageIn& item : plan) {
       StagerOrder order = OrderFor(item, job->files, settings_.rules);
+      const auto known = seen.find(order.place().content().sha256());
+      if (order.has_place() && known != seen.end()) {
+        *order.mutable_place()->mutable_seen() = known->second;
+      }
       const bool is_elsewhere = order.has_fetch() || order.has_copy();
       const bool says_why = job->status.reason().starts_with(kTryingAgain);  // the server is away: said once
       if (is_elsewhere && !says_why) {
@@ -314,6 +318,7 @@ awaitable<absl::Status> Staging::UntilTakenOver(std::shared_ptr<Taking> taking, 
 }
 
 awaitable<absl::Status> Staging::TakeAll(UploadCall& call, std::string job_id) {
+  Seen seen;
   if (const Job* job = Find(job_id)) {
     Slot slot(*this, job->status.account());
     co_await slot.Take();
@@ -323,10 +328,10 @@ awaitable<absl::Status> Staging::TakeAll(UploadCall& call, std::string job_id) {
       call.Push(WantedReply(file.file, file.offset));
     }
     for (const Missing& file : missing) {
-      CO_RETURN_IF_ERROR(co_await TakeFile(call, *stager, file, job_id));
+      CO_ASSIGN_OR_RETURN(seen[file.content.sha256()], co_await TakeFile(call, *stager, file, job_id));
     }
   }
-  co_await Advance(job_id);
+  co_await Advance(job_id, std::move(seen));
   const Job* job = conductor_.queue().Find(job_id);
   if (job == nullptr) {
     co_return errors::NoSuchJob(job_id);
@@ -343,8 +348,8 @@ awaitable<absl::Status> Staging::TakeAll(UploadCall& call, std::string job_id) {
   co_return absl::OkStatus();
 }
 
-awaitable<absl::Status> Staging::TakeFile(UploadCall& call, StagerLink& stager, const Missing& missing,
-                                          std::string job_id) {
+awaitable<absl::StatusOr<Stamp>> Staging::TakeFile(UploadCall& call, StagerLink& stager, const Missing& missing,
+                                                   std::string job_id) {
   StagerOrder open;
   *open.mutable_open()->mutable_content() = missing.content;
   CO_ASSIGN_OR_RETURN(const StagerReply opened, co_await stager.Ask(std::move(open)));
@@ -378,7 +383,10 @@ awaitable<absl::Status> Staging::TakeFile(UploadCall& call, StagerLink& stager, 
   if (closed.status().code() == absl::StatusCode::kDataLoss) {
     co_return errors::OtherContent(missing.source, Message(closed.status()));
   }
-  co_return closed.ok() ? absl::OkStatus() : errors::CannotStage(closed.status());
+  if (!closed.ok()) {
+    co_return errors::CannotStage(closed.status());
+  }
+  co_return closed->closed().seen();
 }
 
 }  // namespace sekisho::qserver

@@ -108,12 +108,14 @@ class Staging {
     uint64_t offset = 0;
   };
 
+  using Seen = std::map<std::string, Stamp>;  // by SHA-256: files of the cache that need not be read again
+
   awaitable<void> EndLate();
   awaitable<void> TellOfEndingCredentials();
   awaitable<absl::Status> KeepCredential(std::string job_id, std::string text);
   awaitable<void> RemoveCredential(std::string job_id);
-  awaitable<void> Advance(std::string job_id);
-  awaitable<absl::Status> TryAdvance(std::string job_id);
+  awaitable<void> Advance(std::string job_id, Seen seen);
+  awaitable<absl::Status> TryAdvance(std::string job_id, const Seen& seen);
   awaitable<absl::StatusOr<std::unique_ptr<StagerLink>>> StartStager(std::string job_id);
   absl::StatusOr<std::vector<StageIn>> PlanOf(const Job& job) const;
   awaitable<absl::StatusOr<std::vector<Missing>>> FindMissing(StagerLink& stager, std::string job_id);
@@ -121,7 +123,8 @@ class Staging {
   static awaitable<absl::Status> RemoveTree(StagerLink& stager, std::string path);
   awaitable<absl::Status> TakeAll(UploadCall& call, std::string job_id);
   // `job_id`: ends with its waiting; empty: with the call.
-  awaitable<absl::Status> TakeFile(UploadCall& call, StagerLink& stager, const Missing& missing, std::string job_id);
+  awaitable<absl::StatusOr<Stamp>> TakeFile(UploadCall& call, StagerLink& stager, const Missing& missing,
+                                            std::string job_id);
   awaitable<absl::StatusOr<std::string>> PathIn(std::string job_id, std::string path);
   static awaitable<absl::Status> ShowList(FilesWriter& writer, StagerLink& stager, std::string path);
   static awaitable<absl::Status> ShowFile(FilesWriter& writer, StagerLink& stager, std::string path, uint64_t offset);

@@ -132,14 +132,14 @@ awaitable<absl::Status> Staging::TakeWrite(UploadCall& call, proto::RequestBody:
   if (seen.looked().have_size() != 1) {
     co_return absl::UnavailableError("its stager answers another question");
   }
+  StagerOrder place;
   if (!seen.looked().have(0).whole()) {
     missing.offset = seen.looked().have(0).offset();
     proto::UploadReply wanted;
     wanted.mutable_wanted()->set_offset(missing.offset);
     call.Push(std::move(wanted));
-    CO_RETURN_IF_ERROR(co_await TakeFile(call, *stager, missing, ""));
+    CO_ASSIGN_OR_RETURN(*place.mutable_place()->mutable_seen(), co_await TakeFile(call, *stager, missing, ""));
   }
-  StagerOrder place;
   *place.mutable_place()->mutable_content() = missing.content;
   place.mutable_place()->set_target(path);
   place.mutable_place()->set_mode(0600 | (write.mode() & 0100));

@@ -62,6 +62,24 @@ absl::Status CopyChecked(int from, int to, const Content& content, const Below& 
   return absl::OkStatus();
 }
 
+Stamp StampOf(const struct stat& status) {
+  Stamp stamp;
+  stamp.set_inode(status.st_ino);
+  stamp.set_changed_ns(status.st_ctim.tv_sec * int64_t(1'000'000'000) + status.st_ctim.tv_nsec);
+  return stamp;
+}
+
+// Not known if it cannot be seen.
+Stamp StampOf(const Fd& fd) {
+  struct stat status {};
+  return fstat(fd.get(), &status) == 0 ? StampOf(status) : Stamp();
+}
+
+bool IsStill(const Stamp& seen, const Fd& fd) {
+  const Stamp now = StampOf(fd);
+  return seen.changed_ns() != 0 && seen.inode() == now.inode() && seen.changed_ns() == now.changed_ns();
+}
+
 // False: somebody has it already, or it is on another file system.
 bool GiveAway(const Fd& from, const Parent& parent, const std::string& aside, unsigned mode) {
   struct stat found {};
@@ -130,10 +148,10 @@ absl::Status Cache::Incoming::Add(std::string_view data) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Cache::Finish(Incoming incoming) const {
+absl::StatusOr<std::optional<Stamp>> Cache::Finish(Incoming incoming) const {
   const Content& content = incoming.content_;
   if (incoming.offset_ < content.size()) {
-    return false;
+    return std::nullopt;
   }
   const std::string whole = Hex(content.sha256());
   if (const std::string sum = incoming.sum_->Finish(); sum != content.sha256()) {
@@ -144,10 +162,10 @@ absl::StatusOr<bool> Cache::Finish(Incoming incoming) const {
       renameat(incoming.directory_.get(), incoming.name_.c_str(), incoming.directory_.get(), whole.c_str()) != 0) {
     return Failed("keep", PathOf(At(whole)));
   }
-  return true;
+  return StampOf(incoming.fd_);
 }
 
-absl::StatusOr<Content> Cache::Take(const std::function<absl::Status(const Add&)>& source) const {
+absl::StatusOr<Cache::Taken> Cache::Take(const std::function<absl::Status(const Add&)>& source) const {
   const Below where = At("fetched." + job_id_ + ".part");
   ASSIGN_OR_RETURN(const Parent parent, OpenParent(where, 0700));
   ASSIGN_OR_RETURN(const Fd fd, OpenAlone(where));
@@ -171,7 +189,7 @@ absl::StatusOr<Content> Cache::Take(const std::function<absl::Status(const Add&)
     unlinkat(parent.directory.get(), parent.name.c_str(), 0);
     return status;
   }
-  return content;
+  return Taken{content, StampOf(fd)};
 }
 
 // Copies to `beside`.  What a killed stager has left there is taken over; what has another name besides, as the cache's
@@ -199,37 +217,40 @@ absl::Status Cache::Fill(const Fd& from, const Content& content, const Below& be
 }
 
 // From here on it is read where it is.  What is also a job's own, which may write to it, is not: the cache gets a copy.
-absl::Status Cache::Share(const Fd& from, const Content& content) const {
+absl::Status Cache::Share(const Fd& from, const Content& content, bool is_known) const {
   const Below source = At(Hex(content.sha256()));
   struct stat found {};
   if (flock(from.get(), LOCK_EX) != 0 || fstat(from.get(), &found) != 0 || fchmod(from.get(), found.st_mode & 0777) != 0) {
     return Failed("lock", PathOf(source));
   }
   if (found.st_nlink == 1) {
-    return CopyChecked(from.get(), -1, content, source, "");
+    return is_known ? absl::OkStatus() : CopyChecked(from.get(), -1, content, source, "");
   }
   const Below beside = At(PartOf(content));
   RETURN_IF_ERROR(Fill(from, content, beside, 0600));
   return rename(PathOf(beside).c_str(), PathOf(source).c_str()) == 0 ? absl::OkStatus() : Failed("keep", PathOf(source));
 }
 
-absl::Status Cache::Place(const Content& content, const Below& target, unsigned mode, bool is_link) const {
+absl::Status Cache::Place(const Content& content, const Below& target, unsigned mode, bool is_link,
+                          const Stamp& seen) const {
   const Below source = At(Hex(content.sha256()));
   ASSIGN_OR_RETURN(const Fd from, Open(source, O_RDONLY | O_NOFOLLOW));
+  const bool is_known = IsStill(seen, from);  // before its mode and links change
   ASSIGN_OR_RETURN(const Parent parent, OpenParent(target, 0700));
   // Of the job, not of this process: what a stager before this one has left when it was killed is taken over.
   const size_t slash = target.path.rfind('/');
   const Below beside{target.root, target.path.substr(0, slash == std::string::npos ? 0 : slash + 1) + Aside()};
   absl::Status status;
   if (is_link) {
-    RETURN_IF_ERROR(Share(from, content));
+    RETURN_IF_ERROR(Share(from, content, is_known));
     unlinkat(parent.directory.get(), Aside().c_str(), 0);
     if (symlinkat(PathOf(source).c_str(), parent.directory.get(), Aside().c_str()) != 0) {
       status = Failed("make the link", PathOf(target));
     }
-  } else {
-    status = GiveAway(from, parent, Aside(), mode) ? CopyChecked(from.get(), -1, content, source, "")
-                                                   : Fill(from, content, beside, mode);
+  } else if (!GiveAway(from, parent, Aside(), mode)) {
+    status = Fill(from, content, beside, mode);
+  } else if (!is_known) {
+    status = CopyChecked(from.get(), -1, content, source, "");
   }
   if (status.ok() && !Settle(parent, Aside())) {
     status = Failed("put in place", PathOf(target));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,16 +39,20 @@ class Cache {
     std::unique_ptr<Sum> sum_;
   };
   absl::StatusOr<Incoming> Receive(const Content& content) const;
-  // True: it is whole, and in the cache.  DataLoss: it is something else, and gone.
-  absl::StatusOr<bool> Finish(Incoming incoming) const;
+  // It is whole, and in the cache; none: not whole yet.  DataLoss: it is something else, and gone.
+  absl::StatusOr<std::optional<Stamp>> Finish(Incoming incoming) const;
 
   // One whose content is not known before: `source` gives it piece by piece.
   using Add = std::function<absl::Status(std::string_view data)>;
-  absl::StatusOr<Content> Take(const std::function<absl::Status(const Add&)>& source) const;
+  struct Taken {
+    Content content;
+    Stamp seen;
+  };
+  absl::StatusOr<Taken> Take(const std::function<absl::Status(const Add&)>& source) const;
 
   // A file at `target` with this content, made aside and renamed; or a symbolic link to the cache's.  DataLoss: the cache's was
-  // something else, and is gone.
-  absl::Status Place(const Content& content, const Below& target, unsigned mode, bool is_link) const;
+  // something else, and is gone.  What is still as it was `seen` is not read again.
+  absl::Status Place(const Content& content, const Below& target, unsigned mode, bool is_link, const Stamp& seen) const;
 
   // Beyond `bytes` what was longest unused goes.  What comes, or has come, for a job that does not have it yet counts not,
   // and goes if a week later it has still not.
@@ -58,7 +63,7 @@ class Cache {
   std::string PartOf(const Content& content) const;
   std::string Aside() const { return "." + job_id_ + ".part"; }
   absl::Status Fill(const Fd& from, const Content& content, const Below& beside, unsigned mode) const;
-  absl::Status Share(const Fd& from, const Content& content) const;
+  absl::Status Share(const Fd& from, const Content& content, bool is_known) const;
 
   const Below place_;
   const std::string job_id_;

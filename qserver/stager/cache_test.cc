@@ -40,17 +40,28 @@ class CacheTest : public testing::Test {
   ~CacheTest() override { fs::remove_all(home_); }
 
   Cache Of(const std::string& job) const { return {Below{home_.string(), ".sekisho/cache"}, job}; }
-  void Put(const std::string& text) const {
+  Stamp Put(const std::string& text) const {
     auto incoming = Of("job").Receive(ContentOf(text));
-    ASSERT_TRUE(incoming.ok());
-    ASSERT_TRUE(incoming->Add(text).ok());
-    ASSERT_TRUE(*Of("job").Finish(*std::move(incoming)));
+    EXPECT_TRUE(incoming.ok());
+    EXPECT_TRUE(incoming->Add(text).ok());
+    const auto seen = Of("job").Finish(*std::move(incoming));
+    EXPECT_TRUE(seen.ok() && *seen);
+    return **seen;
   }
   fs::path Stored(const std::string& text) const {
     return home_ / ".sekisho/cache" / Hex(ContentOf(text).sha256());
   }
-  absl::Status Place(const std::string& text, const std::string& path, bool is_link = false) const {
-    return Of("job").Place(ContentOf(text), {home_.string(), path}, 0700, is_link);
+  Stamp Now(const std::string& text) const {
+    struct stat status {};
+    EXPECT_EQ(stat(Stored(text).c_str(), &status), 0);
+    Stamp stamp;
+    stamp.set_inode(status.st_ino);
+    stamp.set_changed_ns(status.st_ctim.tv_sec * int64_t(1'000'000'000) + status.st_ctim.tv_nsec);
+    return stamp;
+  }
+  absl::Status Place(const std::string& text, const std::string& path, bool is_link = false,
+                     const Stamp& seen = {}) const {
+    return Of("job").Place(ContentOf(text), {home_.string(), path}, 0700, is_link, seen);
   }
 
   fs::path home_;
@@ -62,7 +73,7 @@ TEST_F(CacheTest, GoesOnWhereAnEarlierStagerStopped) {
     auto incoming = Of("job").Receive(content);
     ASSERT_TRUE(incoming.ok());
     EXPECT_TRUE(incoming->Add("hello ").ok());
-    EXPECT_FALSE(*Of("job").Finish(*std::move(incoming)));
+    EXPECT_FALSE(Of("job").Finish(*std::move(incoming))->has_value());
   }
   EXPECT_EQ(Of("job").Look(content).offset(), 6u);
   EXPECT_EQ(Of("other").Look(content).offset(), 0u);
@@ -71,7 +82,7 @@ TEST_F(CacheTest, GoesOnWhereAnEarlierStagerStopped) {
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->offset(), 6u);
   EXPECT_TRUE(again->Add("world").ok());
-  EXPECT_TRUE(*Of("job").Finish(*std::move(again)));
+  EXPECT_TRUE(Of("job").Finish(*std::move(again))->has_value());
 
   EXPECT_TRUE(Of("other").Look(content).whole());
   EXPECT_EQ(Text(Stored("hello world")), "hello world");
@@ -169,6 +180,27 @@ TEST_F(CacheTest, LinksWhatIsShared) {
   EXPECT_EQ(fs::read_symlink(home_ / "a/link"), Stored("shared"));
 }
 
+// It would be refused if it were.
+TEST_F(CacheTest, DoesNotReadAgainWhatIsStillAsItWasSeen) {
+  Put("good");
+  std::ofstream(Stored("good")) << "evil";
+  EXPECT_TRUE(Place("good", "link", true, Now("good")).ok());
+  Put("fine");
+  std::ofstream(Stored("fine")) << "evil";
+  EXPECT_TRUE(Place("fine", "own", false, Now("fine")).ok());
+}
+
+TEST_F(CacheTest, ReadsAgainWhatHasChangedSince) {
+  for (const bool is_link : {false, true}) {
+    const Stamp seen = Put("good");
+    do {  // until the file system's clock has gone on
+      std::ofstream(Stored("good")) << "evil";
+    } while (Now("good").changed_ns() == seen.changed_ns());
+
+    EXPECT_TRUE(absl::IsDataLoss(Place("good", "target", is_link, seen)));
+  }
+}
+
 TEST_F(CacheTest, PlacesNothingThatWasSpoilt) {
   Put("good");
   std::ofstream(Stored("good")) << "evil";
@@ -211,15 +243,15 @@ TEST_F(CacheTest, KeepsForAWeekWhatAJobStillWaitsFor) {
 
 TEST_F(CacheTest, TakesWhatIsNotKnownBeforeAndKeepsNothingOfWhatFails) {
   const Cache cache = Of("job");
-  const auto content = cache.Take([](const Cache::Add& add) {
+  const auto taken = cache.Take([](const Cache::Add& add) {
     const absl::Status first = add("hello ");
     return first.ok() ? add("world") : first;
   });
-  ASSERT_TRUE(content.ok());
+  ASSERT_TRUE(taken.ok());
   Sum sum;
   sum.Add("hello world");
-  EXPECT_EQ(content->sha256(), sum.Finish());
-  EXPECT_TRUE(cache.Look(*content).whole());
+  EXPECT_EQ(taken->content.sha256(), sum.Finish());
+  EXPECT_TRUE(cache.Look(taken->content).whole());
 
   const auto failed = cache.Take([](const Cache::Add& add) {
     const absl::Status first = add("half");

@@ -98,15 +98,18 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
         return absl::FailedPreconditionError("no file is open");
       }
       reply.mutable_closed()->set_offset(incoming->offset());
-      ASSIGN_OR_RETURN(const bool is_whole, cache_->Finish(*std::move(incoming)));
-      reply.mutable_closed()->set_whole(is_whole);
+      ASSIGN_OR_RETURN(const std::optional<Stamp> seen, cache_->Finish(*std::move(incoming)));
+      reply.mutable_closed()->set_whole(seen.has_value());
+      if (seen) {
+        *reply.mutable_closed()->mutable_seen() = *seen;
+      }
       return reply;
     }
     case StagerOrder::kPlace: {
       const StagerOrder::Place& place = order.place();
       ASSIGN_OR_RETURN(const Below target, FindBelow(roots_, place.target()));
       has_placed_ = true;
-      RETURN_IF_ERROR(cache_->Place(place.content(), target, place.mode(), place.link()));
+      RETURN_IF_ERROR(cache_->Place(place.content(), target, place.mode(), place.link(), place.seen()));
       reply.mutable_done();
       return reply;
     }
@@ -147,12 +150,12 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
     case StagerOrder::kFetch: {
       const StagerOrder::Fetch& fetch = order.fetch();
       ASSIGN_OR_RETURN(const Below target, FindBelow(roots_, fetch.target()));
-      ASSIGN_OR_RETURN(const Content content, cache_->Take([&](const Cache::Add& add) {
+      ASSIGN_OR_RETURN(const Cache::Taken taken, cache_->Take([&](const Cache::Add& add) {
         return FetchUrl(fetch.url(), fetch.bytes_most(), add);
       }));
       has_placed_ = true;
-      RETURN_IF_ERROR(cache_->Place(content, target, fetch.mode(), fetch.link()));
-      *reply.mutable_copied() = content;
+      RETURN_IF_ERROR(cache_->Place(taken.content, target, fetch.mode(), fetch.link(), taken.seen));
+      *reply.mutable_copied() = taken.content;
       return reply;
     }
     case StagerOrder::kKeep: {
