@@ -99,7 +99,10 @@ absl::Status Send(const Arguments& arguments) {
   }
   proto::SubmitReply reply;
   RETURN_IF_ERROR(FromGrpc(stub->Submit(&context, request, &reply)));
-  fmt::print("{} {}\n", reply.is_repeat() ? "known already, nothing new was started:" : "accepted:", reply.job_id());
+  if (reply.is_repeat()) {  // as a client that missed the answer must be told
+    return absl::AlreadyExistsError("the request is known already, nothing new was started: " + reply.job_id());
+  }
+  fmt::print("accepted: {}\n", reply.job_id());
   return absl::OkStatus();
 }
 
