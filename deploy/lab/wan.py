@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The world between the sites: the `wan` section of the site file, and the emulator that does what it says.
-# Each site and the client have a TUN device in the internet's namespace.  What comes from a site's bridge is routed
+# Each site, the client and the directory have a TUN device in the internet's namespace.  What comes from a site's bridge is routed
 # into that site's device, whatever its target; the emulator delays it and lets it come out of the target's.
 import dataclasses
 import itertools
@@ -32,7 +32,7 @@ class Link:
 
 @dataclasses.dataclass
 class Wan:
-    links: dict  # (place, place) -> Link; a place is "client" or a site
+    links: dict  # (place, place) -> Link; a place is a site or the name of a host at none
     seed: int
     mode: str
     compensate_us: float
@@ -41,15 +41,15 @@ class Wan:
         return "; ".join(f"{one}-{other} {link}" for (one, other), link in self.links.items())
 
 
-def read(reader, sites):
+def read(reader, places):
     """The `wan` section, of which `reader` holds the keys."""
     usual = _link(reader.section("default"), None)
-    links = {pair: usual for pair in itertools.combinations(["client", *sites], 2)}
+    links = {pair: usual for pair in itertools.combinations(places, 2)}
     for entry in reader.list("pairs", []):
         between = entry.value("between")
         pair = next((pair for pair in links if isinstance(between, list) and sorted(map(str, between)) == sorted(pair)), None)
         if pair is None:
-            raise entry.error("between", f"expected two of: client {' '.join(sites)}; got {json.dumps(between)}")
+            raise entry.error("between", f"expected two of: {' '.join(places)}; got {json.dumps(between)}")
         links[pair] = _link(entry, usual)
     mode = reader.text("mode", "sleep")
     if mode not in MODES:
@@ -77,12 +77,12 @@ def device(place):
 
 
 def devices(world):
-    return [device(place) for place in ("client", *world.sites)]
+    return [device(place) for place in world.places]
 
 
 def emulator_file(world):
     """What the emulator is told."""
-    places = {"client": [world.client.outside]}
+    places = {host.name: [host.outside] for host in world.free_hosts}
     places |= {name: [site.outside, site.inside] for name, site in world.sites.items()}
     lines = []
     for place, networks in places.items():
@@ -101,7 +101,7 @@ def routes(world):
     """Arguments of `ip`, in the internet's namespace, once the devices are there.  Without the emulator there is no
     way: better than a fast one that nobody has asked for."""
     lines = []
-    for number, place in enumerate(["client", *world.sites]):
+    for number, place in enumerate(world.places):
         table = FIRST_TABLE + number
         lines += [
             f"route add default dev {device(place)} table {table}",

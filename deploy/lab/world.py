@@ -99,6 +99,11 @@ class World:
         """Those at no site."""
         return [self.client] + ([self.directory] if self.directory else [])
 
+    @property
+    def places(self):
+        """Between which the world is."""
+        return [*(host.name for host in self.free_hosts), *self.sites]
+
     def host(self, name):
         return next(host for host in self.hosts if host.name == name)
 
@@ -141,7 +146,7 @@ def load(path, slot=0):
     )
     between = top.value("wan", "none")
     if between != "none":
-        world.wan = wan.read(_Reader(path, "wan", between), list(world.sites))
+        world.wan = wan.read(_Reader(path, "wan", between), world.places)
     client.done()
     if index:
         index.done()
