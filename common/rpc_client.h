@@ -123,7 +123,7 @@ class ClientCall : public Reactor {
   }
 
  protected:
-  bool IsOver() const { return is_done_; }
+  bool IsOver() const { return is_done_ || !is_held_; }
   std::shared_ptr<Derived> Keep() const { return self_; }
   void Release() {
     if (is_held_) {

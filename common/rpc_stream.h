@@ -73,7 +73,8 @@ class Writing : public Call {
   bool is_write_ok_ = true;
 };
 
-// Writes are queued (watch `queued()`), or awaited with Drain().
+// Writes are queued (watch `queued()`), or awaited with Drain().  A client's call that is let go with some in the queue
+// is on another hold until they have gone: its end, which may have come already, would take it away under them.
 template <typename Call, typename Out>
 class Queueing : public Call {
  public:
@@ -85,6 +86,9 @@ class Queueing : public Call {
     }
     queue_.push_back(std::move(message));
     if (queue_.size() == 1) {
+      if constexpr (kHasHolds) {
+        this->AddHold();
+      }
       this->StartWrite(&queue_.front());
     }
   }
@@ -112,11 +116,16 @@ class Queueing : public Call {
       if (!ok) {
         is_broken_ = true;
         queue_.clear();
-      } else if (!queue_.empty() && !this->IsOver()) {
+      } else if (!queue_.empty() && (kHasHolds || !this->IsOver())) {
         this->StartWrite(&queue_.front());
       } else if constexpr (requires { this->StartWritesDone(); }) {
         if (is_closing_ && queue_.empty()) {
           this->StartWritesDone();
+        }
+      }
+      if constexpr (kHasHolds) {
+        if (queue_.empty()) {
+          this->RemoveHold();
         }
       }
       this->changed_.Notify();
@@ -124,6 +133,8 @@ class Queueing : public Call {
   }
 
  private:
+  static constexpr bool kHasHolds = requires(Call& call) { call.AddHold(); };
+
   std::deque<Out> queue_;
   bool is_broken_ = false;
   bool is_closing_ = false;

@@ -78,8 +78,10 @@ class FakeNodes final : public proto::Nodes::CallbackService {
   explicit FakeNodes(Loop& loop) : loop_(loop) {}
   grpc::ServerBidiReactor<proto::AgentMessage, proto::ServerMessage>* Attach(
       grpc::CallbackServerContext*) override {
-    return rpc::Converse<proto::AgentMessage, proto::ServerMessage>(loop_, Echo);
+    return rpc::Converse<proto::AgentMessage, proto::ServerMessage>(loop_, refuses ? Refuses : Echo);
   }
+
+  bool refuses = false;
 
  private:
   static awaitable<absl::Status> Echo(rpc::Duplex<proto::AgentMessage, proto::ServerMessage>& peer) {
@@ -91,6 +93,11 @@ class FakeNodes final : public proto::Nodes::CallbackService {
     }
     co_await peer.Drain();
     co_return absl::OkStatus();
+  }
+  static awaitable<absl::Status> Refuses(rpc::Duplex<proto::AgentMessage, proto::ServerMessage>& peer) {
+    proto::AgentMessage message;
+    co_await peer.Read(message);
+    co_return absl::UnavailableError("not now");
   }
   Loop& loop_;
 };
@@ -229,6 +236,33 @@ TEST_F(RpcTest, BothDirectionsFlowAtOnce) {
     }
     EXPECT_EQ(seen, 100);
     EXPECT_TRUE((co_await call->Finish()).ok());
+  });
+}
+
+TEST_F(RpcTest, WritesMayComeWhileTheCallEnds) {
+  nodes_.refuses = true;
+  using Call = rpc::ClientDuplex<proto::AgentMessage, proto::ServerMessage>;
+  const auto write = [](std::shared_ptr<Call> call, const bool& has_ended) -> awaitable<void> {
+    while (!has_ended) {
+      if (call->queued() == 0) {
+        call->Push({});
+      }
+      co_await asio::post(asio::use_awaitable);
+    }
+  };
+  Run([&]() -> awaitable<void> {
+    for (int i = 0; i < 500; ++i) {
+      auto call = rpc::Start<Call>(
+          loop_, {}, [&](auto& started) { node_stub_->async()->Attach(&started.context(), &started); });
+      bool has_ended = false;
+      co_spawn(loop_, write(call, has_ended), detached);
+      proto::ServerMessage answer;
+      EXPECT_FALSE(co_await call->Read(answer));
+      EXPECT_EQ((co_await call->Finish()).code(), absl::StatusCode::kUnavailable);
+      has_ended = true;
+      co_await asio::post(asio::use_awaitable);  // it has seen that
+      co_await asio::post(asio::use_awaitable);
+    }
   });
 }
 
