@@ -5,12 +5,6 @@
 
 #include "common/call_metadata.h"
 
-#ifdef __SANITIZE_THREAD__
-// That gRPC calls OnDone when all other reactions have returned, TSan cannot see: libgrpc++, which counts them, is not
-// built for it.
-extern "C" const char* __tsan_default_suppressions() { return "race:sekisho::gatekeeper::Forward::~Forward\n"; }
-#endif
-
 namespace sekisho::gatekeeper {
 namespace {
 
