@@ -60,12 +60,14 @@ def sh(text):
 
 
 def store_state():
-    """Slurm's controller writes down what it knows some seconds later: killed before, it has forgotten that."""
+    """Slurm's controller writes down what it knows some seconds later: killed before, it has forgotten that.  What is
+    returned is to be called when it is back: it may know again the held job by which it was made to write."""
     on("b-head", "touch", "/tmp/now")
     number = t.expect_ok(on("b-head", "sbatch", "--parsable", "--hold", "--wrap", "true")).out.strip()
     t.expect_ok(on("b-head", "scancel", number))
     newer = ("find", "/var/spool/slurmctld/job_state", "-newer", "/tmp/now")
     t.until(lambda: on("b-head", *newer).out, "the controller's state is stored", 30)
+    return lambda: on("b-head", "scancel", number)
 
 
 def main():
