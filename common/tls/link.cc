@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <asio/local/stream_protocol.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/write.hpp>
 
@@ -26,6 +27,7 @@ using identity::Chain;
 using identity::Credential;
 using identity::Deleter;
 using Descriptor = asio::posix::stream_descriptor;
+using Socket = asio::local::stream_protocol::socket;
 using ContextPtr = std::unique_ptr<SSL_CTX, Deleter<SSL_CTX_free>>;
 using SslPtr = std::unique_ptr<SSL, Deleter<SSL_free>>;
 
@@ -186,7 +188,7 @@ bool SpeaksHttp2(const SSL* ssl) {
 // The two directions.  Each is a coroutine that holds the pump; when one ends, both ends are shut.
 struct Link::Pump {
   Pump(Loop& loop, std::unique_ptr<Wire> connected, SslPtr shaken, int plain)
-      : wire(std::move(connected)), ssl(std::move(shaken)), network(loop, wire->fd), plain(loop, plain) {}
+      : wire(std::move(connected)), ssl(std::move(shaken)), network(loop, wire->fd), plain(loop, asio::local::stream_protocol(), plain) {}
 
   void Shut() {
     shutdown(network.native_handle(), SHUT_RDWR);
@@ -251,7 +253,7 @@ struct Link::Pump {
   std::unique_ptr<Wire> wire;
   SslPtr ssl;
   Descriptor network;
-  Descriptor plain;
+  Socket plain;  // written to as a socket: when gRPC has closed its end, no SIGPIPE ends the command
 };
 
 absl::StatusOr<std::unique_ptr<Link>> Link::Open(Loop& loop, int fd,
