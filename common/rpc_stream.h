@@ -105,7 +105,7 @@ class Queueing : public Call {
   // A client's: no more writes; what is queued is still sent.
   void CloseWrites() {
     is_closing_ = true;
-    if (queue_.empty() && !is_broken_) {
+    if (queue_.empty() && !is_broken_ && !this->IsOver()) {
       this->StartWritesDone();
     }
   }

@@ -90,7 +90,8 @@ void SetLimits(grpc::ServerBuilder& builder, const Config& config) {
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Or(config.limits().handshake_s(), 10) * 1000);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 32 << 10);  // a leader's passage
-  // What a call's other side does not take stays with its sender.
+  // What a call's other side does not take stays with its sender, but for so much, and what gRPC has seen go at once;
+  // the quota above bounds all of it.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 256 << 10);
   // A connection without calls is closed: it counts against its address.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 5 * 60'000);

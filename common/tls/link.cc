@@ -188,7 +188,10 @@ bool SpeaksHttp2(const SSL* ssl) {
 // The two directions.  Each is a coroutine that holds the pump; when one ends, both ends are shut.
 struct Link::Pump {
   Pump(Loop& loop, std::unique_ptr<Wire> connected, SslPtr shaken, int plain)
-      : wire(std::move(connected)), ssl(std::move(shaken)), network(loop, wire->fd), plain(loop, asio::local::stream_protocol(), plain) {}
+      : wire(std::move(connected)),
+        ssl(std::move(shaken)),
+        network(loop, wire->fd),
+        plain(loop, asio::local::stream_protocol(), plain) {}
 
   void Shut() {
     shutdown(network.native_handle(), SHUT_RDWR);

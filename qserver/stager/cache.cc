@@ -62,17 +62,15 @@ absl::Status CopyChecked(int from, int to, const Content& content, const Below& 
   return absl::OkStatus();
 }
 
-Stamp StampOf(const struct stat& status) {
-  Stamp stamp;
-  stamp.set_inode(status.st_ino);
-  stamp.set_changed_ns(status.st_ctim.tv_sec * int64_t(1'000'000'000) + status.st_ctim.tv_nsec);
-  return stamp;
-}
-
 // Not known if it cannot be seen.
 Stamp StampOf(const Fd& fd) {
+  Stamp stamp;
   struct stat status {};
-  return fstat(fd.get(), &status) == 0 ? StampOf(status) : Stamp();
+  if (fstat(fd.get(), &status) == 0) {
+    stamp.set_inode(status.st_ino);
+    stamp.set_changed_ns(status.st_ctim.tv_sec * int64_t(1'000'000'000) + status.st_ctim.tv_nsec);
+  }
+  return stamp;
 }
 
 bool IsStill(const Stamp& seen, const Fd& fd) {
