@@ -11,8 +11,8 @@
 #include "client/job/submitted.h"
 #include "client/site/exit_code.h"
 #include "client/site/harmless.h"
-#include "client/site/reach_again.h"
 #include "client/site/site_call.h"
+#include "client/site/until_judged.h"
 #include "common/job_state.h"
 
 namespace sekisho::client {
@@ -22,40 +22,11 @@ constexpr size_t kJobsOfARequest = 1'000;
 constexpr size_t kBytesOfARequest = 2 << 20;  // of the 4 MiB that a message may have
 constexpr size_t kStatusesOfARequest = 2'000;
 constexpr size_t kWithRsl = 100;  // an RSL is read from disk there: not of more
-constexpr std::chrono::seconds kCommandPatience{20};
 
 absl::Status StatusOf(const proto::ManyReply::Each& each) {
   return each.is_refused()
              ? Refuse(absl::StatusCode(each.code()), each.gram_code(), each.message(), each.remedy())
              : absl::OkStatus();
-}
-
-using ManyMethod = void (Session::Async::*)(grpc::ClientContext*, const proto::SignedRequest*, proto::ManyReply*,
-                                            std::function<void(grpc::Status)>);
-
-// Nobody has said yes or no.
-bool IsUnjudged(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kDeadlineExceeded;
-}
-
-using Signed = std::function<absl::StatusOr<proto::SignedRequest>()>;
-
-// The request again and again, until somebody has judged it.
-awaitable<absl::StatusOr<proto::ManyReply>> Ask(Session& session, ManyMethod method, Signed sign,
-                                                std::chrono::seconds patience) {
-  Outage outage(patience);
-  for (;;) {
-    CO_ASSIGN_OR_RETURN(const proto::SignedRequest request, sign());
-    auto reply = co_await session.Call<proto::SignedRequest, proto::ManyReply>(method, request);
-    if (reply.ok() || !IsUnjudged(reply.status())) {
-      co_return reply;
-    }
-    if (outage.Begin(Outage::Clock::now())) {
-      SayUnanswered(reply.status(), patience);
-    }
-    const absl::Status reached = co_await ReachAgain(session, outage, reply.status());
-    CO_RETURN_IF_ERROR(reached);
-  }
 }
 
 // Each request's jobs: as many as fit.
@@ -92,7 +63,7 @@ awaitable<int> SubmitMany(Session& session, const std::vector<OneOfFile>& jobs, 
       co_return Report(request.status());
     }
     Signed same = [&request] { return *request; };  // so that each job is made once
-    const auto reply = co_await Ask(session, &Session::Async::SubmitMany, std::move(same), kSubmitPatience);
+    const auto reply = co_await AskUntilJudged(session, &Session::Async::SubmitMany, std::move(same), kSubmitPatience);
     if (!reply.ok()) {
       co_return Report(IsUnjudged(reply.status()) ? StillUnknown(reply.status(), request_id) : reply.status());
     }
@@ -211,9 +182,8 @@ awaitable<Codes> SignalAll(Session& session, std::vector<std::string> ids, int n
   body.mutable_command_many()->set_number(number);
   body.mutable_command_many()->set_argument(argument);
   body.mutable_command_many()->mutable_job_id()->Assign(ids.begin(), ids.end());
-  // A queue server takes no signal that was signed before its start: each try is signed anew, and says the same.
   Signed anew = [&session, &body] { return session.Sign(body); };
-  const auto reply = co_await Ask(session, &Session::Async::CommandMany, std::move(anew), kCommandPatience);
+  const auto reply = co_await AskUntilJudged(session, &Session::Async::CommandMany, std::move(anew), kCommandPatience);
   if (!reply.ok()) {
     co_return Codes(ids.size(), Report(reply.status()));
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/site/until_judged.h"
 #include "rsl/job_description.h"
 #include "rsl/parser.h"
 #include "rsl/printer.h"
@@ -53,8 +54,7 @@ awaitable<absl::Status> Redirect(Session& session, std::string job_id, std::stri
   body.mutable_signal()->set_job_id(job_id);
   body.mutable_signal()->set_number(kStdioUpdate);
   body.mutable_signal()->set_argument(update);
-  CO_ASSIGN_OR_RETURN(const proto::SignedRequest request, session.Sign(std::move(body)));
-  co_return (co_await session.Call<proto::SignedRequest, proto::CommandReply>(&Session::Async::Command, request)).status();
+  co_return (co_await Command(session, std::move(body))).status();
 }
 
 }  // namespace sekisho::client

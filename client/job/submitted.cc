@@ -6,7 +6,7 @@
 #include "client/job/commit.h"
 #include "client/job/upload.h"
 #include "client/site/any_site.h"
-#include "client/site/harmless.h"
+#include "client/site/reach_again.h"
 #include "client/site/site_call.h"
 
 namespace sekisho::client {
@@ -43,10 +43,6 @@ awaitable<absl::StatusOr<proto::SubmitReply>> SendSubmission(Session& session, p
 absl::Status StillUnknown(const absl::Status& why, const std::string& request_id) {
   return Refuse(why.code(), GramCode(why), Message(why),
                 fmt::format("to go on, without a job made twice: the same command with --request-id {}", request_id));
-}
-
-void SayUnanswered(const absl::Status& why, std::chrono::seconds patience) {
-  fmt::print(stderr, "sekisho: no answer yet, trying for {} s: {}\n", patience.count(), Harmless(Message(why)));
 }
 
 awaitable<int> GiveWhatItAwaits(Session& session, proto::SubmitReply reply, std::string request_id, Awaited awaited) {

@@ -24,9 +24,6 @@ awaitable<absl::StatusOr<proto::SubmitReply>> SendSubmission(Session& session, p
 // Nobody has said yes or no to it, and no more is tried.
 absl::Status StillUnknown(const absl::Status& why, const std::string& request_id);
 
-// "no answer yet, trying for ... s: WHY"
-void SayUnanswered(const absl::Status& why, std::chrono::seconds patience);
-
 struct Awaited {
   bool commits = true;
   Delegation delegation = Delegation::kNone;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "client/site/harmless.h"
 #include "common/refusal.h"
 
 namespace sekisho::client {
@@ -48,6 +49,10 @@ awaitable<bool> MayTryAgain(Session& session, Outage& outage, bool reopens) {
 void SayLost(const std::string& what, std::chrono::seconds patience) {
   fmt::print(stderr, "sekisho: lost the connection to the site; {} goes on, trying for {} s to come back to it\n", what,
              patience.count());
+}
+
+void SayUnanswered(const absl::Status& why, std::chrono::seconds patience) {
+  fmt::print(stderr, "sekisho: no answer yet, trying for {} s: {}\n", patience.count(), Harmless(Message(why)));
 }
 
 absl::Status NotReachedAgain(const std::string& what, const absl::Status& why, const std::string& remedy) {

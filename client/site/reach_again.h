@@ -27,6 +27,9 @@ awaitable<bool> MayTryAgain(Session& session, Outage& outage, bool reopens);
 // "lost the connection to the site; `what` goes on, ..."
 void SayLost(const std::string& what, std::chrono::seconds patience);
 
+// "no answer yet, trying for ... s: WHY"
+void SayUnanswered(const absl::Status& why, std::chrono::seconds patience);
+
 // NotFound: nobody came back to `what` in time.
 absl::Status NotReachedAgain(const std::string& what, const absl::Status& why, const std::string& remedy);
 

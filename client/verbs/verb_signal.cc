@@ -6,12 +6,12 @@
 #include <CLI/CLI.hpp>
 
 #include "client/job/elements.h"
-#include "client/job/follow.h"
 #include "client/job/job_options.h"
 #include "client/job/redirect.h"
 #include "client/site/each_site.h"
 #include "client/site/saved_request.h"
 #include "client/site/site_call.h"
+#include "client/site/until_judged.h"
 #include "client/verbs/verbs.h"
 
 namespace sekisho::client {
@@ -22,7 +22,9 @@ struct SignalOptions {
 };
 
 awaitable<int> CancelJob(Session& session, const std::string& id) {
-  const auto reply = co_await Cancel(session, id);
+  proto::RequestBody body;
+  body.mutable_cancel()->set_job_id(id);
+  const auto reply = co_await Command(session, std::move(body));
   co_return reply.ok() ? 0 : Report(reply.status());
 }
 
@@ -54,16 +56,12 @@ awaitable<int> SignalJob(Session& session, const std::string& id, const SignalOp
   body.mutable_signal()->set_job_id(id);
   body.mutable_signal()->set_number(SignalNumber(options.signal));
   body.mutable_signal()->set_argument(options.argument);
-  const auto request = session.Sign(std::move(body));
-  if (!request.ok()) {
-    co_return Report(request.status());
-  }
   if (!options.save_request.empty()) {
-    const absl::Status saved = SaveRequest(*request, options.save_request);
+    const auto request = session.Sign(std::move(body));
+    const absl::Status saved = request.ok() ? SaveRequest(*request, options.save_request) : request.status();
     co_return saved.ok() ? 0 : Report(saved);
   }
-  const auto reply =
-      co_await session.Call<proto::SignedRequest, proto::CommandReply>(&Session::Async::Command, *request);
+  const auto reply = co_await Command(session, std::move(body));
   co_return reply.ok() ? 0 : Report(reply.status());
 }
 
