@@ -16,6 +16,7 @@ SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 LAB = f"{SOURCE}/deploy/lab/lab"
 MPI = os.environ.get("SEKISHO_MPI", f"{SOURCE}/build/release/mpi")
 SKIPPED = 77
+UNDER_TSAN = "thread" in os.environ.get("SEKISHO_SANITIZE", "")  # faketime starts no such program
 _claims = []
 
 
@@ -41,11 +42,11 @@ def folder():
     return path
 
 
-def claim(sentence):
-    """Registers a function as the proof of a sentence."""
+def claim(sentence, unless=False):
+    """Registers a function as the proof of a sentence, which is not asked for `unless` it can be."""
 
     def register(function):
-        _claims.append((sentence, function))
+        _claims.append((sentence, None if unless else function))
         return function
 
     return register
@@ -60,6 +61,9 @@ def main():
     failed = 0
     for sentence, function in _claims:
         if wanted not in sentence:
+            continue
+        if function is None:
+            print(f"skipped {sentence}", flush=True)
             continue
         began = time.monotonic()
         try:
@@ -155,6 +159,23 @@ def firewall(site):
 
 def matches(pattern, text):
     return re.fullmatch(pattern, text, re.DOTALL) is not None
+
+
+class ClockOff:
+    """A host's queue server by a clock that is `by` off ("+3600s"), for as long as the block."""
+
+    def __init__(self, host, by):
+        self._host, self._by = host, by
+
+    def __enter__(self):
+        expect_ok(lab("kill", self._host, "qserver"))
+        self._daemon = subprocess.Popen([LAB, "exec", self._host, "--", "faketime", "-f", self._by, "sekisho-qserver"],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+
+    def __exit__(self, *_):
+        expect_ok(lab("kill", self._host, "qserver"))
+        self._daemon.wait()
+        expect_ok(lab("start", self._host, "qserver"))
 
 
 def start(*words, user=None, **options):
