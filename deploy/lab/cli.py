@@ -26,6 +26,9 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 
 def main(arguments):
     options = _parse(arguments)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_DFL:  # not after nohup
+            signal.signal(number, _end)
     try:
         state.check_name(options.name)
         if os.geteuid() != 0:
@@ -38,6 +41,11 @@ def main(arguments):
         return 130
     except BrokenPipeError:
         return 141
+
+
+def _end(number, _):
+    """As Ctrl-C does: what was begun is taken back."""
+    sys.exit(128 + number)
 
 
 def _parse(arguments):
