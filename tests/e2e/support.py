@@ -17,6 +17,7 @@ LAB = f"{SOURCE}/deploy/lab/lab"
 MPI = os.environ.get("SEKISHO_MPI", f"{SOURCE}/build/release/mpi")
 SKIPPED = 77
 UNDER_TSAN = "thread" in os.environ.get("SEKISHO_SANITIZE", "")  # faketime starts no such program
+PATIENCE = 3 if os.environ.get("SEKISHO_SANITIZE") else 1  # a sanitizer takes time of its own
 _claims = []
 
 
@@ -81,7 +82,7 @@ def main():
 
 def command(words, stdin="", timeout_s=60, cwd=None):
     done = subprocess.run(words, input=stdin, capture_output=True, text=True, errors="replace",
-                          timeout=timeout_s, cwd=cwd)  # fmt: skip
+                          timeout=timeout_s * PATIENCE, cwd=cwd)  # fmt: skip
     return Result(words, done)
 
 
@@ -122,6 +123,7 @@ def expect_code(result, code):
 
 def until(condition, what, timeout_s=10):
     """Waits until `condition()` is true; returns its value."""
+    timeout_s *= PATIENCE
     deadline = time.monotonic() + timeout_s
     while True:
         value = condition()
