@@ -27,7 +27,8 @@ def start_time(pid):
             fields = stat.read().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] in "ZX" else fields[19]
+    is_dead = fields[0] in "ZX" and int(fields[17]) <= 1  # a first thread that has ended, while others still end, is not
+    return None if is_dead else fields[19]
 
 
 def write_process(path, pid):
