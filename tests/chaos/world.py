@@ -120,7 +120,8 @@ class World:
         """Whether it came up.  That it was killed meanwhile, or had no disk, is nobody's fault."""
         done = self.lab("start", host, daemon)
         words = done.stderr.decode(errors="replace")
-        if done.returncode != 0 and host not in self._full and "killed by signal 9" not in words and "was killed while" not in words and "already" not in words:
+        nobodys_fault = ("killed by signal 9", "killed by signal 15", "was killed while", "already")
+        if done.returncode != 0 and host not in self._full and not any(text in words for text in nobodys_fault):
             self.fallen.append(f"{daemon} on {host} does not start: {words}")
         pids = self.pids(host, daemon)
         if not pids:
