@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <SQLiteCpp/SQLiteCpp.h>
-#include <asio/thread_pool.hpp>
 #include <fmt/format.h>
 
+#include "common/away.h"
 #include "common/refusal.h"
 
 namespace sekisho {
@@ -114,13 +114,16 @@ class SqliteEventStore final : public EventStore {
   void Forget(std::string key) override { Queue({Change::kForget, std::move(key), ""}); }
 
   awaitable<absl::StatusOr<std::vector<Row>>> Read(std::vector<uint64_t> sequences) override {
-    co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(sequences)), asio::use_awaitable);
+    auto read = [this, sequences = std::move(sequences)] { return ReadOnWriter(sequences); };
+    co_return co_await Away(loop_, writer_, std::move(read));
   }
   awaitable<absl::StatusOr<std::vector<Row>>> ReadFirst(std::string key) override {
-    co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(key), 1), asio::use_awaitable);
+    auto read = [this, key = std::move(key)] { return ReadOnWriter(key, 1); };
+    co_return co_await Away(loop_, writer_, std::move(read));
   }
   awaitable<absl::StatusOr<std::vector<Row>>> Read(std::string key) override {
-    co_return co_await asio::co_spawn(writer_, ReadOnWriter(std::move(key), -1), asio::use_awaitable);
+    auto read = [this, key = std::move(key)] { return ReadOnWriter(key, -1); };
+    co_return co_await Away(loop_, writer_, std::move(read));
   }
 
   awaitable<absl::Status> Flush() override {
@@ -146,9 +149,9 @@ class SqliteEventStore final : public EventStore {
 
  private:
   // On the writer's thread, which alone uses the database after the start.
-  awaitable<absl::StatusOr<std::vector<Row>>> ReadOnWriter(std::vector<uint64_t> sequences) {
+  absl::StatusOr<std::vector<Row>> ReadOnWriter(const std::vector<uint64_t>& sequences) {
     std::vector<Row> found;
-    CO_RETURN_IF_ERROR(Fenced(path_, [&]() -> absl::Status {
+    RETURN_IF_ERROR(Fenced(path_, [&]() -> absl::Status {
       SQLite::Statement row(database_, "SELECT sequence, event FROM events WHERE sequence=?");
       for (const uint64_t sequence : sequences) {
         row.reset();
@@ -157,18 +160,18 @@ class SqliteEventStore final : public EventStore {
       }
       return absl::OkStatus();
     }));
-    co_return found;
+    return found;
   }
-  awaitable<absl::StatusOr<std::vector<Row>>> ReadOnWriter(std::string key, int most) {
+  absl::StatusOr<std::vector<Row>> ReadOnWriter(const std::string& key, int most) {
     std::vector<Row> found;
-    CO_RETURN_IF_ERROR(Fenced(path_, [&]() -> absl::Status {
+    RETURN_IF_ERROR(Fenced(path_, [&]() -> absl::Status {
       SQLite::Statement rows(database_, "SELECT sequence, event FROM events WHERE key=? ORDER BY sequence LIMIT ?");
       Bind(rows, 1, key);
       rows.bind(2, most);
       TakeRows(rows, found);
       return absl::OkStatus();
     }));
-    co_return found;
+    return found;
   }
   static void TakeRows(SQLite::Statement& rows, std::vector<Row>& found) {
     while (rows.executeStep()) {

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -191,6 +193,37 @@ TEST_F(EventStoreTest, WhatComesWhileTheDiskIsBusyIsOneCommit) {
   }
 
   EXPECT_EQ(test::CommitsIn(path) - before, 2u);
+}
+
+TEST_F(EventStoreTest, AReadMayBeGivenUpAtAnyTime) {
+  auto store = OpenStore();
+  store->Append("a", "1");
+  ASSERT_TRUE(Flush(*store).ok());
+  const auto read = [&](asio::cancellation_slot slot) {
+    auto rows = std::make_shared<std::optional<absl::StatusOr<std::vector<EventStore::Row>>>>();
+    co_spawn(loop_, store->Read("a"),
+             asio::bind_cancellation_slot(slot, [rows](std::exception_ptr thrown, auto found) {
+               *rows = thrown ? absl::CancelledError() : std::move(found);
+             }));
+    loop_.restart();
+    return rows;
+  };
+  for (int turns = 0; turns < 100; ++turns) {
+    asio::cancellation_signal leave;
+    const auto rows = read(leave.slot());
+    for (int turn = 0; turn < turns % 4; ++turn) {
+      loop_.poll_one();
+    }
+    leave.emit(asio::cancellation_type::terminal);
+    loop_.run();
+    ASSERT_TRUE(*rows);
+  }
+
+  const auto rows = read({});
+  loop_.run();
+
+  ASSERT_TRUE((*rows)->ok());
+  EXPECT_EQ((**rows)->size(), 1u);
 }
 
 TEST_F(EventStoreTest, ADatabaseOfANewerVersionIsRefusedAndNotTouched) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "common/away.h"
 #include "common/log.h"
 #include "common/refusal.h"
 #include "directory/errors.h"
@@ -26,28 +27,6 @@ constexpr char kExpiringSubtrees[] = "dynamicSubtrees";  // RFC 2589: of the ser
 int64_t NowSeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-// Runs `work` on the pool's thread and comes back to the loop with its result.
-template <typename Work>
-auto Away(Loop& loop, asio::thread_pool& pool, Work work) -> awaitable<decltype(work())> {
-  struct State {
-    explicit State(Loop& loop) : done(loop) {}
-    Signal done;
-    std::unique_ptr<decltype(work())> result;
-  };
-  auto state = std::make_shared<State>(loop);
-  asio::post(pool, [&loop, state, work = std::move(work), guard = asio::make_work_guard(loop)]() mutable {
-    auto result = std::make_unique<decltype(work())>(work());
-    asio::post(loop, [state = std::move(state), result = std::move(result), guard = std::move(guard)]() mutable {
-      state->result = std::move(result);
-      state->done.Notify();
-    });
-  });
-  while (state->result == nullptr) {
-    co_await state->done.Wait();
-  }
-  co_return std::move(*state->result);
 }
 
 }  // namespace
