@@ -159,8 +159,8 @@ awaitable<absl::StatusOr<std::vector<proto::JobStatus>>> StatusOfAll(Session& se
     for (size_t i = begin; i < std::min(ids.size(), begin + kStatusesOfARequest); ++i) {
       request.add_job_id(ids[i]);
     }
-    CO_ASSIGN_OR_RETURN(auto reply, (co_await session.Call<proto::StatusRequest, proto::StatusReply>(
-                                        &Session::Async::Status, request)));
+    CO_ASSIGN_OR_RETURN(auto reply, (co_await Query<proto::StatusRequest, proto::StatusReply>(
+                                        session, &Session::Async::Status, request)));
     if (reply.job_size() != request.job_id_size()) {
       co_return absl::InternalError("the site answered another question");
     }

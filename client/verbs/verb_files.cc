@@ -17,6 +17,7 @@
 #include "client/job/upload.h"
 #include "client/site/harmless.h"
 #include "client/site/site_call.h"
+#include "client/site/until_judged.h"
 #include "client/verbs/verb_files.h"
 #include "client/verbs/verbs.h"
 #include "common/refusal.h"
@@ -84,7 +85,7 @@ bool IsDirectory(const std::string& path) {
 awaitable<int> GetStagedOut(Session& session, std::string job_id, const FilesOptions& options) {
   proto::StatusRequest request;
   request.add_job_id(job_id);
-  const auto reply = co_await session.Call<proto::StatusRequest, proto::StatusReply>(&Session::Async::Status, request);
+  const auto reply = co_await Query<proto::StatusRequest, proto::StatusReply>(session, &Session::Async::Status, request);
   if (!reply.ok()) {
     co_return Report(reply.status());
   }

@@ -12,6 +12,7 @@
 #include "client/site/each_site.h"
 #include "client/site/exit_code.h"
 #include "client/site/site_call.h"
+#include "client/site/until_judged.h"
 #include "client/verbs/verbs.h"
 #include "client/world/show_links.h"
 #include "common/job_state.h"
@@ -120,7 +121,7 @@ awaitable<int> List(Session& session, bool all, std::vector<proto::JobStatus>& j
   proto::ListRequest request;
   request.set_all(all);
   const auto reply =
-      co_await session.Call<proto::ListRequest, proto::StatusReply>(&Session::Async::List, request);
+      co_await Query<proto::ListRequest, proto::StatusReply>(session, &Session::Async::List, request);
   if (!reply.ok()) {
     co_return Report(reply.status());
   }
