@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 BIN = os.environ.get("SEKISHO_BIN", "build/release/bin")
+LIVES_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # nothing outlives who started it, however that ended
 
 
 def run(*words, **more):
@@ -42,7 +43,7 @@ class World:
         if with_daemon:
             for i, name in enumerate(self.names):
                 path = f"{self.folder}/pmd{i}"
-                self.daemons.append(subprocess.Popen([*self.inside(name), f"{BIN}/sekisho-pmd", "--socket", path],
+                self.daemons.append(subprocess.Popen([*self.inside(name), *LIVES_WITH_US, f"{BIN}/sekisho-pmd", "--socket", path],
                                                      stderr=subprocess.DEVNULL))
                 while not os.path.exists(path):
                     os.sched_yield()
@@ -125,7 +126,7 @@ table inet loss {{ chain arriving {{ type filter hook input priority 0;
         place = self.places[job][node]
         daemon = ["--daemon", f"{self.folder}/pmd{place}"] if self.daemons and link == "pm" else []
         self.started.append(
-            subprocess.Popen([*self.inside(self.names[place]), f"{BIN}/sekisho-pm-ranks", "--job", job, "--link", link,
+            subprocess.Popen([*self.inside(self.names[place]), *LIVES_WITH_US, f"{BIN}/sekisho-pm-ranks", "--job", job, "--link", link,
                               "--node", str(node), "--wait", wait, *daemon, *map(str, words)], text=True, **more))  # fmt: skip
         return self.started[-1]
 
