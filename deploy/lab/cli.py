@@ -68,6 +68,8 @@ def _parse(arguments):
                     help="the site file (default: two-sites.json beside this program)")  # fmt: skip
     up.add_argument("--bin", default=os.environ.get("SEKISHO_BIN", f"{SOURCE}/build/release/bin"),
                     metavar="DIR", help="programs (default: $SEKISHO_BIN, else build/release/bin)")  # fmt: skip
+    up.add_argument("--state", metavar="DIR",
+                    help="keep each host's /var in DIR/HOST; DIR is empty or new, and stays (default: in memory)")  # fmt: skip
     up.add_argument("--no-daemons", action="store_true", help="hosts and network only")
     up.add_argument("--quiet", action="store_true", help="say only what goes wrong")
     verb("down", _down, "take a lab away, whole or in ruins")
@@ -140,6 +142,10 @@ def _raise(options, programs, lock, tell):
     slot = _free_slot(name)
     world = world_module.load(os.path.realpath(options.file), slot)
     os.makedirs(programs, exist_ok=True)
+    if options.state:
+        world.state = os.path.realpath(options.state)
+        if os.path.isdir(world.state) and os.listdir(world.state):
+            raise LabError(f"--state {options.state}: expected an empty directory, or a name for a new one")
 
     report_read, report_write = os.pipe()
     alive_read, alive_write = os.pipe()

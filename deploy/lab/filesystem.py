@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a host sees as its files: the machine's, read-only, under private /tmp /dev/shm /var /run /root /home /etc;
-# /home shared among a site's head and nodes.
+# What a host sees as its files: the machine's, read-only, under private /tmp /dev/shm /var /run /root /home /etc,
+# in memory (/var maybe on a disk); /home shared among a site's head and nodes.
 import os
 import shutil
 
@@ -14,9 +14,10 @@ _OWN_ETC = (
 )  # fmt: skip
 
 
-def build(skeleton, home, programs, source):
+def build(skeleton, home, programs, source, var=None):
     """In a host's fresh mount namespace: everything.  `skeleton` is copied over the result, with its owners;
-    `home` is a shared directory or None; `programs` and `source` appear in /opt/sekisho."""
+    `home` is a shared directory or None; `programs` and `source` appear in /opt/sekisho; `var` is an empty directory
+    to be the host's /var, or None: in memory."""
     kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     hierarchies = cgroups.hierarchies()
     kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
@@ -31,7 +32,8 @@ def build(skeleton, home, programs, source):
     }
     kept = {target: os.open(path, os.O_PATH) for target, path in kept.items() if os.path.isdir(path)}
     skeleton_fd = os.open(skeleton, os.O_RDONLY)
-    home_fd = None if home is None else os.open(home, os.O_PATH)
+    shared = {"/home": home, "/var": var}
+    shared = {target: os.open(path, os.O_PATH) for target, path in shared.items() if path is not None}
     machine_etc = os.listdir("/etc")
 
     kernel.set_read_only("/", True)
@@ -43,9 +45,10 @@ def build(skeleton, home, programs, source):
         ("/home", "755"), ("/opt", "755"), ("/etc", "755"),
     ):  # fmt: skip
         kernel.mount("lab", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"mode={mode}")
-    if home_fd is not None:
-        kernel.bind(f"/proc/self/fd/{home_fd}", "/home")
-        kernel.set_read_only("/home", False)
+    for target, fd in shared.items():
+        kernel.bind(f"/proc/self/fd/{fd}", target)
+        kernel.set_read_only(target, False)
+        os.close(fd)
     for target, fd in kept.items():
         os.makedirs(target)
         kernel.bind(f"/proc/self/fd/{fd}", target)

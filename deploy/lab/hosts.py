@@ -74,6 +74,9 @@ def _build(name, world, site_file, programs, source, slot, report):
     for host in world.hosts:
         os.makedirs(f"{directory}/hosts/{host.name}")
         os.makedirs(f"{directory}/logs/{host.name}")
+        if world.state:
+            os.makedirs(f"{world.state}/{host.name}")
+            os.chmod(f"{world.state}/{host.name}", 0o755)
         skeleton.write(world, f"{directory}/hosts/{host.name}/root", host, authority)
 
     tell(f"{len(world.hosts)} hosts")
@@ -160,7 +163,8 @@ def _init_main(name, world, host, programs, source, authority, answers, orders):
         directory = state.directory(name)
         shared = f"{directory}/home/{host.site}" if host.role in ("head", "node") else None
         os.umask(0o022)
-        filesystem.build(f"{directory}/hosts/{host.name}/root", shared, programs, source)
+        var = f"{world.state}/{host.name}" if world.state else None
+        filesystem.build(f"{directory}/hosts/{host.name}/root", shared, programs, source, var)
         if shared is None:
             skeleton.make_homes(world, host, "/home")
         os.chdir("/")

@@ -89,6 +89,7 @@ class World:
     wan: wan.Wan | None  # None: plain links
     users: dict
     sites: dict
+    state: str | None = None  # a directory for all hosts' /var; None: in memory
 
     @property
     def hosts(self):
