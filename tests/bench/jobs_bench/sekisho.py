@@ -15,10 +15,10 @@ SITE, PREFIX = "siteA", "a-"
 class Lab:
     """A lab raised for this run, or one that stands already."""
 
-    def __init__(self, name, description=None, site=SITE):
+    def __init__(self, name, description=None, site=SITE, state=None):
         self._is_own = name is None
         self.name = name or f"jobs-{os.getpid()}"
-        self._description = [description] if description else []
+        self._words = ([description] if description else []) + (["--state", state] if state else [])
         self._site = site
         self._driver = None
 
@@ -30,7 +30,7 @@ class Lab:
     def __enter__(self):
         try:
             if self._is_own:
-                self._lab("up", "--quiet", *self._description)
+                self._lab("up", "--quiet", *self._words)
             self._driver = self.driver("client")
             self.sites()
         except BaseException:

@@ -88,11 +88,13 @@ class Slurm(drive.Driver):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
 
 
-def start(processors):
-    """A fresh Slurm; RuntimeError with the daemons' last words if it does not come up."""
+def start(processors, state=None):
+    """A fresh Slurm, with its files in the new folder `state`, or in memory; RuntimeError with the daemons' last words if it
+    does not come up."""
     driver = Slurm(
         ["unshare", "--mount", "--net", "--pid", "--ipc", "--uts", "--fork", "--kill-child",
-         "--propagation", "private", "/usr/bin/python3", "-B", os.path.realpath(__file__), str(processors)])  # fmt: skip
+         "--propagation", "private", "/usr/bin/python3", "-B", os.path.realpath(__file__), str(processors),
+         *([state] if state else [])])  # fmt: skip
     report = driver.answer()
     if report["error"]:
         driver.close()
@@ -100,18 +102,20 @@ def start(processors):
     return driver
 
 
-def _prepare(processors):
-    """A host named head with private /proc, /run, /tmp and network, and Slurm's files in /run."""
+def _prepare(processors, state=None):
+    """A host named head with private /proc, /run, /tmp and network, and Slurm's files in /run, maybe bound from `state`."""
     for words in (
         ["mount", "-t", "proc", "proc", "/proc"],
         ["mount", "-t", "tmpfs", "tmpfs", "/run"],
+        ["mkdir", BASE],
+        *([["mkdir", state], ["mount", "--bind", state, BASE]] if state else []),
         ["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/tmp"],
         ["ip", "link", "set", "lo", "up"],
         ["ip", "address", "add", f"{ADDRESS}/32", "dev", "lo"],
     ):
         subprocess.run(words, check=True)
     socket.sethostname("head")
-    for name, owner, mode in (("", "root", 0o755), ("munge", "munge", 0o755), ("state", "slurm", 0o755),
+    for name, owner, mode in (("munge", "munge", 0o755), ("state", "slurm", 0o755),
                               ("spool", "root", 0o755)):  # fmt: skip
         path = f"{BASE}/{name}"
         os.mkdir(path, mode)
@@ -171,7 +175,7 @@ def main():
     error = ""
     try:
         os.environ["PATH"] = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
-        _prepare(int(sys.argv[1]))
+        _prepare(int(sys.argv[1]), *sys.argv[2:])
         _start_daemons()
     except (RuntimeError, OSError, LookupError, subprocess.CalledProcessError) as problem:
         error = str(problem)
