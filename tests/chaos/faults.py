@@ -8,12 +8,13 @@ import time
 # (weight, what) of each step; how long it lasts where it lasts, in seconds.
 KILLS = {("a-head", "qserver"): 5, ("a-n1", "agent"): 4, ("a-n2", "agent"): 4, ("a-dmz", "jobmanager"): 4,
          ("a-dmz", "gatekeeper"): 3, ("a-head", "allocator"): 2}  # fmt: skip
+KILLS_RELAYED = KILLS | {("a-dmz", "nxproxy"): 3, ("a-head", "nxproxy-inner"): 3}
 # Ways between two processes, and where they are cut: host, and the rule but its verdict.
 LINKS = {
     "client to gatekeeper": ("client", "tcp dport 2119"),
     "gatekeeper to client": ("a-dmz", "tcp sport 2119"),
-    "jobmanager to queue server": ("a-router", "tcp dport 7512"),
-    "queue server to jobmanager": ("a-router", "tcp sport 7512"),
+    "jobmanager to queue server": ("a-router", "tcp dport {hole}"),
+    "queue server to jobmanager": ("a-router", "tcp sport {hole}"),
     "agent of a-n1 to queue server": ("a-n1", "tcp dport 7513"),
     "agent of a-n2 to queue server": ("a-n2", "tcp dport 7513"),
     "queue server to agents": ("a-head", "tcp sport 7513"),
@@ -26,17 +27,18 @@ STEPS = {"kill": 10, "end": 2, "cut": 4, "fill": 1, "freeze": 1}
 class Schedule:
     """What happens when: only of the seed."""
 
-    def __init__(self, seed, is_long):
+    def __init__(self, seed, is_long, is_relayed=False):
         self._random, self._is_long = random.Random(f"schedule {seed}"), is_long
+        self._kills = KILLS_RELAYED if is_relayed else KILLS
 
     def next(self):
         """(pause before it, what, details, how long it lasts)"""
         pause = self._random.uniform(0.1, 1.2)
         what = self._choose(STEPS)
         if what in ("kill", "end"):
-            return pause, what, self._choose(KILLS), 0
+            return pause, what, self._choose(self._kills), 0
         if what == "freeze":
-            return pause, what, self._choose(KILLS), self._lasts(2)
+            return pause, what, self._choose(self._kills), self._lasts(2)
         if what == "cut":
             return pause, what, (self._random.choice(list(LINKS)), self._random.choice(VERDICTS)), self._lasts(3)
         return pause, what, (self._random.choice(DISKS),), self._lasts(1.5)
@@ -54,7 +56,7 @@ class Faults:
 
     def __init__(self, world, seed, is_long, say):
         self._world, self._say = world, say
-        self._schedule = Schedule(seed, is_long)
+        self._schedule = Schedule(seed, is_long, world.is_relayed)
         self._undo = []  # (when, number, function)
         self._busy = set()  # links and disks that are broken now
         self._number = 0
@@ -117,6 +119,7 @@ class Faults:
         if not self._take(link):
             return
         host, rule = LINKS[link]
+        rule = rule.format(hole=7514 if self._world.is_relayed else 7512)  # without a pinhole the inside dials the relay
         table = f"cut{list(LINKS).index(link)}"
         self._note("links cut", f"{verdict}: {link}", lasts)
         self._world.cut(host, table, f"{rule} {verdict}")

@@ -34,9 +34,12 @@ struct death {
 struct control {
   _Atomic uint64_t count;  // points so far, all processes together, and one without a text as a process begins
   _Atomic uint64_t deaths;  // so many of `death` have come to pass
-  _Atomic uint64_t seen;    // occurrences of the next one's point, in this process and since it was armed
-  struct death death[kDeathsMax];  // one after the other, each of the process after the one before
-  char point[kCapacity][kTextSize];
+  _Atomic uint64_t armed;   // how often it was told: processes count from there on
+  struct death death[kDeathsMax];  // one after the other, each of a process after the one before
+  struct {
+    uint64_t process;
+    char text[kTextSize];
+  } point[kCapacity];
 };
 
 static struct control* control;
@@ -46,7 +49,8 @@ static const char* also_durable;  // what begins with this
 static void List(const char* text) {
   const uint64_t number = atomic_fetch_add(&control->count, 1);
   if (number < kCapacity) {
-    snprintf(control->point[number], kTextSize, "%s", text);
+    control->point[number].process = (uint64_t)owner;
+    snprintf(control->point[number].text, kTextSize, "%s", text);
   }
 }
 
@@ -69,8 +73,18 @@ __attribute__((constructor)) static void Begin(void) {
   }
   control = memory;
   owner = getpid();
-  control->seen = 0;
   List("");
+}
+
+// The supervisor of a task leaves its parent before all else, and is what is looked after.
+pid_t setsid(void) {
+  static int has_left;
+  if (control && !has_left && getpid() != owner && strcmp(program_invocation_short_name, "sekisho-task") == 0) {
+    has_left = 1;
+    owner = getpid();
+    List("");
+  }
+  return (pid_t)syscall(SYS_setsid);
 }
 
 static int IsOfId(char one) { return ('a' <= one && one <= 'z') || ('2' <= one && one <= '7'); }
@@ -118,6 +132,25 @@ static void Die(void) {
   }
 }
 
+// Whether this is the place at which the process is to die next.  All places are counted, as several processes of one
+// program may run, each counting for itself.
+static const struct death* Met(const char* text) {
+  static _Atomic uint64_t armed, seen[kDeathsMax];
+  const uint64_t now = control->armed;
+  if (atomic_exchange(&armed, now) != now) {
+    for (int i = 0; i < kDeathsMax; ++i) {
+      seen[i] = 0;
+    }
+  }
+  const struct death* met = NULL;
+  for (uint64_t i = control->deaths; i < kDeathsMax && control->death[i].nth != 0; ++i) {
+    if (strcmp(control->death[i].point, text) == 0 && atomic_fetch_add(&seen[i], 1) + 1 == control->death[i].nth && i == control->deaths) {
+      met = &control->death[i];
+    }
+  }
+  return met;
+}
+
 // Whether the process is to die after it.
 static int Enter(const char* operation, char* what) {
   while (is_dying) {
@@ -128,15 +161,11 @@ static int Enter(const char* operation, char* what) {
   const size_t length = strlen(what), room = kTextSize - 1 - strlen(operation) - 1;
   snprintf(text, sizeof text, "%s %s", operation, length > room ? what + length - room : what);
   List(text);
-  const uint64_t deaths = control->deaths;
-  const struct death* const next = &control->death[deaths];
-  if (deaths >= kDeathsMax || next->nth == 0 || strcmp(next->point, text) != 0 || atomic_fetch_add(&control->seen, 1) + 1 != next->nth) {
-    return 0;
-  }
-  if (next->side == kBefore) {
+  const struct death* const met = Met(text);
+  if (met && met->side == kBefore) {
     Die();
   }
-  return 1;
+  return met != NULL;
 }
 
 static int IsLookedAfter(void) { return control != NULL && getpid() == owner; }
@@ -232,6 +261,10 @@ ssize_t pwrite(int fd, const void* data, size_t size, off_t at) { WRITE(syscall(
 ssize_t pwrite64(int fd, const void* data, size_t size, off_t at) { WRITE(syscall(SYS_pwrite64, fd, data, size, at)); }
 int ftruncate(int fd, off_t size) { ON_FD("truncate", syscall(SYS_ftruncate, fd, size)); }
 int ftruncate64(int fd, off_t size) { ON_FD("truncate", syscall(SYS_ftruncate, fd, size)); }
+int fallocate(int fd, int mode, off_t at, off_t size) { ON_FD("allocate", syscall(SYS_fallocate, fd, mode, at, size)); }
+int fallocate64(int fd, int mode, off_t at, off_t size) { ON_FD("allocate", syscall(SYS_fallocate, fd, mode, at, size)); }
+int posix_fallocate(int fd, off_t at, off_t size) { ON_FD("allocate", syscall(SYS_fallocate, fd, 0, at, size) == 0 ? 0 : errno); }
+int posix_fallocate64(int fd, off_t at, off_t size) { ON_FD("allocate", syscall(SYS_fallocate, fd, 0, at, size) == 0 ? 0 : errno); }
 int fsync(int fd) { SYNC(syscall(SYS_fsync, fd)); }
 int fdatasync(int fd) { SYNC(syscall(SYS_fdatasync, fd)); }
 
@@ -239,6 +272,9 @@ int fdatasync(int fd) { SYNC(syscall(SYS_fdatasync, fd)); }
 ssize_t send(int fd, const void* data, size_t size, int flags) { ON_FD("send", syscall(SYS_sendto, fd, data, size, flags, NULL, 0)); }
 ssize_t sendto(int fd, const void* data, size_t size, int flags, const struct sockaddr* to, socklen_t to_size) {
   ON_FD("send", syscall(SYS_sendto, fd, data, size, flags, to, to_size));
+}
+ssize_t splice(int from, off_t* from_at, int fd, off_t* at, size_t size, unsigned flags) {
+  ON_FD("send", syscall(SYS_splice, from, from_at, fd, at, size, flags));
 }
 ssize_t sendmsg(int fd, const struct msghdr* message, int flags) { ON_FD("send", syscall(SYS_sendmsg, fd, message, flags)); }
 
@@ -259,9 +295,14 @@ int linkat(int from_fd, const char* from, int to_fd, const char* to, int flags) 
 int symlink(const char* to, const char* path) { ON_NAME(AT_FDCWD, path, "link", syscall(SYS_symlinkat, to, AT_FDCWD, path)); }
 int symlinkat(const char* to, int fd, const char* path) { ON_NAME(fd, path, "link", syscall(SYS_symlinkat, to, fd, path)); }
 int fchmod(int fd, mode_t mode) { ON_FD("chmod", syscall(SYS_fchmod, fd, mode)); }
+int fchown(int fd, uid_t user, gid_t group) { ON_FD("chown", syscall(SYS_fchown, fd, user, group)); }
+int fchownat(int fd, const char* path, uid_t user, gid_t group, int flags) {
+  ON_NAME(fd, path, "chown", syscall(SYS_fchownat, fd, path, user, group, flags));
+}
 
 static int Open(int fd, const char* path, int flags, mode_t mode) {
-  AROUND(CREATES(flags) && IsDurableName(fd, path, what), "create", syscall(SYS_openat, fd, path, flags, mode));
+  AROUND((CREATES(flags) || (flags & O_TRUNC) != 0) && IsDurableName(fd, path, what), CREATES(flags) ? "create" : "truncate",
+         syscall(SYS_openat, fd, path, flags, mode));
 }
 #define OPEN(fd)                                      \
   va_list arguments;                                  \

@@ -9,7 +9,7 @@ SCRATCH = f"{FOLDER}/scratch"
 # The program of every job.  ran/LABEL.TASK gets a line as a task begins, in whatever attempt, and one as it ends; what
 # it prints, and its exit code, are known from its arguments.  In an array the label is LABEL.INDEX.
 WORK = f"""#!/bin/sh
-# work LABEL CODE LINES PAUSE
+# work LABEL CODE LINES PAUSE [fed]
 cd "$HOME/{RAN}" || exit 120
 name=$1${{SEKISHO_ARRAY_INDEX:+.$SEKISHO_ARRAY_INDEX}}.$SEKISHO_TASK
 attempt=1
@@ -20,6 +20,7 @@ half=$(($3 / 2))
 say 1 $half
 echo "$name half way" >&2
 sleep "$4"
+if [ "$5" = fed ]; then cat; fi
 say $((half + 1)) "$3"
 code=$2
 if [ -e "$name.plant" ]; then . "./$name.plant"; fi
@@ -41,19 +42,24 @@ class Job:
     may_fail: str = ""  # a reason with these words is a right end, too: its user was told
     node: str = ""  # where it is to run, if it matters
     stream: str = "spool"  # where its output goes; "file": to the home; of one task
+    is_fed: bool = False  # what it reads it prints, half way; of one task
 
     def out(self, task):
         """What the task prints on standard output."""
         name = f"{self.label}.{task}"
-        return "".join(f"{name} line {number} of what a job of the chaos suite has to say\n"
-                       for number in range(1, self.lines + 1)).encode()  # fmt: skip
+        says = [f"{name} line {number} of what a job of the chaos suite has to say\n" for number in range(1, self.lines + 1)]
+        return "".join([*says[:self.lines // 2], self.food(), *says[self.lines // 2:]]).encode()
+
+    def food(self):
+        """What it is fed with."""
+        return "".join(f"{self.label} reads line {number}\n" for number in range(2000)) if self.is_fed else ""
 
     def err(self, task):
         return f"{self.label}.{task} half way\n".encode()
 
     def words(self):
         """The command, as an argument list.  Of an array the label is the array's."""
-        return [f"{FOLDER}/work", self.label, str(self.code), str(self.lines), str(self.pause_s)]
+        return [f"{FOLDER}/work", self.label, str(self.code), str(self.lines), str(self.pause_s), *(["fed"] if self.is_fed else [])]
 
     def rsl(self):
         words = " ".join(self.words()[1:])

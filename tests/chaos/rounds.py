@@ -9,15 +9,15 @@ import world as worlds
 from plan import Job
 from wave import Wave
 
-# What is killed, and where: a name, and its daemons as (host, daemon).
-PROGRAMS = {"qserver": [("a-head", "qserver")], "agent": [("a-n1", "agent"), ("a-n2", "agent")],
-            "jobmanager": [worlds.JOBMANAGER], "gatekeeper": [("a-dmz", "gatekeeper")],
-            "allocator": [("a-head", "allocator")], "stager": [worlds.STAGER]}  # fmt: skip
+# What does not run for good: somebody starts it when it is needed.
+ON_DEMAND = (worlds.JOBMANAGER, worlds.STAGER, *worlds.TASKS)
+KILLED = "the task's supervisor was killed"  # by which a job may fail: docs/protocol/7-nodes.md
 NOBODY = "/O=Sekisho Lab/CN=Nobody"  # who may be banned
 # What a program has on its disk, as find's words.
 KEPT = {"qserver": "/var/lib/sekisho/qserver -mindepth 1", "jobmanager": "/var/lib/sekisho/jobmanager -mindepth 1",
         "stager": "/home/alice/.sekisho /home/alice/chaos/scratch"}  # fmt: skip
 MOST = 12  # deaths of one daemon in a round
+MOST_TASKS = 2  # of a node's: each of them is a job's end
 
 
 def script(wave):
@@ -32,6 +32,15 @@ def script(wave):
             wave.refresh("delegated")
             wave.redirect("delegated")
             wave.release("delegated")
+
+    def extended():
+        if wave.submit(Job("extended", code=13, pause_s=0), "--no-commit", rsl="(two_phase=60)"):
+            wave.extend("extended")
+
+    def given():
+        if wave.submit(Job("given", code=14, node="a-n2")):
+            wave.put_and_get("given")
+            wave.submit(Job("after", code=15, pause_s=0), "--after-any", wave.name("given"))
 
     def cancelled():
         if wave.submit(Job("cancelled", pause_s=60, is_cancelled=True)):
@@ -51,12 +60,17 @@ def script(wave):
         lambda: wave.submit_many([Job("many0"), Job("many1", code=3, node="a-n2"), Job("many2", code=7, pause_s=0)]),
         lambda: wave.submit_array(Job("array", code=4, pause_s=0.1, node="a-n2"), range(1, 4)),
         lambda: wave.run(Job("run", code=5, node="a-n2")),
+        lambda: wave.run(Job("fed", code=12, is_fed=True)),
         lambda: wave.submit_staged(Job("staged", code=8, pause_s=0)),
+        lambda: wave.submit_fetched(Job("fetched", code=16, pause_s=0)),
+        lambda: wave.submit_home(Job("home", code=17, pause_s=0)),
         lambda: wave.submit_files(Job("files", code=0, pause_s=0, node="a-n2")),
         lambda: wave.submit(Job("two", code=2, tasks=2)),
         lambda: wave.submit(Job("file", code=9, stream="file")),
         lambda: wave.submit(Job("committed", code=10, pause_s=0, node="a-n2"), rsl="(two_phase=60)"),
         delegated,
+        extended,
+        given,
         administered,
         held,
         cancelled,
@@ -70,46 +84,52 @@ def script(wave):
 class Rounds:
     def __init__(self, world, seed, memory, say):
         self._world, self._say = world, say
+        self._programs = {}  # what is killed -> its hosts
+        for host, daemon in (*world.daemons, *ON_DEMAND):
+            self._programs.setdefault(daemon, []).append(host)
         self.tour = points.Tour(memory, f"tour {seed}")
         self._controls = {}  # (program, host) -> its control
-        self._runs = {program: ([], []) for program in PROGRAMS}  # of calm runs, and of those behind a kill: the lives of its processes
+        self._runs = {program: ([], []) for program in self._programs}  # of calm runs, and of those behind a kill: the lives of its processes
         self._room = {}  # (program, host) -> so many points does it make in a round, about
         self.number = 0
         self.visits = 0  # of this run
+        self.killed_tasks = 0
         if world.has_kill_points:
-            for program, daemons in PROGRAMS.items():
-                for host, daemon in daemons:
-                    self._controls[program, host] = points.Control(world.path(host, f"{worlds.KILL_POINTS}/sekisho-{daemon}"))
+            for program, hosts in self._programs.items():
+                for host in hosts:
+                    self._controls[program, host] = points.Control(world.path(host, f"{worlds.KILL_POINTS}/{worlds.program(program)}"))
             world.preload()
 
     def beginnings(self, wave, most):
         """The very first use of a program, which has nothing on its disk yet: it is killed at those of its points that come
         only then, up to so many that were not visited yet."""
         for program in KEPT:
-            ((host, daemon),) = PROGRAMS[program]
+            (host,) = self._programs[program]
             self._say(f"{program}: its first start, with an empty disk")
             name = f"{program}, its first start"
             self._use(program, wave)  # there is something to forget
             first = self._begin(program, wave)
             self._controls[program, host].start()
-            self._world.kill(host, daemon)
+            self._world.kill(host, program)
             known = set(self._use(program, wave))
             self.tour.learn(name, [[[text for text in first if text not in known]]], [])
-            for _ in range(min(most, self.tour.left(name))):
-                self._world.arm(host, daemon, True)
+            killed = 0
+            while killed < most and self.tour.is_worth_going_on(name):
+                killed += 1
+                self._world.arm(host, program, True)
                 places = self.tour.next(name, 1, len(first))
                 self._begin(program, wave, *places)
                 deaths = self._controls[program, host].deaths()
                 self.tour.note(name, places, deaths)
                 self.visits += deaths
                 self._controls[program, host].start()
-                self._world.arm(host, daemon, False)
+                self._world.arm(host, program, False)
         self.tour.save()
 
     def _begin(self, program, wave, *places):
-        ((host, daemon),) = PROGRAMS[program]
+        (host,) = self._programs[program]
         self._controls[program, host].arm(*places)
-        self._world.forget(host, daemon, KEPT[program])
+        self._world.forget(host, program, KEPT[program])
         return self._use(program, wave)
 
     def _use(self, program, wave):
@@ -122,7 +142,7 @@ class Rounds:
             wave.submit_files(Job(f"files{number}", pause_s=0))
             wave.submit(Job(f"delegated{number}", pause_s=0), "--delegate")
             wave.settle(30)
-        ((host, _),) = PROGRAMS[program]
+        (host,) = self._programs[program]
         return [text for life in self._controls[program, host].lives() for text in life]
 
     def learn(self, wave, is_behind_kills=False):
@@ -131,7 +151,7 @@ class Rounds:
         for control in self._controls.values():
             control.start()
         if is_behind_kills:
-            for daemon in (daemon for program, daemons in PROGRAMS.items() if program != "stager" for daemon in daemons):
+            for daemon in (*self._world.daemons, worlds.JOBMANAGER):
                 self._world.kill(*daemon)
         script(wave)
         wave.settle(30)
@@ -140,7 +160,8 @@ class Rounds:
         for (program, host), control in self._controls.items():
             lives = control.lives()
             self._runs[program][is_behind_kills][-1] += lives
-            self._room[program, host] = max(self._room.get((program, host), 0), *map(len, lives))
+            all_of_it = sum if program == "task" else max  # of which each process comes by itself
+            self._room[program, host] = max(self._room.get((program, host), 0), all_of_it(map(len, lives)))
         for program, (calm, again) in self._runs.items():
             self.tour.learn(program, calm, again)
 
@@ -152,7 +173,7 @@ class Rounds:
         for (program, host), control in self._controls.items():
             if program == ("gatekeeper", "jobmanager")[self.number % 2]:
                 continue  # whose death would be the other's, long before its time
-            places = self.tour.next(program, MOST, self._room[program, host])
+            places = self.tour.next(program, MOST_TASKS if program == "task" else MOST, self._room[program, host])
             control.arm(*places)
             armed[program, host] = places
             self._world.arm(host, program, True)
@@ -160,6 +181,7 @@ class Rounds:
                                                        for (program, _), places in armed.items()))  # fmt: skip
 
         wave = Wave(self._world, f"k{self.number}-", deadline)
+        wave.defaults["may_fail"] = KILLED
         script(wave)
         wave.settle(settle_s)
 
@@ -172,6 +194,7 @@ class Rounds:
             control.start()
             self.tour.note(program, places, met)
             self.visits += met
+            self.killed_tasks += met if program == "task" else 0
             self._world.arm(host, program, False)
         self._say(f"round {self.number}: died there: {', '.join(deaths)}")
         self.tour.save()

@@ -164,7 +164,7 @@ if os.uname().nodename == "a-head":  # whose homes are the nodes'
     for path in glob.glob("/home/alice/chaos/.*") + glob.glob("/home/alice/chaos/scratch/*") + glob.glob("/home/alice/.sekisho/cache/.*"):
         print("directories", path)
 for path in glob.glob("/tmp/*") + glob.glob("/run/sekisho/*"):
-    if path not in known and not re.search(r"/x509up_u|/run/sekisho/(agent|qserver|allocator|gatekeeper)", path):
+    if path not in known and not re.search(r"/x509up_u|/run/sekisho/(agent|qserver|allocator|gatekeeper|nxproxy)", path):
         print("directories", path)
 """
 

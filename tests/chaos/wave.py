@@ -15,6 +15,7 @@ import world as worlds
 # What a site that is ill may say to a submission, an upload or a question: nothing was done, ask again.
 ASK_AGAIN = (125, 127)
 ENDED = ("DONE", "FAILED", "CANCELLED")
+SERVED = "work"  # by http, of the client
 
 
 def setup(world):
@@ -24,7 +25,10 @@ def setup(world):
     with open(path, "w") as file:
         file.write(plan.WORK)
     os.chmod(path, 0o755)
-    world.shell("client", f"mkdir -p {plan.FOLDER}/out", user="alice")
+    world.shell("client", f"mkdir -p {plan.FOLDER}/out {plan.FOLDER}/served", user="alice")
+    with open(world.path("client", f"/home/alice/{plan.FOLDER}/served/{SERVED}"), "wb") as file:
+        file.write(plan.WORK.encode())
+    world.serve("client", f"/home/alice/{plan.FOLDER}/served")
 
 
 class Wave:
@@ -108,9 +112,48 @@ class Wave:
         copy = self._file()
         rsl = (f"(scratch_dir={plan.SCRATCH})(file_stage_in=(file:///home/alice/{plan.FOLDER}/work {copy}.in))"
                f"(file_stage_out=({copy}.in file:///home/alice/{copy}))(file_clean_up={copy}.in)")  # fmt: skip
+        return self._submit_that_leaves(job, copy, plan.WORK.encode(), rsl)
+
+    def submit_fetched(self, job):
+        """One that has a file fetched from a web server."""
+        copy = self._file()
+        return self._submit_that_leaves(job, copy, plan.WORK.encode(), f"(file_stage_in=({self.world.served}/{SERVED} {copy}))")
+
+    def _submit_that_leaves(self, job, path, content, rsl):
+        """A file at the site."""
         if self.submit(job, rsl=rsl):
-            self._files.append((self.prefix + job.label, copy, plan.WORK.encode()))
+            self._files.append((self.prefix + job.label, path, content))
         return self.prefix + job.label in self.names
+
+    def submit_home(self, job):
+        """One whose file comes home, when it is asked for."""
+        copy = self._file()
+        rsl = f"(file_stage_in=(file:///home/alice/{plan.FOLDER}/work {copy}))(file_stage_out=({copy} client:///home/alice/{copy}))(file_clean_up={copy})"
+        if self.submit(job, rsl=rsl) and self._has_ended_well(job.label):
+            self._fetch_back(job.label, (), plan.WORK.encode())
+
+    def put_and_get(self, label):
+        """Sends a file into a job's directory, and fetches it again."""
+        name, sent = self.names.get(self.prefix + label), self._file()
+        content = self.plan[self.prefix + label].out(0) * 50
+        with open(self.world.path("client", f"/home/alice/{sent}"), "wb") as file:
+            file.write(content)
+        if name and self.insist("put", "--quiet", name, sent, "--to", "sent") is not None:
+            self._fetch_back(label, ("sent",), content)
+
+    def _fetch_back(self, label, paths, wanted):
+        came = self.insist("get", "--quiet", self.names[self.prefix + label], *paths, "-o", "-")
+        if came is not None and came != wanted:
+            self.problems.append(f"{label}: {len(came)} bytes were fetched, {len(wanted)} were meant")
+
+    def _has_ended_well(self, label):
+        name = self.names[self.prefix + label]
+        while time.monotonic() < self.deadline:
+            state = self._status([name]).get(name, {}).get("state")
+            if state in ENDED:
+                return state == "DONE"
+            time.sleep(0.2)
+        return False  # the auditor tells
 
     def submit_many(self, jobs):
         jobs = [self._own(job) for job in jobs]
@@ -140,9 +183,9 @@ class Wave:
         """Attached, as `sekisho run`: its output comes live, and its exit code is the job's."""
         job = self._own(job)
         self.plan[job.label] = job
-        words = ("run", "-r", worlds.SITE, "--no-input", "--request-id", job.label, *self._command(job))
+        words = ("run", "-r", worlds.SITE, *(() if job.is_fed else ("--no-input",)), "--request-id", job.label, *self._command(job))
         while True:
-            code, out, err = self.sekisho(*words)
+            code, out, err = self.sekisho(*words, stdin=job.food() if job.is_fed else None)
             own = "".join(line for line in err.splitlines(True) if not line.startswith("sekisho: ") and not line.startswith("  -> "))
             has_failed = job.may_fail != "" and job.may_fail in err  # as it may
             if code not in ASK_AGAIN or has_failed or time.monotonic() > self.deadline:
@@ -178,6 +221,16 @@ class Wave:
         name = self.names.get(self.prefix + label)
         if name:
             self.insist("proxy", "refresh", name)
+
+    def extend(self, label):
+        """Its commit is late, and comes."""
+        name = self.names.get(self.prefix + label)
+        for words in (("commit_extend", "60"), ("commit_request",)) if name else ():
+            self.insist("signal", name, *words, done_if="does not wait for a commit")
+
+    def name(self, label):
+        """As its user was told."""
+        return self.names[self.prefix + label]
 
     def release(self, label):
         name = self.names.get(self.prefix + label)

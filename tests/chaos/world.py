@@ -4,6 +4,7 @@
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,18 +21,27 @@ import state as lab_state  # noqa: E402
 
 SITE = "siteA"
 DAEMONS = (("a-head", "allocator"), ("a-head", "qserver"), ("a-n1", "agent"), ("a-n2", "agent"), ("a-dmz", "gatekeeper"))
+RELAYS = (("a-dmz", "nxproxy"), ("a-head", "nxproxy-inner"))  # of a site without a pinhole
 JOBMANAGER = ("a-dmz", "jobmanager")  # which the gatekeeper starts
 STAGER = ("a-head", "stager")  # which the queue server starts, for a call
+TASKS = (("a-n1", "task"), ("a-n2", "task"))  # supervisors, which the agents start, for a task
+_PROGRAMS = {"stager": "sekisho-stager", "task": "sekisho-task"}
 # Where a daemon's state is, and what a whole one has: the queue server takes no output below 64 MiB.
 DISKS = {"a-head": ("/var/lib/sekisho/qserver", 96), "a-n1": ("/var/lib/sekisho/agent", 32), "a-n2": ("/var/lib/sekisho/agent", 32),
          "a-dmz": ("/var/lib/sekisho/jobmanager", 16)}  # fmt: skip
 KEEP_ENDED_S = 400  # longer than a wave, shorter than it takes to fill the disks
-KILL_POINTS = "/run/chaos"
+KILL_POINTS = "/run/chaos"  # here are the controls
+_KILLERS = "/opt/chaos"  # and here what looks at them
+
+
+def program(daemon):
+    return _PROGRAMS.get(daemon) or lab_daemons.named(daemon).program
 
 
 class World:
-    def __init__(self, name, say):
-        self.name, self.say = name, say
+    def __init__(self, name, is_relayed, say):
+        self.name, self.is_relayed, self.say = name, is_relayed, say
+        self.daemons = (*DAEMONS, *(RELAYS if is_relayed else ()))
         self.fallen = []  # daemons that ended though nobody had killed them
         self.restarts = 0
         self.has_kill_points = False
@@ -63,13 +73,19 @@ class World:
         """A host's file, as this process sees it."""
         return f"/proc/{lab_state.init_of(self.name, host)}/root{path}"
 
+    def serve(self, host, folder):
+        """A web server of a folder, as long as the lab lives: `served` is its URL."""
+        self.served = "http://10.0.0.2:8888"
+        subprocess.Popen([LAB, "--name", self.name, "exec", "--user", "alice", host, "--", "/usr/bin/python3", "-m", "http.server",
+                          "--directory", folder, "8888"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+
     def logs(self):
         return f"{lab_state.directory(self.name)}/logs"
 
     # Up and down.
 
     def up(self, kill_points):
-        done = self.lab("up", f"{HERE}/site.json", "--no-daemons", "--quiet")
+        done = self.lab("up", f"{HERE}/site{'-relayed' if self.is_relayed else ''}.json", "--no-daemons", "--quiet")
         if done.returncode != 0:
             raise RuntimeError(f"the lab does not come up: {done.stderr.decode()}")
         for host, (path, mib) in DISKS.items():
@@ -79,9 +95,11 @@ class World:
         if kill_points and os.path.exists(kill_points):
             for host in DISKS:
                 os.makedirs(self.path(host, KILL_POINTS))
-                with open(kill_points, "rb") as source, open(self.path(host, f"{KILL_POINTS}/killpoints.so"), "wb") as target:
-                    target.write(source.read())
-                os.chmod(self.path(host, f"{KILL_POINTS}/killpoints.so"), 0o755)
+                os.makedirs(self.path(host, _KILLERS))
+                for file in (kill_points, f"{os.path.dirname(kill_points)}/sekisho-task"):
+                    shutil.copy(file, self.path(host, _KILLERS))
+            for host, _ in TASKS:
+                self._configure(host, "/etc/sekisho/agent.json", task_program=f"{_KILLERS}/sekisho-task")
             self.has_kill_points = True
 
     def _configure(self, host, path, **settings):
@@ -94,10 +112,10 @@ class World:
         """From here on what is started on the hosts is loaded with the kill points, if its control is there."""
         for host in DISKS:
             with open(self.path(host, "/etc/ld.so.preload"), "w") as file:
-                file.write(f"{KILL_POINTS}/killpoints.so\n")
+                file.write(f"{_KILLERS}/killpoints.so\n")
 
     def start(self):
-        for one in DAEMONS:
+        for one in self.daemons:
             if not self._start(*one):
                 raise RuntimeError("\n".join(self.fallen))
         self.shell("client", "sekisho proxy init", user="alice")
@@ -113,8 +131,7 @@ class World:
     # Daemons.
 
     def pids(self, host, daemon):
-        program = "sekisho-stager" if daemon == "stager" else lab_daemons.named(daemon).program
-        return lab_daemons.processes(self.name, host).get(program, [])
+        return lab_daemons.processes(self.name, host).get(program(daemon), [])
 
     def _start(self, host, daemon):
         """Whether it came up.  That it was killed meanwhile, or had no disk, is nobody's fault."""
@@ -192,7 +209,7 @@ class World:
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             with self._lock:
-                if len(self._pidfds) == len(DAEMONS):
+                if len(self._pidfds) == len(self.daemons):
                     return True
             time.sleep(0.05)
         return False
