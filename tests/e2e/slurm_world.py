@@ -70,6 +70,16 @@ def store_state():
     return lambda: on("b-head", "scancel", number)
 
 
+def expect_nothing_left(by_force=()):
+    """Of all jobs: but the records of those in Slurm by whose names pilots were killed by force."""
+    t.until(lambda: not squeue(), "Slurm is empty", 90)
+    left = []
+    for host in ("b-n1", "b-n2"):
+        t.until(lambda: "sekisho-pilot" not in on(host, "ps", "-eo", "args=").out, f"no pilot on {host}", 20)
+        left += t.expect_ok(on(host, "find", "/tmp", "-maxdepth", "1", "-name", "sekisho-*", "-printf", "%f\n")).out.split()
+    t.expect([name.split(".")[0] for name in left] == list(by_force), left)
+
+
 def main():
     """Raises the lab, runs the file's claims, takes it down."""
     if os.geteuid() == 0:
