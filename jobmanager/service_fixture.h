@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <asio/use_future.hpp>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +55,7 @@ struct LoopThread {
 // One jobmanager.  Killed, it leaves its memory behind, as gRPC may still write to it.
 struct Manager {
   Manager(const std::string& directory, const std::string& address, milliseconds reach = milliseconds(400),
-          milliseconds compare = milliseconds(300'000)) {
+          milliseconds compare = milliseconds(300'000), Retention retention = *MakeRetention(1)) {
     store = *EventStore::Open(on.loop, directory + "/jobs.db");
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -67,8 +68,7 @@ struct Manager {
           return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
         },
         [] { return absl::OkStatus(); });
-    jobs = std::make_unique<Jobs>(on.loop, Here{"siteA", "/CN=gate"}, *store, *queue,
-                                  *MakeRetention(1));
+    jobs = std::make_unique<Jobs>(on.loop, Here{"siteA", "/CN=gate"}, *store, *queue, retention);
     EXPECT_TRUE(jobs->Load().ok());
     on.Do([this] { jobs->Start(); });
     leaders = std::make_unique<Leaders>(
@@ -135,6 +135,12 @@ class JobManagerTest : public testing::Test {
     queue_server_ = builder.BuildAndStart();
     ASSERT_NE(queue_server_, nullptr);
   }
+  // Whether the jobmanager's disk has anything of the job.
+  bool IsOnDisk(const std::string& id) {
+    auto rows = asio::co_spawn(manager_->on.loop, manager_->store->Read(id), asio::use_future).get();
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    return !rows->empty();
+  }
   // What the inside has got so far, asked on its own thread.
   size_t Submits() {
     size_t count = 0;
@@ -164,7 +170,7 @@ class JobManagerTest : public testing::Test {
     if (manager_ != nullptr) {
       manager_->Kill();
     }
-    manager_ = new Manager(directory_, "127.0.0.1:" + std::to_string(port_), milliseconds(400), compare_);
+    manager_ = new Manager(directory_, "127.0.0.1:" + std::to_string(port_), milliseconds(400), compare_, retention_);
     KeptManagers().push_back(manager_);
   }
 
@@ -271,6 +277,7 @@ class JobManagerTest : public testing::Test {
   std::unique_ptr<grpc::Server> queue_server_;
   int port_ = 0;
   milliseconds compare_{300'000};
+  Retention retention_ = *MakeRetention(1);
   Manager* manager_ = nullptr;
 };
 }  // namespace sekisho::jobmanager

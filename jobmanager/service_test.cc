@@ -109,6 +109,25 @@ TEST_F(JobManagerTest, KnowsItsJobsAfterBeingKilled) {
   EXPECT_TRUE(Submit(Request("r1"))->is_repeat());
 }
 
+TEST_F(JobManagerTest, ForgetsAnEndedJobWhenItsTimeIsOverAndNoOther) {
+  ASSERT_TRUE(Submit(Request("ended")).ok() && Submit(Request("waits")).ok());
+  EmitEnd(Job("ended"));
+  WaitFor(Job("ended"), proto::DONE);
+  EXPECT_TRUE(IsOnDisk(Job("ended")));
+
+  retention_ = {milliseconds(1), milliseconds(1)};
+  Restart();
+
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (IsOnDisk(Job("ended")) && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_FALSE(IsOnDisk(Job("ended")));
+  EXPECT_EQ(StatusOf(Job("ended")).state(), proto::UNKNOWN);
+  EXPECT_TRUE(IsOnDisk(Job("waits")));
+  EXPECT_EQ(StatusOf(Job("waits")).state(), proto::PENDING);
+}
+
 TEST_F(JobManagerTest, ShowsTheDescriptionThatOnlyItsStoreHas) {
   ASSERT_TRUE(Submit(Request("r1")).ok());
 

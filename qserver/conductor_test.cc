@@ -75,6 +75,18 @@ class ConductorTest : public ::testing::Test {
       ASSERT_GT(loop_.run_one_for(std::chrono::seconds(20)), 0u);
     }
   }
+  // Events of the job that are on the disk.
+  size_t EventsOnDisk() {
+    size_t count = 0;
+    co_spawn(loop_, CountEvents(count), detached);
+    RunUntil([&] { return count > 0; });
+    return count - 1;
+  }
+  awaitable<void> CountEvents(size_t& one_more) {
+    CHECK((co_await store_->Flush()).ok());
+    const auto rows = co_await store_->Read(std::string("aaaaaaaaaaaaa"));
+    one_more = rows->size() + 1;
+  }
   void Decide() {
     allocator_.is_thinking = false;
     allocator_.changed.Notify();
@@ -118,6 +130,26 @@ TEST_F(ConductorTest, TheSameRequestIdForAnotherAccountOrOtherRslIsRefused) {
   EXPECT_TRUE(answers_[1].ok());
   EXPECT_TRUE(absl::IsAlreadyExists(answers_[2].status()));
   EXPECT_TRUE(absl::IsAlreadyExists(answers_[3].status()));
+}
+
+TEST_F(ConductorTest, WhatIsForgottenGoesFromTheDiskWithItsOutput) {
+  allocator_.is_thinking = false;
+  Submit("taro");
+  RunUntil([&] { return answers_.size() == 1; });
+  ASSERT_TRUE(spool_.Append("aaaaaaaaaaaaa", 0, 0, 0, "output").ok());
+  const int64_t later = Conductor::NowMs() + 60'000;
+
+  conductor_->ForgetEndedBefore(later);
+  EXPECT_GT(EventsOnDisk(), 0u) << "it has not ended";
+
+  conductor_->Change([](Queue& queue) { return *queue.Cancel("aaaaaaaaaaaaa", "", Conductor::NowMs()); });
+  EXPECT_GT(EventsOnDisk(), 0u);
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/spool/aaaaaaaaaaaaa"));
+  conductor_->ForgetEndedBefore(later);
+
+  EXPECT_EQ(EventsOnDisk(), 0u);
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/spool/aaaaaaaaaaaaa"));
+  EXPECT_EQ(conductor_->queue().Find("aaaaaaaaaaaaa"), nullptr);
 }
 
 }  // namespace
