@@ -55,6 +55,18 @@ def credential_ends(world, wave, seconds=15):
         time.sleep(0.2)
     if code == 0 or out or _ENDED not in err:
         wave.problems.append(f"a submission by a credential that has ended: exit code {code}, {out!r}, {err[:300]}")
+    renew_if_asked(wave, "given")
+
+
+def renew_if_asked(wave, label):
+    """A delegation that kills have delayed for so long asks the job's user for another credential."""
+    while time.monotonic() < wave.deadline:
+        seen = wave.statuses().get(wave.prefix + label, {})
+        if seen.get("state") not in ("UNSUBMITTED", "STAGE_IN"):
+            return
+        if "waits for its user's credential" in seen.get("reason", ""):
+            wave.refresh(label)
+        time.sleep(0.5)
 
 
 def disk_of_head_full(world, wave):
