@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/asked.h"
 
-#include <string>
+#include <fmt/format.h>
 
 namespace sekisho {
 
@@ -20,6 +20,10 @@ uint64_t AskedBy(const proto::RequestBody::Submit& submit) {
 uint64_t AskedBy(const proto::JobEvent::Submitted& submitted) {
   proto::RequestBody body;
   return body.ParseFromString(submitted.request().body()) && body.has_submit() ? AskedBy(body.submit()) : submitted.asked();
+}
+
+std::string KnownAlready(const std::string& site, const std::string& job_id) {
+  return fmt::format("the request is known already: nothing new was started, it is job {}/{}", site, job_id);
 }
 
 }  // namespace sekisho

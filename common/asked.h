@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "proto/job.pb.h"
 
@@ -13,5 +14,8 @@ uint64_t AskedBy(const proto::RequestBody::Submit& submit);
 
 // Of the job that came of it; of one of many, whose request another job keeps, as the queue server says.
 uint64_t AskedBy(const proto::JobEvent::Submitted& submitted);
+
+// What whoever sends a submission again is told beside the job's id.
+std::string KnownAlready(const std::string& site, const std::string& job_id);
 
 }  // namespace sekisho

@@ -5,6 +5,7 @@
 
 #include <asio/experimental/awaitable_operators.hpp>
 
+#include "common/asked.h"
 #include "common/log.h"
 #include "jobmanager/errors.h"
 #include "jobmanager/jobs.h"
@@ -123,6 +124,9 @@ awaitable<absl::StatusOr<proto::SubmitReply>> Jobs::Submit(Caller caller,
   reply.set_is_repeat(is_repeat);
   reply.set_commit_within_s(job.commit_within_s);
   reply.mutable_warning()->Assign(warnings.begin(), warnings.end());
+  if (is_repeat) {
+    reply.add_warning(KnownAlready(here_.site, id));
+  }
   co_return reply;
 }
 
@@ -199,7 +203,7 @@ awaitable<void> Jobs::Forward(std::string job_id, proto::SignedRequest request,
       reply = errors::Mismatch("site", here_.site, reply->site());
     }
     const absl::Status status = reply.status();
-    if (reply.ok()) {
+    if (reply.ok() && !reply->is_repeat()) {  // that we sent it again is our affair
       forwarding->warnings = {reply->warning().begin(), reply->warning().end()};
     }
     if (status.ok() || !is_wanted()) {

@@ -20,7 +20,9 @@ TEST_F(JobManagerTest, TheSameRequestIsTheSameJobAndAnotherRslIsRefused) {
 
   const auto again = Submit(Request("r1", "&(executable=/bin/true)(count=2)"));
 
-  EXPECT_TRUE(again.ok() && again->is_repeat());
+  ASSERT_TRUE(again.ok() && again->is_repeat());
+  ASSERT_EQ(again->warning_size(), 1);
+  EXPECT_THAT(again->warning(0), HasSubstr("the request is known already: nothing new was started, it is job "));
   for (const char* rsl : {"&(executable=/bin/false)(count=2)", "& (executable = /bin/true) (count = 2)"}) {  // letter by letter
     EXPECT_EQ(Submit(Request("r1", rsl)).status().code(), absl::StatusCode::kAlreadyExists) << rsl;
   }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/asked.h"
 #include "common/daemon.h"
 #include "common/job_state.h"
 #include "common/log.h"
@@ -91,6 +92,9 @@ awaitable<absl::Status> QueueService::HandleSubmit(grpc::CallbackServerContext& 
 
   // Answer.
   reply.set_is_repeat(is_repeat);
+  if (is_repeat) {
+    reply.add_warning(KnownAlready(rules_.site, verified.job_id));
+  }
   reply.set_commit_within_s(commit_within_s);
   co_return absl::OkStatus();
 }

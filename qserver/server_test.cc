@@ -95,6 +95,9 @@ TEST_F(ServerTest, ARepeatedRequestIsTheSameJob) {
   EXPECT_FALSE(first.is_repeat());
   EXPECT_TRUE(second.is_repeat());
   EXPECT_EQ(first.job_id(), second.job_id());
+  EXPECT_EQ(first.warning_size(), 0);
+  ASSERT_EQ(second.warning_size(), 1);
+  EXPECT_THAT(second.warning(0), HasSubstr("the request is known already: nothing new was started, it is job "));
 }
 
 TEST_F(ServerTest, AJobWaitsForANodeAndRunsWhenItComes) {

@@ -99,8 +99,8 @@ absl::Status Send(const Arguments& arguments) {
   }
   proto::SubmitReply reply;
   RETURN_IF_ERROR(FromGrpc(stub->Submit(&context, request, &reply)));
-  if (reply.is_repeat()) {  // as a client that missed the answer must be told
-    return absl::AlreadyExistsError("the request is known already, nothing new was started: " + reply.job_id());
+  if (reply.is_repeat()) {
+    return absl::AlreadyExistsError(fmt::format("{}", fmt::join(reply.warning(), "; ")));
   }
   fmt::print("accepted: {}\n", reply.job_id());
   return absl::OkStatus();
