@@ -47,6 +47,14 @@ int SignalNumber(const std::string& name) {
   return found == kSignals.end() ? 0 : static_cast<int>(found - kSignals.begin()) + 1;
 }
 
+std::vector<std::string> SignalNames() {
+  std::vector<std::string> names(kSignals.begin(), kSignals.end());
+  for (const auto& [ours, number] : kOurSignals) {
+    names.emplace_back(ours);
+  }
+  return names;
+}
+
 absl::Status CheckSignal(const SignalOptions& options) {
   return SignalNumber(options.signal) == kStdioUpdate ? CheckUpdate(options.argument) : absl::OkStatus();
 }
@@ -87,9 +95,9 @@ void AddSignalVerb(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<SignalOptions>();
   auto* verb = app.add_subcommand("signal", "Suspend or resume a job, or another of GRAM's signals");
   verb->add_option("JOB", options->job, "SITE/ID, as submit printed it, or a job contact")->required();
-  verb->add_option("SIGNAL", options->signal, "suspend, resume, cancel, priority with -100 to 0, or stdio_update with '&(stdout=...)'")
+  verb->add_option("SIGNAL", options->signal, "suspend, resume, hold, release, cancel, priority with -100 to 0, or stdio_update with '&(stdout=...)'")
       ->required()
-      ->check(CLI::IsMember(std::vector<std::string>(kSignals.begin(), kSignals.end())));
+      ->check(CLI::IsMember(SignalNames()));
   verb->add_option("ARGUMENT", options->argument, "The signal's argument");
   verb->add_option("--save-request", options->save_request, "Sign the request and write it to this file; send nothing");
   verb->callback([options, &invocation] {

@@ -29,14 +29,14 @@ struct Arguments {
   std::string file;
   std::string action = "submit";
   // Changes to what the user signed.
-  std::string rsl, site, request_id, signer;
+  std::string rsl, job, site, request_id, signer;
   int64_t later_s = 0;
   bool has_own_chain = false;  // of `signer`
   bool drop_chain = false, drop_signature = false;
 };
 
 bool ChangesBody(const Arguments& arguments) {
-  return !arguments.rsl.empty() || !arguments.site.empty() || !arguments.request_id.empty() || arguments.later_s != 0;
+  return !arguments.rsl.empty() || !arguments.job.empty() || !arguments.site.empty() || !arguments.request_id.empty() || arguments.later_s != 0;
 }
 
 // Changes the body as asked.  With another key it is signed anew, but handed in with the user's chain.
@@ -47,6 +47,11 @@ absl::Status Alter(const Arguments& arguments, proto::SignedRequest& request) {
   }
   if (!arguments.rsl.empty()) {
     body.mutable_submit()->set_rsl(arguments.rsl);
+  }
+  if (!arguments.job.empty() && body.has_cancel()) {
+    body.mutable_cancel()->set_job_id(arguments.job);
+  } else if (!arguments.job.empty()) {
+    body.mutable_signal()->set_job_id(arguments.job);
   }
   if (!arguments.site.empty()) {
     body.set_site(arguments.site);
@@ -94,7 +99,7 @@ absl::Status Send(const Arguments& arguments) {
   if (arguments.action == "command") {
     proto::CommandReply reply;
     RETURN_IF_ERROR(FromGrpc(stub->Command(&context, request, &reply)));
-    fmt::print("done\n");
+    fmt::print("answered: the job is {}\n", proto::JobState_Name(reply.state()));
     return absl::OkStatus();
   }
   proto::SubmitReply reply;
@@ -120,6 +125,7 @@ int main(int argc, char** argv) {
   app.add_option("--certificate", arguments.certificate, "Of the service that speaks");
   app.add_option("--key", arguments.key, "Its key");
   app.add_option("--rsl", arguments.rsl, "Another job in place of the one signed");
+  app.add_option("--job", arguments.job, "A command for another job");
   app.add_option("--site", arguments.site, "Another site");
   app.add_option("--request-id", arguments.request_id, "Another request id");
   app.add_option("--later", arguments.later_s, "Signed so many seconds later");
