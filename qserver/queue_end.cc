@@ -8,9 +8,29 @@
 #include "common/job_state.h"
 #include "qserver/queue.h"
 #include "qserver/staging_errors.h"
+#include "rsl/gram_errors.h"
 
 namespace sekisho::qserver {
 namespace {
+
+// What its user can do when a task could not be started.
+std::string RemedyOf(int gram_code) {
+  switch (gram_code) {
+    case rsl::gram::BAD_DIRECTORY:
+      return "name a directory that its account may enter on the nodes";
+    case rsl::gram::EXECUTABLE_NOT_FOUND:
+      return "name a program that is there on the nodes, or send yours: --stage-exe";
+    case rsl::gram::EXECUTABLE_PERMISSIONS:
+      return "make it executable for its account: chmod +x";
+    case rsl::gram::STDIN_NOT_FOUND:
+      return "name a file that is there on the nodes, or send yours: --stdin client://PATH";
+    case rsl::gram::OPENING_STDOUT:
+    case rsl::gram::OPENING_STDERR:
+      return "name a file in a directory that is there on the nodes and that its account may write to";
+    default:
+      return "";
+  }
+}
 
 // How the job ended, as its tasks did.
 proto::JobEvent::Ended EndOf(const Job& job) {
@@ -37,6 +57,7 @@ proto::JobEvent::Ended EndOf(const Job& job) {
       ended.set_reason(job.tasks.size() == 1
                            ? task.reason
                            : fmt::format("task {} on {}: {}", number, task.node, task.reason));
+      ended.set_remedy(RemedyOf(task.gram_code));
       *ended.mutable_exit() = task.exit;
       return ended;
     }

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "client/job/bad_rsl.h"
 #include "client/job/commit.h"
 #include "client/job/delegate.h"
 #include "client/job/feed_input.h"
@@ -356,7 +357,7 @@ int RunVerb(RunOptions options, const CLI::App& verb, const Invocation& invocati
   }
   const rsl::CheckReport checked = rsl::Check(*rsl);
   if (checked.error) {
-    return Report(rsl::ToStatus(*checked.error));
+    return Report(BadRsl(*checked.error));
   }
   if (IsRestart(checked) && !options.parse && !options.dump_rsl) {
     return Restart(*rsl, {.resource = options.resource,

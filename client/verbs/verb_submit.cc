@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "client/job/bad_rsl.h"
 #include "client/job/delegate.h"
 #include "client/job/job_options.h"
 #include "client/job/one_part.h"
@@ -158,7 +159,7 @@ int SubmitVerb(SubmitOptions options, const CLI::App& verb, const Invocation& in
   }
   const rsl::CheckReport checked = rsl::Check(*rsl);
   if (checked.error) {
-    return Report(rsl::ToStatus(*checked.error));
+    return Report(BadRsl(*checked.error));
   }
   if (IsRestart(checked)) {
     const bool is_for_new = options.dry_run || !options.request_id.empty() || !options.save_request.empty();
