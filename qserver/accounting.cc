@@ -16,6 +16,7 @@
 #include "common/job_state.h"
 #include "common/log.h"
 #include "common/refusal.h"
+#include "qserver/pilot_node.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -54,7 +55,7 @@ std::string AccountingLine(const proto::JobStatus& job, const proto::JobEvent& e
   std::set<std::string> nodes;
   int processors = 0;
   for (const proto::Placement& place : job.placement()) {
-    nodes.insert(place.node());
+    nodes.insert(HostOf(place.node(), job.job_id()));
     processors += std::max(place.processes(), 1);
   }
   const double wall_s = Seconds(job.started_ms(), ended.time_ms());

@@ -59,6 +59,18 @@ class AccountingLineTest : public testing::Test {
   proto::JobStatus job_;
 };
 
+TEST_F(AccountingLineTest, NamesTheHostOfAPilot) {
+  proto::JobEvent allocated = At(1'001'000);
+  for (const char* node : {"n1.1f2e", "n1.other"}) {
+    allocated.mutable_allocated()->add_placement()->set_node(node);
+  }
+  Take(allocated);
+
+  proto::JobEvent ended = At(1'004'000);
+  ended.mutable_ended()->set_state(proto::CANCELLED);
+  EXPECT_EQ(End(ended)["nodes"], json({"n1", "n1.other"}));
+}
+
 TEST_F(AccountingLineTest, SaysWhoWhatWhereAndHowMuch) {
   Run();
   proto::JobEvent ended = At(1'012'500, 77);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "qserver/pilot_node.h"
 #include "rsl/outgoing.h"
 
 namespace sekisho::qserver {
@@ -12,12 +13,6 @@ namespace {
 
 using Placements = google::protobuf::RepeatedPtrField<proto::Placement>;
 using Start = proto::ServerMessage::Start;
-
-// A pilot's node is HOST.JOB.
-std::string HostOf(const std::string& node, const std::string& job_id) {
-  const std::string name = node.substr(0, node.find_last_of('.'));
-  return node.size() == name.size() + 1 + job_id.size() && node.ends_with(job_id) ? name : node;
-}
 
 std::string NodeList(const Placements& placement, const std::string& job_id) {
   std::string list;
