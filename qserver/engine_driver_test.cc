@@ -3,8 +3,10 @@
 // plays.
 #include "qserver/engine_driver.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,6 +48,9 @@ class FakeEngine final : public Engine {
   }
   awaitable<absl::StatusOr<std::map<std::string, EngineState>>> Query() override {
     ++asked;
+    if (answers-- <= 0) {
+      co_return absl::UnavailableError("no answer");
+    }
     co_return states;
   }
 
@@ -54,6 +59,7 @@ class FakeEngine final : public Engine {
   std::vector<EngineRequest> submitted;
   std::vector<std::string> cancelled;
   int asked = 0;
+  int answers = std::numeric_limits<int>::max();  // it answers only so often
 };
 
 class EngineDriverTest : public ::testing::Test {
@@ -85,9 +91,9 @@ class EngineDriverTest : public ::testing::Test {
     driver_->Run();
   }
 
-  void Submit(const std::string& rsl = "&(executable=/bin/a)") {
+  void Submit(const std::string& rsl = "&(executable=/bin/a)", const std::string& job_id = kJob) {
     Admitted admitted;
-    admitted.job_id = kJob;
+    admitted.job_id = job_id;
     admitted.submitted.set_rsl(rsl);
     admitted.submitted.set_account("alice");
     admitted.submitted.set_subject("/CN=Taro");
@@ -95,7 +101,7 @@ class EngineDriverTest : public ::testing::Test {
     proto::RequestBody body;
     body.mutable_submit()->set_rsl(rsl);
     admitted.submitted.mutable_request()->set_body(body.SerializeAsString());
-    admitted.demand = MakeDemand(kJob, *rsl::ParseAndDescribe(rsl, {}), 0);
+    admitted.demand = MakeDemand(job_id, *rsl::ParseAndDescribe(rsl, {}), 0);
     admitted.asked = AskedBy(body.submit());
     bool is_answered = false;
     co_spawn(*loop_, conductor_->Submit(std::move(admitted)),
@@ -172,6 +178,29 @@ TEST_F(EngineDriverTest, HandsAJobOverAndSaysWhyItWaitsThere) {
   EXPECT_EQ(engine_.submitted[0].processes, 3);
   EXPECT_EQ(engine_.submitted[0].partition, "short");
   EXPECT_EQ(allocator_.asked, 0);
+}
+
+TEST_F(EngineDriverTest, OneQuestionIsForAllJobs) {
+  const std::map<std::string, std::string> jobs = {{"17", kJob}, {"18", "bbbbbbbbbbbbb"}, {"19", "ccccccccccccc"}};
+  const auto all_say = [&](const std::string& reason) {
+    return std::all_of(jobs.begin(), jobs.end(), [&](const auto& job) {
+      return conductor_->queue().Find(job.second)->status.reason() == "Slurm job " + job.first + " waits: " + reason;
+    });
+  };
+  for (const auto& [number, job_id] : jobs) {
+    engine_.answer = number;
+    engine_.states[number] = {false, true, "PENDING", "Resources"};
+    Submit("&(executable=/bin/a)", job_id);
+    RunUntil([&, id = job_id] { return !conductor_->queue().Find(id)->status.engine_job().empty(); });
+  }
+  RunUntil([&] { return all_say("Resources"); });
+
+  engine_.answers = 1;
+  for (auto& [number, state] : engine_.states) {
+    state.reason = "Priority";
+  }
+
+  RunUntil([&] { return all_say("Priority"); });
 }
 
 TEST_F(EngineDriverTest, RunsAJobOnItsPilotsOnly) {
