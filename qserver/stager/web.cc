@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -22,6 +24,9 @@ constexpr long kRedirects = 5;
 // Slower than this for so long is given up.
 constexpr long kSlow_bytes_s = 1024;
 constexpr long kSlow_s = 60;
+// A fetch that breaks off goes on after so long; not when so many connections in a row brought next to nothing.
+constexpr std::chrono::seconds kPause{1};
+constexpr int kIdleMost = 5;
 
 // Of an answer that nobody asked for.
 constexpr uint64_t kAnswerMost = 1 << 20;
@@ -38,6 +43,9 @@ struct Fetching : Talk {
   const std::function<absl::Status(std::string_view)>& add;
   uint64_t bytes_most;
   uint64_t bytes = 0;
+  std::string validator;  // of what they are of; empty: who breaks off begins anew
+  CURL* curl = nullptr;   // of this connection
+  uint64_t from = 0;      // its first byte
 };
 
 struct Sending : Talk {
@@ -75,8 +83,37 @@ curl_socket_t Dial(void* to, curlsocktype, curl_sockaddr* address) {
   return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
+std::string HeaderOf(CURL* curl, const char* name) {
+  constexpr int kLastAnswer = -1;
+  curl_header* header = nullptr;
+  return curl_easy_header(curl, name, 0, CURLH_HEADER, kLastAnswer, &header) == CURLHE_OK ? header->value : "";
+}
+
+// What tells this content from any other under the URL (RFC 9110, 8.8); empty: nothing does.
+std::string ValidatorOf(CURL* curl) {
+  const std::string tag = HeaderOf(curl, "ETag");
+  if (!tag.empty() && !tag.starts_with("W/")) {
+    return tag;
+  }
+  const std::string modified = HeaderOf(curl, "Last-Modified");
+  const time_t since = curl_getdate(modified.c_str(), nullptr);
+  const time_t now = curl_getdate(HeaderOf(curl, "Date").c_str(), nullptr);
+  return since >= 0 && since < now ? modified : "";  // not of a second that may have seen another change
+}
+
+bool GoesOn(const Fetching& fetching) {
+  long answer = 0;
+  curl_easy_getinfo(fetching.curl, CURLINFO_RESPONSE_CODE, &answer);
+  return answer == 206 &&
+         HeaderOf(fetching.curl, "Content-Range").starts_with(fmt::format("bytes {}-", fetching.from));
+}
+
 size_t Take(char* data, size_t, size_t size, void* to) {
   auto& fetching = *static_cast<Fetching*>(to);
+  if (fetching.from > 0 && fetching.bytes == fetching.from && !GoesOn(fetching)) {
+    fetching.status = absl::FailedPreconditionError("it has changed since the fetch broke off");
+    return 0;
+  }
   fetching.bytes += size;
   if (fetching.bytes_most > 0 && fetching.bytes > fetching.bytes_most) {
     fetching.status = absl::InvalidArgumentError(
@@ -179,15 +216,48 @@ absl::Status Perform(const Curl& curl, const std::string& url, const Talk& talk)
 
 }  // namespace
 
-absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
-                      const std::function<absl::Status(std::string_view)>& add) {
-  Fetching fetching(add, bytes_most);
+namespace {
+
+// By one connection, from where the last one broke off.
+absl::Status FetchOnce(const std::string& url, Fetching& fetching) {
+  fetching.words = {};
   const Curl curl = Begin(url, &fetching);
+  fetching.curl = curl.get();
+  fetching.from = fetching.bytes;
+  const std::string if_range = "If-Range: " + fetching.validator;
+  const Headers headers(fetching.from > 0 ? curl_slist_append(nullptr, if_range.c_str()) : nullptr, curl_slist_free_all);
+  const std::string range = fmt::format("{}-", fetching.from);
+  if (fetching.from > 0) {
+    curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
+    curl_easy_setopt(curl.get(), CURLOPT_RANGE, range.c_str());
+  }
   curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_MAXREDIRS, kRedirects);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Take);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &fetching);
-  return Perform(curl, url, fetching);
+  absl::Status status = Perform(curl, url, fetching);
+  if (fetching.from == 0) {
+    fetching.validator = ValidatorOf(curl.get());
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
+                      const std::function<absl::Status(std::string_view)>& add) {
+  Fetching fetching(add, bytes_most);
+  for (int idle = 0;;) {
+    const uint64_t before = fetching.bytes;
+    absl::Status status = FetchOnce(url, fetching);
+    const bool may_go_on = absl::IsFailedPrecondition(status) && fetching.status.ok() && fetching.bytes > 0 &&
+                           !fetching.validator.empty();
+    idle = fetching.bytes - before < kSlow_bytes_s * kSlow_s ? idle + 1 : 0;
+    if (!may_go_on || idle > kIdleMost) {
+      return status;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 absl::Status SendToUrl(const std::string& url, uint64_t from, uint64_t size,

@@ -14,7 +14,8 @@ namespace sekisho::qserver::stager {
 // May this address be asked?  Not the machine's own, nor those of its link: what listens there trusts who is near.
 bool IsFetchable(std::string_view ip);
 
-// Hands it to `add` piece by piece.  InvalidArgument: that server will never give it, or it has more than `bytes_most` (0:
+// Hands it to `add` piece by piece; a connection that breaks is followed by another, from that byte on, as long as the
+// server has the same there.  InvalidArgument: that server will never give it, or it has more than `bytes_most` (0:
 // any).  FailedPrecondition: perhaps later.  An error of `add` is passed on.
 absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
                       const std::function<absl::Status(std::string_view)>& add);
