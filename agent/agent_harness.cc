@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <asio/experimental/awaitable_operators.hpp>
 #include <cstdlib>
+#include <thread>
 
 namespace sekisho::agent {
 namespace {
@@ -62,6 +63,12 @@ void FakeServer::OnMessage(const proto::AgentMessage& message) {
   } else if (message.has_input_taken()) {
     const proto::TaskKey& key = message.input_taken().task();
     seen[{key.job_id(), key.task()}].input_taken = message.input_taken().offset();
+    if (key.task() >= kFirstHelper) {
+      proto::ServerMessage taken;
+      taken.mutable_launch_input_taken()->set_id(launch_of_[key.task()]);
+      taken.mutable_launch_input_taken()->set_offset(message.input_taken().offset());
+      Send(taken);
+    }
   } else if (message.has_load()) {
     load = message.load();
   } else if (message.has_ready()) {
@@ -85,8 +92,7 @@ void FakeServer::OnExited(const proto::AgentMessage::Exited& exited) {
   ++task.exits;
   if (exited.task().task() >= kFirstHelper) {
     proto::ServerMessage ended;
-    ended.mutable_launch_ended()->set_id(
-        static_cast<uint64_t>(exited.task().task() - kFirstHelper));
+    ended.mutable_launch_ended()->set_id(launch_of_[exited.task().task()]);
     *ended.mutable_launch_ended()->mutable_exit() = exited.exit();
     ended.mutable_launch_ended()->set_reason(exited.reason());
     Send(ended);
@@ -97,25 +103,38 @@ void FakeServer::OnExited(const proto::AgentMessage::Exited& exited) {
 void FakeServer::OnLaunch(const proto::AgentMessage::Launch& launch) {
   launches.push_back(launch);
   proto::ServerMessage message;
+  const bool is_new = helper_of_.try_emplace(launch.id(), kFirstHelper + 1 + static_cast<int>(helper_of_.size())).second;
+  const int number = helper_of_[launch.id()];
+  if (!is_new) {
+    proto::ServerMessage::Resume& resume = *message.mutable_resume();
+    resume.mutable_task()->set_job_id(launch.job_id());
+    resume.mutable_task()->set_task(number);
+    resume.set_stdout_offset(launch.taken().stdout_offset());
+    resume.set_stderr_offset(launch.taken().stderr_offset());
+    seen[{launch.job_id(), number}].output[0].resize(launch.taken().stdout_offset());
+    seen[{launch.job_id(), number}].output[1].resize(launch.taken().stderr_offset());
+    return Send(message);
+  }
+  launch_of_[number] = launch.id();
   proto::ServerMessage::Start& start = *message.mutable_start();
   start.mutable_task()->set_job_id(launch.job_id());
-  start.mutable_task()->set_task(kFirstHelper + static_cast<int>(launch.id()));
+  start.mutable_task()->set_task(number);
   start.set_account(account);
   *start.mutable_argument() = launch.argument();
   *start.mutable_environment() = launch.environment();
   start.set_has_input(true);
   start.set_is_helper(true);
+  start.set_launch("n1:" + std::to_string(launch.id()));
   Send(message);
 }
 
 void FakeServer::OnLaunchInput(const proto::AgentMessage::LaunchInput& input) {
   proto::ServerMessage message;
   message.mutable_input()->mutable_task()->set_job_id("job");
-  message.mutable_input()->mutable_task()->set_task(kFirstHelper + static_cast<int>(input.id()));
-  message.mutable_input()->set_offset(input_offsets_[input.id()]);
+  message.mutable_input()->mutable_task()->set_task(helper_of_[input.id()]);
+  message.mutable_input()->set_offset(input.offset());
   message.mutable_input()->set_data(input.data());
   message.mutable_input()->set_end(input.end() || input.cancel());
-  input_offsets_[input.id()] += input.data().size();
   Send(message);
 }
 
@@ -129,8 +148,8 @@ void FakeServer::OnOutput(const proto::AgentMessage::Output& output) {
   spool += output.data();
   if (output.task().task() >= kFirstHelper) {
     proto::ServerMessage passed;
-    passed.mutable_launch_output()->set_id(
-        static_cast<uint64_t>(output.task().task() - kFirstHelper));
+    passed.mutable_launch_output()->set_id(launch_of_[output.task().task()]);
+    passed.mutable_launch_output()->set_offset(output.offset());
     passed.mutable_launch_output()->set_stream(output.stream());
     passed.mutable_launch_output()->set_data(output.data());
     Send(passed);
@@ -149,7 +168,7 @@ void FakeServer::OnOutput(const proto::AgentMessage::Output& output) {
 
 Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
              const CgroupPlace& place, const std::string& boot_id, uint64_t output_limit, std::chrono::milliseconds hello_every)
-    : launches(outbox, 1) {
+    : launches(outbox), loop_(loop) {
   const NodeSettings node{.boot_id = boot_id,
                           .launch_socket = root + "/launch",
                           .pmi_socket = root + "/pmi",
@@ -209,7 +228,17 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
 
 Agent::~Agent() {
   session->Stop();
-  door->Shutdown(std::chrono::system_clock::now());
+  // Shutdown blocks, and what it waits for needs the loop.
+  bool is_down = false;
+  std::thread shutdown([this, &is_down] {
+    door->Shutdown(std::chrono::system_clock::now());
+    asio::post(loop_, [&is_down] { is_down = true; });
+  });
+  while (!is_down) {
+    loop_.restart();
+    loop_.run_for(std::chrono::milliseconds(1));
+  }
+  shutdown.join();
 }
 
 }  // namespace sekisho::agent

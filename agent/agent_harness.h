@@ -83,7 +83,8 @@ class FakeServer final : public proto::Nodes::CallbackService {
   Signal dropped_{loop_};
   Call* call_ = nullptr;
   bool is_dropping_ = false;
-  std::map<uint64_t, uint64_t> input_offsets_;  // by launch
+  std::map<uint64_t, int> helper_of_;  // by launch
+  std::map<int, uint64_t> launch_of_;  // by helper
 };
 
 // One agent's life; end it to see what the next one makes of what it left.
@@ -100,6 +101,9 @@ class Agent {
   std::unique_ptr<PmiServer> pmi;
   std::unique_ptr<grpc::Server> door;
   std::shared_ptr<Session> session;
+
+ private:
+  Loop& loop_;
 };
 
 }  // namespace sekisho::agent

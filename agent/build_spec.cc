@@ -51,6 +51,7 @@ absl::Status CheckStart(const proto::ServerMessage::Start& start) {
   RETURN_IF_ERROR(CheckText(start.stdin_path(), "stdin"));
   RETURN_IF_ERROR(CheckText(start.stdout_path(), "stdout"));
   RETURN_IF_ERROR(CheckText(start.launch_token(), "the launch token"));
+  RETURN_IF_ERROR(CheckText(start.launch(), "the launch"));
   return CheckText(start.stderr_path(), "stderr");
 }
 
@@ -120,6 +121,7 @@ absl::StatusOr<task::Spec> BuildSpec(const proto::ServerMessage::Start& start,
   spec.wrapper = {start.wrapper().begin(), start.wrapper().end()};
   spec.pmi_socket = start.has_rank() ? node.pmi_socket : "";
   spec.is_helper = start.is_helper();
+  spec.launch = start.launch();
   spec.wall_limit_ms = start.wall_limit_s() * 1000;
   spec.grace_ms = start.grace_ms() > 0 ? start.grace_ms() : kDefaultGraceMs;
   spec.cpu_limit_s = start.cpu_limit_s();

@@ -43,11 +43,15 @@ absl::Status NotOwnTask(const std::string& job_id) {
       fmt::format("no task of job \"{}\" with this token runs on this node", job_id));
 }
 absl::Status NoBegin() {
-  return absl::InvalidArgumentError("a launch begins with Begin, within 10 s");
+  return absl::InvalidArgumentError("a launch begins with Begin, within 10 s, and names its id");
 }
 absl::Status NotConnected() {
   return absl::UnavailableError("this node's agent has no connection to its queue server");
 }
+absl::Status LaunchIsOpen(uint64_t id) {
+  return absl::UnavailableError(fmt::format("another connection to this node's agent has launch {} open", id));
+}
+absl::Status SayItAgain() { return absl::UnavailableError("what was on its way may be lost: say the launch again"); }
 absl::Status NodeLost(const std::string& node) {
   return absl::UnavailableError(fmt::format("the connection to node {} was lost", node));
 }

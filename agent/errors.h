@@ -3,6 +3,7 @@
 // into is worded in task/start.cc.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "common/status.h"
@@ -21,6 +22,8 @@ absl::Status NoLauncher(const std::string& program, const std::string& why);
 absl::Status NotOwnTask(const std::string& job_id);
 absl::Status NoBegin();
 absl::Status NotConnected();
+absl::Status LaunchIsOpen(uint64_t id);
+absl::Status SayItAgain();
 absl::Status NodeLost(const std::string& node);
 
 }  // namespace sekisho::agent::errors

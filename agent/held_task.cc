@@ -247,6 +247,11 @@ void HeldTask::Resume(uint64_t stdout_offset, uint64_t stderr_offset) {
   Rest();
 }
 
+void HeldTask::Recall() {
+  output_.Recall();
+  error_.Recall();
+}
+
 void HeldTask::Announce() {
   const bool has_run = running_ && running_->main != 0;
   if (!has_run && !ended_) {

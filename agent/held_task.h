@@ -55,6 +55,8 @@ class HeldTask {
   // After a Welcome: says all again, output from where the server's spool ends.
   void Resume(uint64_t stdout_offset, uint64_t stderr_offset);
   void Announce();
+  // What was sent on this stream counts as not sent: Resume follows.
+  void Recall();
 
   void Tell(const task::Order& order);
   void TakeInput(uint64_t offset, std::string_view data, bool is_end);

@@ -71,6 +71,38 @@ TEST_F(LaunchTest, HelperDiesWithTheJob) {
   EXPECT_NE(kill(helper->main, 0), 0);
 }
 
+TEST_F(LaunchTest, SurvivesTheAgentOfTheLauncherAndOfTheHelper) {
+  StartLauncher(
+      "(echo one; until [ -e go ]; do sleep 0.01; done; echo two) | "
+      "$RSH n2 'read a; echo got $a; read b; echo got $b; echo err >&2; exit 7'; echo code $?");
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "got one\n"; }));
+
+  StopAgent();
+  Touch("go");
+  StartAgent();
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().output[0], "got one\ngot two\ncode 7\n");
+  EXPECT_EQ(Task().output[1], "err\n");
+  ASSERT_GE(server_.launches.size(), 2U);
+  EXPECT_TRUE(server_.launches.back().again());
+  EXPECT_EQ(server_.launches.back().taken().stdout_offset(), 8U);
+}
+
+TEST_F(LaunchTest, SurvivesTheConnectionToTheQueueServer) {
+  StartLauncher(
+      "(echo one; until [ -e go ]; do sleep 0.01; done; echo two) | "
+      "$RSH n2 'read a; echo got $a; read b; echo got $b; exit 7'; echo code $?");
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "got one\n"; }));
+
+  server_.DropConnection();
+  Touch("go");
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().output[0], "got one\ngot two\ncode 7\n");
+  EXPECT_TRUE(server_.launches.back().again());
+}
+
 TEST_F(LaunchTest, UnmodifiedMpiexecStartsItsProxiesThroughUs) {
   if (access("/usr/bin/mpiexec.hydra", X_OK) != 0) {
     GTEST_SKIP() << "no mpiexec.hydra";

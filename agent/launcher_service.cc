@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/launcher_service.h"
 
-#include <array>
+#include <optional>
 
 #include <asio/experimental/awaitable_operators.hpp>
 
@@ -41,56 +41,52 @@ void AddEnvironment(const task::Spec& task, proto::AgentMessage::Launch& launch)
   }
 }
 
+proto::AgentMessage::Launch RequestOf(const proto::LaunchIn::Begin& begin, const task::Spec& task) {
+  proto::AgentMessage::Launch launch;
+  launch.set_id(begin.id());
+  launch.set_job_id(begin.job_id());
+  launch.set_node(begin.node());
+  *launch.mutable_argument() = begin.argument();
+  launch.set_directory(begin.directory());
+  launch.set_again(begin.again());
+  *launch.mutable_taken() = begin.taken();
+  AddEnvironment(task, launch);
+  return launch;
+}
+
 // What has come back for a launcher.
 struct Progress {
   explicit Progress(Loop& loop) : changed(loop) {}
   Signal changed;
-  bool has_ended = false;
-  std::array<uint64_t, 2> sent = {0, 0};   // bytes of the helper's stdout and stderr
-  std::array<uint64_t, 2> taken = {0, 0};  // of them: by the launcher
+  bool is_lost = false;
 };
 
-// Until the helper has ended.  What the launcher has taken is acknowledged: the rest waits on the helper's
-// node, in its spool.
-awaitable<void> AwaitEnd(Call& call, Launches& launches, uint64_t id, Progress& progress) {
-  while (!progress.has_ended) {
+awaitable<void> AwaitLoss(Progress& progress) {
+  while (!progress.is_lost) {
     co_await progress.changed.Wait();
-    const std::array<uint64_t, 2> sent = progress.sent;
-    if (sent == progress.taken) {
-      continue;
-    }
-    const bool is_there = co_await call.Drain();
-    if (!is_there) {
-      continue;  // the call is being cancelled
-    }
-    for (const auto stream : {proto::OutputChunk::STDOUT, proto::OutputChunk::STDERR}) {
-      const size_t i = stream == proto::OutputChunk::STDERR;
-      if (sent[i] > progress.taken[i]) {
-        launches.OutputTaken(id, stream, sent[i]);
-      }
-    }
-    progress.taken = sent;
   }
 }
 
-// Input flows as the helper takes it.
-awaitable<void> ForwardInput(Call& call, Launches& launches, uint64_t id, Progress& progress) {
+// Until the launcher has gone.  Input flows as the helper takes it.
+awaitable<void> Hear(Call& call, Launches& launches, uint64_t id, Progress& progress) {
   proto::LaunchIn in;
   for (;;) {
     const bool is_read = co_await call.Read(in);
     if (!is_read) {
-      break;
+      co_return;
     }
-    if (in.has_data() || in.has_end()) {
+    if (in.has_taken()) {
+      // The rest waits on the helper's node, in its spool; not here, whatever a launcher says that does not read.
+      const bool is_there = co_await call.Drain();
+      if (is_there) {
+        launches.OutputTaken(id, in.taken().stream(), in.taken().offset());
+      }
+    } else if (in.has_data() || in.has_end()) {
       launches.Input(id, std::move(*in.mutable_data()), in.end());
     }
     while (launches.InputInFlight(id) > kInputInFlightMost) {
       co_await progress.changed.Wait();
     }
-  }
-  launches.Input(id, "", true);
-  for (;;) {  // the launcher has no more to say; only the helper's end ends the call
-    co_await progress.changed.Wait();
   }
 }
 
@@ -110,7 +106,7 @@ awaitable<absl::Status> LauncherService::Serve(Call& call) {
   proto::LaunchIn first;
   const auto came = co_await (call.Read(first) || Sleep(loop_, kBeginWithin));
   const bool* is_read = std::get_if<bool>(&came);
-  if (is_read == nullptr || !*is_read || !first.has_begin()) {
+  if (is_read == nullptr || !*is_read || !first.has_begin() || first.begin().id() == 0) {
     co_return errors::NoBegin();
   }
   const proto::LaunchIn::Begin& begin = first.begin();
@@ -123,32 +119,31 @@ awaitable<absl::Status> LauncherService::Serve(Call& call) {
   }
 
   // Ask, and pass on what comes back.
-  proto::AgentMessage::Launch launch;
-  launch.set_job_id(begin.job_id());
-  launch.set_node(begin.node());
-  *launch.mutable_argument() = begin.argument();
-  launch.set_directory(begin.directory());
-  AddEnvironment(*task, launch);
   Progress progress(loop_);
-  const uint64_t id = launches_.Open(std::move(launch), [&call, &progress](proto::LaunchOut out) {
-    progress.has_ended = progress.has_ended || out.has_ended();
-    if (out.has_output()) {
-      progress.sent[out.output().stream() == proto::OutputChunk::STDERR] += out.output().data().size();
-    }
-    if (out.kind_case() != proto::LaunchOut::KIND_NOT_SET) {
-      call.Push(std::move(out));
-    }
-    progress.changed.Notify();
-  });
+  const uint64_t id = begin.id();
+  const bool is_new = launches_.Open(RequestOf(begin, *task), begin.input_offset(),
+                                     [&call, &progress](std::optional<proto::LaunchOut> out) {
+                                       if (out) {
+                                         call.Push(*std::move(out));
+                                       } else {
+                                         progress.is_lost = true;
+                                       }
+                                       progress.changed.Notify();
+                                     });
+  if (!is_new) {
+    co_return errors::LaunchIsOpen(id);
+  }
   const OpenLaunch open(launches_, id);
-  spdlog::debug("helper asked for job={} node={}", Printable(begin.job_id()),
-                Printable(begin.node()));
+  spdlog::debug("helper asked for job={} node={} again={}", Printable(begin.job_id()), Printable(begin.node()),
+                begin.again());
+  co_await (AwaitLoss(progress) || Hear(call, launches_, id, progress));
 
-  // Input flows until the helper has ended, and then no more.
-  co_await (AwaitEnd(call, launches_, id, progress) ||
-            ForwardInput(call, launches_, id, progress));
+  // Answer.
+  if (!progress.is_lost) {
+    co_return absl::OkStatus();
+  }
   co_await call.Drain();
-  co_return absl::OkStatus();
+  co_return errors::SayItAgain();
 }
 
 }  // namespace sekisho::agent

@@ -5,22 +5,25 @@
 
 namespace sekisho::agent {
 
-uint64_t Launches::Open(proto::AgentMessage::Launch launch, Answer answer) {
-  const uint64_t id = next_id_++;
-  launch.set_id(id);
-  proto::AgentMessage message;
-  *message.mutable_launch() = launch;
-  open_[id] = {std::move(launch), std::move(answer)};
-  outbox_.Push(std::move(message));
-  return id;
+bool Launches::Open(proto::AgentMessage::Launch launch, uint64_t input_offset, Answer answer) {
+  const bool is_new = open_.try_emplace(launch.id(), Entry{std::move(answer), input_offset, input_offset}).second;
+  if (is_new) {
+    proto::AgentMessage message;
+    *message.mutable_launch() = std::move(launch);
+    outbox_.Push(std::move(message));
+  }
+  return is_new;
 }
 
 void Launches::Input(uint64_t id, std::string data, bool is_end) {
-  if (const auto found = open_.find(id); found != open_.end()) {
-    found->second.input_sent += data.size();
+  const auto found = open_.find(id);
+  if (found == open_.end() || found->second.is_lost) {
+    return;
   }
   proto::AgentMessage message;
   message.mutable_launch_input()->set_id(id);
+  message.mutable_launch_input()->set_offset(found->second.input_sent);
+  found->second.input_sent += data.size();
   message.mutable_launch_input()->set_data(std::move(data));
   message.mutable_launch_input()->set_end(is_end);
   outbox_.Push(std::move(message));
@@ -44,21 +47,26 @@ void Launches::Close(uint64_t id) {
   if (found == open_.end()) {
     return;
   }
-  proto::AgentMessage message;
-  message.mutable_launch_input()->set_id(id);
-  message.mutable_launch_input()->set_cancel(true);
-  outbox_.Push(std::move(message));
+  if (!found->second.is_lost) {
+    proto::AgentMessage message;
+    message.mutable_launch_input()->set_id(id);
+    message.mutable_launch_input()->set_offset(found->second.input_sent);
+    message.mutable_launch_input()->set_cancel(true);
+    outbox_.Push(std::move(message));
+  }
   open_.erase(found);
 }
 
-void Launches::OnWelcome() {
-  for (const auto& [id, entry] : open_) {
-    if (!entry.has_ended) {
-      proto::AgentMessage message;
-      *message.mutable_launch() = entry.request;
-      message.mutable_launch()->set_again(true);
-      outbox_.Push(std::move(message));
-    }
+void Launches::Lose(Entry& entry) {
+  if (!entry.is_lost) {
+    entry.is_lost = true;
+    entry.answer(std::nullopt);
+  }
+}
+
+void Launches::OnLost() {
+  for (auto& [id, entry] : open_) {
+    Lose(entry);
   }
 }
 
@@ -73,17 +81,25 @@ bool Launches::Handle(const proto::ServerMessage& message) {
     *out.mutable_ended() = message.launch_ended();
   } else if (message.has_launch_input_taken()) {
     id = message.launch_input_taken().id();
+    *out.mutable_input_taken() = message.launch_input_taken();
+  } else if (message.has_launch_again()) {
+    id = message.launch_again().id();
   } else {
     return false;
   }
-  if (const auto found = open_.find(id); found != open_.end()) {
-    Entry& entry = found->second;
-    entry.has_ended = entry.has_ended || out.has_ended();
-    if (message.has_launch_input_taken()) {
-      entry.input_taken = std::clamp(message.launch_input_taken().offset(), entry.input_taken, entry.input_sent);
-    }
-    found->second.answer(std::move(out));
+  const auto found = open_.find(id);
+  if (found == open_.end() || found->second.is_lost) {
+    return true;
   }
+  Entry& entry = found->second;
+  if (message.has_launch_again()) {
+    Lose(entry);
+    return true;
+  }
+  if (message.has_launch_input_taken()) {
+    entry.input_taken = std::clamp(message.launch_input_taken().offset(), entry.input_taken, entry.input_sent);
+  }
+  entry.answer(std::move(out));
   return true;
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers that tasks of this node have asked for on other nodes: who waits for which.  No I/O.
+// Helpers that tasks of this node have asked for on other nodes: who waits for which.  What has to outlive
+// us or a connection is with those who wait, agent/rsh: they say it again.  No I/O.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "agent/outbox.h"
 #include "proto/nodes.pb.h"
@@ -12,27 +14,27 @@ namespace sekisho::agent {
 
 class Launches {
  public:
-  // Without a kind: the helper has taken more of its input.
-  using Answer = std::function<void(proto::LaunchOut)>;
+  // Nothing: something may be lost, and the launch has to be opened anew; no more will come.
+  using Answer = std::function<void(std::optional<proto::LaunchOut>)>;
 
-  // Ids begin at `first_id`, so that an agent's next life does not repeat them.
-  Launches(Outbox& outbox, uint64_t first_id) : outbox_(outbox), next_id_(first_id) {}
+  explicit Launches(Outbox& outbox) : outbox_(outbox) {}
   Launches(const Launches&) = delete;
   Launches& operator=(const Launches&) = delete;
 
-  // Sends the request, and again after each Welcome until it has ended; `answer` gets what comes
-  // back.
-  uint64_t Open(proto::AgentMessage::Launch launch, Answer answer);
+  // Sends the request; `answer` gets what comes back.  Its input begins at `input_offset`.  False: it is
+  // open already.
+  bool Open(proto::AgentMessage::Launch launch, uint64_t input_offset, Answer answer);
   void Input(uint64_t id, std::string data, bool is_end);
   // Bytes of input that were sent and that the helper has not taken.
   uint64_t InputInFlight(uint64_t id) const;
   // Its launcher has taken the stream up to `offset`.
   void OutputTaken(uint64_t id, proto::OutputChunk::Stream stream, uint64_t offset);
-  // Nobody waits any more.  A helper that still runs gets the end of its input; one that has ended is
-  // forgotten.
+  // Its launcher has gone, unless it was told to open it anew.  A helper that still runs gets the end of its
+  // input; one that has ended is forgotten.
   void Close(uint64_t id);
 
-  void OnWelcome();
+  // The connection to the queue server.
+  void OnLost();
   // False if the message is about something else.
   bool Handle(const proto::ServerMessage& message);
 
@@ -40,14 +42,14 @@ class Launches {
 
  private:
   struct Entry {
-    proto::AgentMessage::Launch request;
     Answer answer;
-    bool has_ended = false;
     uint64_t input_sent = 0;
     uint64_t input_taken = 0;
+    bool is_lost = false;
   };
+  static void Lose(Entry& entry);
+
   Outbox& outbox_;
-  uint64_t next_id_;
   std::map<uint64_t, Entry> open_;
 };
 

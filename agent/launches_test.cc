@@ -9,83 +9,105 @@ namespace {
 
 struct Fixture {
   Outbox outbox;
-  Launches launches{outbox, 10};
+  Launches launches{outbox};
   std::vector<proto::AgentMessage> sent;
-  std::vector<proto::LaunchOut> answers;
+  std::vector<std::optional<proto::LaunchOut>> answers;
 
   Fixture() {
     outbox.Connect([this](proto::AgentMessage message) { sent.push_back(std::move(message)); });
   }
-  uint64_t Open(const std::string& node) {
+  bool Open(uint64_t id, uint64_t input_offset = 0) {
     proto::AgentMessage::Launch launch;
-    launch.set_node(node);
-    return launches.Open(launch,
-                         [this](proto::LaunchOut out) { answers.push_back(std::move(out)); });
+    launch.set_id(id);
+    return launches.Open(launch, input_offset,
+                         [this](std::optional<proto::LaunchOut> out) { answers.push_back(std::move(out)); });
   }
-  proto::ServerMessage Ended(uint64_t id) {
+  static proto::ServerMessage Ended(uint64_t id) {
     proto::ServerMessage message;
     message.mutable_launch_ended()->set_id(id);
+    return message;
+  }
+  static proto::ServerMessage Again(uint64_t id) {
+    proto::ServerMessage message;
+    message.mutable_launch_again()->set_id(id);
     return message;
   }
 };
 
 TEST(Launches, AnswersGoToTheOneThatAsked) {
   Fixture fixture;
-  const uint64_t first = fixture.Open("a");
-  const uint64_t second = fixture.Open("b");
+  EXPECT_TRUE(fixture.Open(10));
+  EXPECT_TRUE(fixture.Open(11));
 
-  EXPECT_NE(first, second);
-  EXPECT_TRUE(fixture.launches.Handle(fixture.Ended(second)));
+  EXPECT_TRUE(fixture.launches.Handle(Fixture::Ended(11)));
   ASSERT_EQ(fixture.answers.size(), 1U);
-  EXPECT_EQ(fixture.answers[0].ended().id(), second);
-  EXPECT_TRUE(fixture.launches.Handle(fixture.Ended(999)));
+  EXPECT_EQ(fixture.answers[0]->ended().id(), 11U);
+  EXPECT_TRUE(fixture.launches.Handle(Fixture::Ended(999)));
   EXPECT_FALSE(fixture.launches.Handle(proto::ServerMessage()));
+}
+
+TEST(Launches, OneIsOpenOnce) {
+  Fixture fixture;
+  fixture.Open(10);
+
+  EXPECT_FALSE(fixture.Open(10));
+  EXPECT_EQ(fixture.sent.size(), 1U);
 }
 
 TEST(Launches, ClosingSaysThatNobodyWaits) {
   Fixture fixture;
-  const uint64_t running = fixture.Open("a");
-  const uint64_t ended = fixture.Open("a");
-  fixture.launches.Handle(fixture.Ended(ended));
+  fixture.Open(10);
+  fixture.Open(11);
+  fixture.launches.Handle(Fixture::Ended(11));
   fixture.sent.clear();
 
-  fixture.launches.Close(ended);
-  fixture.launches.Close(running);
+  fixture.launches.Close(11);
+  fixture.launches.Close(10);
   ASSERT_EQ(fixture.sent.size(), 2U);
-  for (const uint64_t id : {ended, running}) {
-    EXPECT_EQ(fixture.sent[id == running].launch_input().id(), id);
-    EXPECT_TRUE(fixture.sent[id == running].launch_input().cancel());
+  for (const uint64_t id : {10U, 11U}) {
+    EXPECT_EQ(fixture.sent[id == 10].launch_input().id(), id);
+    EXPECT_TRUE(fixture.sent[id == 10].launch_input().cancel());
   }
   EXPECT_EQ(fixture.launches.size(), 0U);
 }
 
 TEST(Launches, KnowHowMuchInputIsOnItsWay) {
   Fixture fixture;
-  const uint64_t id = fixture.Open("a");
-  fixture.launches.Input(id, "hello", false);
-  EXPECT_EQ(fixture.launches.InputInFlight(id), 5U);
+  fixture.Open(10, 100);
+  fixture.launches.Input(10, "hello", false);
+  EXPECT_EQ(fixture.launches.InputInFlight(10), 5U);
+  EXPECT_EQ(fixture.sent.back().launch_input().offset(), 100U);
 
   proto::ServerMessage taken;
-  taken.mutable_launch_input_taken()->set_id(id);
-  for (const auto& [offset, left] : {std::pair(3U, 2U), {2U, 2U}, {100U, 0U}}) {
+  taken.mutable_launch_input_taken()->set_id(10);
+  for (const auto& [offset, left] : {std::pair(103U, 2U), {102U, 2U}, {1000U, 0U}}) {
     taken.mutable_launch_input_taken()->set_offset(offset);
     EXPECT_TRUE(fixture.launches.Handle(taken));
-    EXPECT_EQ(fixture.launches.InputInFlight(id), left);
+    EXPECT_EQ(fixture.launches.InputInFlight(10), left);
   }
   EXPECT_EQ(fixture.answers.size(), 3U);  // its launcher may go on
 }
 
-TEST(Launches, AreSaidAgainAfterAWelcome) {
-  Fixture fixture;
-  fixture.Open("a");
-  fixture.launches.Handle(fixture.Ended(fixture.Open("b")));
-  fixture.sent.clear();
+TEST(Launches, AreOpenedAnewAfterALossAndNotClosed) {
+  Fixture of_connection;
+  Fixture of_helper;
+  for (Fixture* fixture : {&of_connection, &of_helper}) {
+    fixture->Open(10);
+    fixture->sent.clear();
+  }
 
-  fixture.launches.OnWelcome();
+  of_connection.launches.OnLost();
+  of_helper.launches.Handle(Fixture::Again(10));
 
-  ASSERT_EQ(fixture.sent.size(), 1U);
-  EXPECT_EQ(fixture.sent[0].launch().node(), "a");
-  EXPECT_TRUE(fixture.sent[0].launch().again());
+  for (Fixture* fixture : {&of_connection, &of_helper}) {
+    fixture->launches.Handle(Fixture::Ended(10));  // said before the launch is: it will come again
+    fixture->launches.Input(10, "hello", false);
+    ASSERT_EQ(fixture->answers.size(), 1U);
+    EXPECT_FALSE(fixture->answers[0]);
+    fixture->launches.Close(10);
+    EXPECT_TRUE(fixture->sent.empty());
+    EXPECT_TRUE(fixture->Open(10));
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 
@@ -119,10 +120,10 @@ absl::StatusOr<tls::ClientTls> HostTls(const Config& config) {
                             {.host = "", .subject = config.qserver_subject()});
 }
 
-awaitable<void> StopAtSignal(Loop& loop, Session& session) {
+awaitable<void> StopAtSignal(Loop& loop, const CgroupPlace& place) {
   co_await WaitForStop(loop);
-  session.Stop();
-  loop.stop();
+  rmdir(place.parent.c_str());  // unless tasks go on
+  std::_Exit(0);  // they do, and who has asked for helpers waits for the next agent: there is nothing to wind down
 }
 
 absl::Status Run(const Config& config, bool is_check) {
@@ -175,7 +176,7 @@ absl::Status Run(const Config& config, bool is_check) {
   tasks.FillHello(held);
   RETURN_IF_ERROR(pm_daemons.Recover(held));
   RETURN_IF_ERROR(pm_daemons.Listen(config.pm_socket()));
-  Launches launches(outbox, (uint64_t{std::random_device{}()} << 20) + 1);
+  Launches launches(outbox);
   const auto find_task = [&tasks](const std::string& job_id, const std::string& token) {
     return tasks.FindByToken(job_id, token);
   };
@@ -215,7 +216,7 @@ absl::Status Run(const Config& config, bool is_check) {
   co_spawn(loop, session.Run(), detached);
   co_spawn(loop, session.ReportLoad(), detached);
   co_spawn(loop, session.RepeatHello(), detached);
-  co_spawn(loop, StopAtSignal(loop, session), detached);
+  co_spawn(loop, StopAtSignal(loop, place), detached);
   spdlog::info("agent of node {} ready: tasks kept together by cgroup {}", config.node(),
                task::Name(place.grouping));
   ServeMetrics(loop, "agent", OrDefault(config.metrics(), "127.0.0.1:7523"), [&](Metrics& metrics) {
@@ -225,8 +226,6 @@ absl::Status Run(const Config& config, bool is_check) {
   });
   NotifyReady();
   loop.run();
-  server->Shutdown(std::chrono::system_clock::now());
-  rmdir(place.parent.c_str());  // unless tasks go on
   return absl::OkStatus();
 }
 

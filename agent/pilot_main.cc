@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <random>
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -173,7 +172,7 @@ absl::Status Run(const Options& options) {
                    }});
   leave.Use(tasks);
   RETURN_IF_ERROR(tasks.Recover());
-  Launches launches(outbox, (uint64_t{std::random_device{}()} << 20) + 1);
+  Launches launches(outbox);
   const auto find_task = [&tasks](const std::string& job_id, const std::string& token) {
     return tasks.FindByToken(job_id, token);
   };

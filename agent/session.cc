@@ -112,7 +112,6 @@ awaitable<absl::Status> Session::Attend() {
   spdlog::info("attached to the queue server of site {}", Printable(message.welcome().site()));
   outbox_.Connect([call](proto::AgentMessage sent) { call->Push(std::move(sent)); });
   tasks_.OnWelcome(message.welcome());
-  launches_.OnWelcome();
   if (settings_.on_attached) {
     settings_.on_attached();
   }
@@ -126,6 +125,7 @@ awaitable<absl::Status> Session::Attend() {
     }
   }
   outbox_.Disconnect();
+  launches_.OnLost();
   co_return co_await call->Finish();
 }
 

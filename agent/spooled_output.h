@@ -21,6 +21,7 @@ class SpooledOutput {
   SpooledOutput& operator=(const SpooledOutput&) = delete;
 
   void Resume(uint64_t offset);
+  void Recall() { outbox_.Taken(window_.in_flight()); }
   // Sends what the file has and the windows allow.
   void Pump();
   void Taken(uint64_t offset);

@@ -49,11 +49,16 @@ void Tasks::FillHello(proto::AgentMessage::Hello& hello) const {
     proto::TaskKey& held = *hello.add_held();
     held.set_job_id(key.first);
     held.set_task(key.second);
+    if (const std::string& launch = task->spec().launch; !launch.empty()) {
+      proto::AgentMessage::Helper& helper = *hello.add_helper();
+      *helper.mutable_task() = held;
+      helper.set_launch(launch);
+    }
   }
 }
 
 void Tasks::OnWelcome(const ServerMessage::Welcome& welcome) {
-  std::map<Key, const ServerMessage::Welcome::Resume*> resume;
+  std::map<Key, const ServerMessage::Resume*> resume;
   for (const auto& one : welcome.resume()) {
     resume[{one.task().job_id(), one.task().task()}] = &one;
   }
@@ -90,6 +95,8 @@ void Tasks::Handle(const ServerMessage& message) {
       return;
     case ServerMessage::kOutputTaken:
       return OutputTaken(message.output_taken());
+    case ServerMessage::kResume:
+      return Resume(message.resume());
     case ServerMessage::kForget:
       return Forget(message.forget().job_id(), message.forget().task());
     default:
@@ -201,6 +208,19 @@ void Tasks::OutputTaken(const ServerMessage::OutputTaken& taken) {
   if (HeldTask* task = Find(taken.task())) {
     task->OutputTaken(taken.stream(), taken.offset());
   }
+  PumpIfRoom(was_full);
+}
+
+void Tasks::Resume(const ServerMessage::Resume& resume) {
+  const bool was_full = !outbox_.HasRoom();
+  if (HeldTask* task = Find(resume.task())) {
+    task->Recall();
+    task->Resume(resume.stdout_offset(), resume.stderr_offset());
+  }
+  PumpIfRoom(was_full);
+}
+
+void Tasks::PumpIfRoom(bool was_full) {
   if (was_full && outbox_.HasRoom()) {
     for (const auto& [key, task] : tasks_) {
       task->PumpOutput();

@@ -38,7 +38,7 @@ class Tasks {
   void OnWelcome(const proto::ServerMessage::Welcome& welcome);
   // How far each is, once more.
   void AnnounceAll();
-  // Start, Kill, Stop, Input, OutputTaken, Forget.
+  // Start, Kill, Stop, Input, OutputTaken, Resume, Forget.
   void Handle(const proto::ServerMessage& message);
 
   // At once.
@@ -65,6 +65,8 @@ class Tasks {
   HeldTask& Hold(const std::string& path, task::Spec spec);
   void TellJob(const std::string& job_id, const task::Order& order);
   void OutputTaken(const proto::ServerMessage::OutputTaken& taken);
+  void Resume(const proto::ServerMessage::Resume& resume);
+  void PumpIfRoom(bool was_full);
   void Forget(const std::string& job_id, int helper);  // 0: all of the job
   void Drop(const Key& key);
   void OnChange(HeldTask& task);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/allocation.pb.h"
@@ -46,11 +47,11 @@ struct Task {
   }
 };
 
-// A process that a task's mpirun started on another node, by its agent's request `id`.
+// A process that a task's mpirun started on another node.
 struct Helper {
-  std::string node;
-  std::string asking_node;
-  uint64_t id = 0;
+  std::string launch;       // its name: queue_helpers.cc
+  std::string asking_node;  // empty: that has not said, since this daemon started, who waits for it
+  uint64_t id = 0;          // of the launch, there
   bool is_ended = false;
   std::array<uint64_t, 2> passed_on = {0, 0};
   std::array<uint64_t, 2> expected = {0, 0};
@@ -59,6 +60,15 @@ struct Helper {
   std::array<uint64_t, 2> taken = {0, 0};  // by its launcher
   proto::Exit exit;
   std::string reason;
+};
+
+using HelperKey = std::pair<std::string, int>;  // node, number there
+
+// One whose helper's node is away: it alone knows whether it holds that helper.
+struct WaitingLaunch {
+  std::string node;
+  std::string asking_node;
+  uint64_t id = 0;
 };
 
 // What the ranks of a part give to a collective, until its leader has the whole.
@@ -110,7 +120,8 @@ struct Job {
   std::string unreadable;        // why its stored description cannot be understood any more
   bool are_starts_held = false;  // all but task 0 wait until it has emptied the common output file
   std::vector<Task> tasks;       // by number, once it has processors
-  std::map<int, Helper> helpers;
+  std::map<HelperKey, Helper> helpers;
+  std::map<std::string, WaitingLaunch> waiting_launches;  // by name
   int next_helper = kFirstHelper;            // above all that its nodes have ever said they hold
   std::map<std::string, std::string> boots;  // by node: the boot under which it was told to start
   bool was_suspended = false;

@@ -129,6 +129,7 @@ class Queue {
   Effects OnHelperOutput(const std::string& node, const proto::AgentMessage::Output& output);
   Effects OnLaunchTaken(const std::string& node, const proto::AgentMessage::LaunchTaken& taken);
   Effects OnHelperInputTaken(const std::string& node, const proto::AgentMessage::InputTaken& taken);
+  Effects OnHelperStarted(const std::string& node, const proto::TaskKey& key);
   Effects OnHelperExited(const std::string& node, const proto::AgentMessage::Exited& exited);
 
   // ---- Parts of worlds: queue_parts.cc.
@@ -263,9 +264,14 @@ class Queue {
   static void ReportFailure(Job& job, int task, const proto::AgentMessage::Exited& exited);
   static void ReportEnd(Job& job, const proto::JobEvent::Ended& ended);
   static bool IsHeldBack(const Job& job, int task);
-  void ForgetLeft(const std::string& job_id, int number, Effects& effects);
+  void MeetHelpers(Job& job, const std::string& node, const proto::AgentMessage::Hello& hello, bool is_again,
+                   Effects& effects);
+  void StartHelper(Job& job, const std::string& node, const proto::AgentMessage::Launch& launch, Effects& effects);
+  void TakeUp(const std::string& node, const proto::AgentMessage::Launch& launch, Effects& effects);
+  void ForgetLeft(Job& job, const HelperKey& key, Effects& effects);
   Helper* FindHelper(const std::string& node, const proto::TaskKey& key);
-  void EndHelperIfComplete(const Helper& helper, Effects& effects) const;
+  std::pair<Job*, HelperKey> FindLaunch(const std::string& node, uint64_t id);
+  static void EndHelperIfComplete(const Helper& helper, Effects& effects);
 
   const TaskSettings settings_;
   const int64_t wall_time_max_s_;
@@ -277,8 +283,7 @@ class Queue {
   std::set<std::string> staging_out_;
   std::set<std::pair<int64_t, std::string>> uncommitted_;  // in neither, by when their time is over
   std::set<std::pair<int64_t, std::string>> credentials_;  // of live jobs, by their ends, until that is told
-  std::map<std::pair<std::string, uint64_t>, std::pair<std::string, int>>
-      launches_;  // asker -> helper
+  std::map<std::string, std::pair<std::string, HelperKey>> launches_;  // by name: job and helper
   std::multimap<int64_t, std::string> ended_;
   struct Follower {
     std::string job_id;

@@ -29,7 +29,7 @@ proto::ServerMessage::Welcome Queue::Welcome(const std::string& node,
         job->tasks[key.task()].node != node) {
       continue;
     }
-    proto::ServerMessage::Welcome::Resume& resume = *welcome.add_resume();
+    proto::ServerMessage::Resume& resume = *welcome.add_resume();
     *resume.mutable_task() = key;
     resume.set_stdout_offset(job->tasks[key.task()].spooled[0]);
     resume.set_stderr_offset(job->tasks[key.task()].spooled[1]);
@@ -84,6 +84,7 @@ void Queue::Compare(const std::string& node, const proto::AgentMessage::Hello& h
   }
   for (Job* job : here) {
     std::vector<int>& there = held[job->status.job_id()];
+    MeetHelpers(*job, node, hello, is_again, effects);
     GiveTime(*job, node, is_again, there);
     Reconcile(*job, node, hello.boot_id(), there, is_again, now_ms, effects);
   }
@@ -110,10 +111,6 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
   const std::string job_id = job.status.job_id();
   for (const int number : held) {
     job.next_helper = std::max(job.next_helper, number + 1);
-    if (number >= kFirstHelper && job.helpers.count(number) == 0) {  // from before a restart
-      effects.Forget(node, job_id);
-      effects.messages.back().message.mutable_forget()->set_task(number);
-    }
   }
   const bool is_rebooted =
       !boot_id.empty() && job.boots.count(node) > 0 && job.boots[node] != boot_id;
@@ -164,11 +161,11 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
 }
 
 Effects Queue::OnStarted(const std::string& node, const proto::TaskKey& key, int64_t now_ms) {
+  if (IsHelper(key)) {
+    return OnHelperStarted(node, key);
+  }
   Effects effects;
   Job* job = FindMutable(key.job_id());
-  if (IsHelper(key)) {
-    return effects;
-  }
   if (job == nullptr || !job->has_processors || size_t(key.task()) >= job->tasks.size() ||
       job->tasks[key.task()].node != node) {
     effects.Kill(node, key.job_id(), 9, 0);

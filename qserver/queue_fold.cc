@@ -141,10 +141,11 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       job.demand.Clear();
       job.tasks.clear();
       job.tasks.shrink_to_fit();
-      for (const auto& [number, helper] : job.helpers) {
-        launches_.erase({helper.asking_node, helper.id});
+      for (const auto& [key, helper] : job.helpers) {
+        launches_.erase(helper.launch);
       }
       job.helpers.clear();
+      job.waiting_launches.clear();
       if (job.charter()) {
         ReportEnd(job, event.ended());
       }

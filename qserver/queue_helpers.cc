@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue's half about helpers: what a site's mpirun starts on the job's other nodes by
-// sekisho-rsh, in place of ssh.  They live in memory only: a launcher that loses its helpers'
-// output has lost its job.  Their numbers are not given twice: what nodes hold from before a
-// restart counts.
+// sekisho-rsh, in place of ssh.  They live in memory only, and after a restart in what both sides say:
+// the helper's node names the launch that it was started for, and the launcher how far it has come.
+// Their numbers are not given twice on a node: what it holds from before a restart counts.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,6 +14,15 @@ namespace sekisho::qserver {
 namespace {
 
 constexpr int kMaxHelpers = 10'000;  // of one job
+
+std::string NameOf(const std::string& node, uint64_t id) { return fmt::format("{}:{}", node, id); }
+
+proto::TaskKey KeyOf(const Job& job, int number) {
+  proto::TaskKey key;
+  key.set_job_id(job.status.job_id());
+  key.set_task(number);
+  return key;
+}
 
 void Refuse(const std::string& node, uint64_t id, const std::string& reason, Effects& effects) {
   proto::ServerMessage::LaunchEnded& ended = *effects.To(node).mutable_launch_ended();
@@ -30,55 +39,62 @@ void SendTaken(const std::string& node, const proto::TaskKey& key, proto::Output
   taken.set_offset(offset);
 }
 
+void SendForget(const std::string& node, const proto::TaskKey& key, Effects& effects) {
+  effects.Forget(node, key.job_id());
+  effects.messages.back().message.mutable_forget()->set_task(key.task());
+}
+
+void SendInputTaken(const Helper& helper, uint64_t offset, Effects& effects) {
+  if (helper.asking_node.empty()) {
+    return;
+  }
+  proto::ServerMessage::LaunchInputTaken& taken = *effects.To(helper.asking_node).mutable_launch_input_taken();
+  taken.set_id(helper.id);
+  taken.set_offset(offset);
+}
+
 }  // namespace
 
 Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Launch& launch) {
   Effects effects;
   Job* job = FindMutable(launch.job_id());
-  if (const auto known = launches_.find({node, launch.id()}); known != launches_.end()) {
-    const Helper& helper = FindMutable(known->second.first)->helpers[known->second.second];
-    if (helper.passed_on != helper.taken) {
-      Refuse(node, launch.id(), "the connection was lost while the helper's output was on its way", effects);
-    } else {
-      EndHelperIfComplete(helper, effects);  // the word may have been lost
-    }
-    return effects;
+  const auto refuse = [&](const std::string& reason) { Refuse(node, launch.id(), reason, effects); };
+  const std::string name = NameOf(node, launch.id());
+  const auto known = launches_.find(name);
+  if (launch.again() && !launch.has_taken()) {
+    refuse(fmt::format("the connection was lost, and the agent of node {} is too old to take a helper up again", node));
+  } else if (job == nullptr || !job->has_processors || !HasNode(job->status, node)) {
+    refuse(fmt::format("job {} does not run on node {}", launch.job_id(), node));
+  } else if (known != launches_.end() && known->second.first != launch.job_id()) {
+    refuse(fmt::format("launch {} is another job's", name));
+  } else if (known != launches_.end()) {
+    TakeUp(node, launch, effects);
+  } else if (!HasNode(job->status, launch.node())) {
+    refuse(fmt::format("node {} is not one of job {}'s nodes", launch.node(), launch.job_id()));
+  } else if (job->status.cancelling() || int(job->helpers.size() + job->waiting_launches.size()) >= kMaxHelpers) {
+    refuse("the job is being cancelled, or has too many helpers");
+  } else if (attached_.count(launch.node()) == 0) {
+    job->waiting_launches[name] = {launch.node(), node, launch.id()};
+  } else if (launch.again()) {
+    refuse(fmt::format("node {} has lost it", launch.node()));
+  } else {
+    StartHelper(*job, node, launch, effects);
   }
-  if (launch.again()) {  // numbers are given anew after a restart: it must not meet another's helper
-    Refuse(node, launch.id(), "the queue server was restarted and has lost this helper", effects);
-    return effects;
-  }
-  if (job == nullptr || !job->has_processors || !HasNode(job->status, node)) {
-    Refuse(node, launch.id(), fmt::format("job {} does not run on node {}", launch.job_id(), node),
-           effects);
-    return effects;
-  }
-  if (!HasNode(job->status, launch.node())) {
-    Refuse(node, launch.id(),
-           fmt::format("node {} is not one of job {}'s nodes", launch.node(), launch.job_id()),
-           effects);
-    return effects;
-  }
-  if (job->status.cancelling() || int(job->helpers.size()) >= kMaxHelpers) {
-    Refuse(node, launch.id(), "the job is being cancelled, or has too many helpers", effects);
-    return effects;
-  }
-  if (attached_.count(launch.node()) == 0) {
-    Refuse(node, launch.id(), fmt::format("node {} cannot be reached now", launch.node()), effects);
-    return effects;
-  }
+  return effects;
+}
 
-  const int number = job->next_helper++;
-  Helper& helper = job->helpers[number];
-  helper.node = launch.node();
+void Queue::StartHelper(Job& job, const std::string& node, const proto::AgentMessage::Launch& launch,
+                        Effects& effects) {
+  const HelperKey key(launch.node(), job.next_helper++);
+  Helper& helper = job.helpers[key];
+  helper.launch = NameOf(node, launch.id());
   helper.asking_node = node;
   helper.id = launch.id();
-  launches_[{node, launch.id()}] = {launch.job_id(), number};
+  launches_[helper.launch] = {launch.job_id(), key};
 
   proto::ServerMessage::Start& start = *effects.To(launch.node()).mutable_start();
-  start.mutable_task()->set_job_id(launch.job_id());
-  start.mutable_task()->set_task(number);
-  start.set_account(job->status.account());
+  *start.mutable_task() = KeyOf(job, key.second);
+  start.set_account(job.status.account());
   *start.mutable_argument() = launch.argument();
   *start.mutable_environment() = launch.environment();
   (*start.mutable_environment())["SEKISHO_JOB_ID"] = launch.job_id();
@@ -86,42 +102,110 @@ Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Laun
   start.set_umask(022);
   start.set_has_input(true);
   start.set_is_helper(true);
-  return effects;
+  start.set_launch(helper.launch);
+}
+
+// What the launcher says it has is what counts: all else is said to it again.
+void Queue::TakeUp(const std::string& node, const proto::AgentMessage::Launch& launch, Effects& effects) {
+  const auto [job, key] = FindLaunch(node, launch.id());
+  Helper& helper = job->helpers[key];
+  helper.asking_node = node;
+  helper.id = launch.id();
+  helper.taken = {launch.taken().stdout_offset(), launch.taken().stderr_offset()};
+  helper.passed_on = helper.taken;
+  proto::ServerMessage::Resume& resume = *effects.To(key.first).mutable_resume();
+  *resume.mutable_task() = KeyOf(*job, key.second);
+  resume.set_stdout_offset(helper.taken[0]);
+  resume.set_stderr_offset(helper.taken[1]);
+  EndHelperIfComplete(helper, effects);
+}
+
+// A node is here, with what it holds.  After our restart that is news; and what was on the way to it or from it may be lost,
+// so that the launchers have to speak again.
+void Queue::MeetHelpers(Job& job, const std::string& node, const proto::AgentMessage::Hello& hello, bool is_again,
+                        Effects& effects) {
+  std::map<int, std::string> launch_of;
+  for (const auto& helper : hello.helper()) {
+    if (helper.task().job_id() == job.status.job_id()) {
+      launch_of[helper.task().task()] = helper.launch();
+    }
+  }
+  std::set<int> held;
+  for (const proto::TaskKey& key : hello.held()) {
+    if (key.job_id() != job.status.job_id() || key.task() < kFirstHelper) {
+      continue;
+    }
+    held.insert(key.task());
+    const HelperKey helper(node, key.task());
+    const std::string& launch = launch_of[key.task()];
+    if (job.helpers.count(helper) > 0) {
+      continue;
+    }
+    if (is_again || launch.empty() || launches_.count(launch) > 0) {  // nobody's any more
+      SendForget(node, key, effects);
+    } else {
+      job.helpers[helper].launch = launch;
+      launches_[launch] = {key.job_id(), helper};
+    }
+  }
+  if (is_again) {
+    return;  // a Start may be on its way
+  }
+
+  const auto ask = [&effects](const std::string& asking_node, uint64_t id) {
+    effects.To(asking_node).mutable_launch_again()->set_id(id);
+  };
+  for (auto at = job.helpers.lower_bound({node, 0}); at != job.helpers.end() && at->first.first == node;) {
+    const auto helper = at++;
+    if (!helper->second.asking_node.empty()) {
+      ask(helper->second.asking_node, helper->second.id);
+    }
+    if (held.count(helper->first.second) == 0) {
+      launches_.erase(helper->second.launch);
+      job.helpers.erase(helper);
+    }
+  }
+  for (auto at = job.waiting_launches.begin(); at != job.waiting_launches.end();) {
+    const auto waiting = at++;
+    if (waiting->second.node == node) {
+      ask(waiting->second.asking_node, waiting->second.id);
+      job.waiting_launches.erase(waiting);
+    }
+  }
+}
+
+std::pair<Job*, HelperKey> Queue::FindLaunch(const std::string& node, uint64_t id) {
+  const auto at = launches_.find(NameOf(node, id));
+  return at == launches_.end() ? std::pair<Job*, HelperKey>() : std::pair(FindMutable(at->second.first), at->second.second);
 }
 
 Effects Queue::OnLaunchInput(const std::string& node,
                              const proto::AgentMessage::LaunchInput& input) {
   Effects effects;
-  const auto at = launches_.find({node, input.id()});
-  if (at == launches_.end()) {
+  const auto [job, key] = FindLaunch(node, input.id());
+  if (job == nullptr) {
     return effects;
   }
-  const auto [job_id, number] = at->second;
-  Helper& helper = FindMutable(job_id)->helpers[number];
+  Helper& helper = job->helpers[key];
   helper.is_left = helper.is_left || input.cancel();
   if (helper.is_left && helper.is_ended) {
-    ForgetLeft(job_id, number, effects);
+    ForgetLeft(*job, key, effects);
     return effects;
   }
-  proto::ServerMessage::Input& out = *effects.To(helper.node).mutable_input();
-  out.mutable_task()->set_job_id(job_id);
-  out.mutable_task()->set_task(number);
-  out.set_offset(helper.input_offset);
+  proto::ServerMessage::Input& out = *effects.To(key.first).mutable_input();
+  *out.mutable_task() = KeyOf(*job, key.second);
+  out.set_offset(input.has_offset() ? input.offset() : helper.input_offset);
   out.set_data(input.data());
   out.set_end(input.end() || input.cancel());
-  helper.input_offset += input.data().size();
+  helper.input_offset = out.offset() + input.data().size();
   return effects;
 }
 
 // A helper leaves no trace, here or on its node, before its job ends: there may be many, one after another.
-void Queue::ForgetLeft(const std::string& job_id, int number, Effects& effects) {
-  Job* job = FindMutable(job_id);
-  const auto helper = job->helpers.find(number);
-  proto::ServerMessage::Forget& forget = *effects.To(helper->second.node).mutable_forget();
-  forget.set_job_id(job_id);
-  forget.set_task(number);
-  launches_.erase({helper->second.asking_node, helper->second.id});
-  job->helpers.erase(helper);
+void Queue::ForgetLeft(Job& job, const HelperKey& key, Effects& effects) {
+  SendForget(key.first, KeyOf(job, key.second), effects);
+  launches_.erase(job.helpers[key].launch);
+  job.helpers.erase(HelperKey(key));
 }
 
 Helper* Queue::FindHelper(const std::string& node, const proto::TaskKey& key) {
@@ -129,8 +213,16 @@ Helper* Queue::FindHelper(const std::string& node, const proto::TaskKey& key) {
   if (job == nullptr) {
     return nullptr;
   }
-  const auto at = job->helpers.find(key.task());
-  return at == job->helpers.end() || at->second.node != node ? nullptr : &at->second;
+  const auto at = job->helpers.find({node, key.task()});
+  return at == job->helpers.end() ? nullptr : &at->second;
+}
+
+Effects Queue::OnHelperStarted(const std::string& node, const proto::TaskKey& key) {
+  Effects effects;
+  if (const Helper* helper = FindHelper(node, key)) {
+    SendInputTaken(*helper, 0, effects);
+  }
+  return effects;
 }
 
 Effects Queue::OnHelperOutput(const std::string& node, const proto::AgentMessage::Output& output) {
@@ -142,6 +234,9 @@ Effects Queue::OnHelperOutput(const std::string& node, const proto::AgentMessage
     SendTaken(node, output.task(), output.stream(), end, effects);
     return effects;
   }
+  if (helper->asking_node.empty()) {
+    return effects;  // TakeUp has it sent again
+  }
   if (output.offset() > helper->passed_on[stream] || end <= helper->passed_on[stream]) {
     SendTaken(node, output.task(), output.stream(), helper->taken[stream], effects);
     return effects;
@@ -150,6 +245,7 @@ Effects Queue::OnHelperOutput(const std::string& node, const proto::AgentMessage
       *effects.To(helper->asking_node).mutable_launch_output();
   out.set_id(helper->id);
   out.set_stream(output.stream());
+  out.set_offset(helper->passed_on[stream]);
   out.set_data(output.data().substr(helper->passed_on[stream] - output.offset()));
   helper->passed_on[stream] = end;
   EndHelperIfComplete(*helper, effects);
@@ -159,27 +255,21 @@ Effects Queue::OnHelperOutput(const std::string& node, const proto::AgentMessage
 // Only now may its node send more: what a launcher does not take stays in the helper's spool.
 Effects Queue::OnLaunchTaken(const std::string& node, const proto::AgentMessage::LaunchTaken& taken) {
   Effects effects;
-  const auto at = launches_.find({node, taken.id()});
-  if (at == launches_.end()) {
+  const auto [job, key] = FindLaunch(node, taken.id());
+  if (job == nullptr) {
     return effects;
   }
-  proto::TaskKey key;
-  key.set_job_id(at->second.first);
-  key.set_task(at->second.second);
-  Helper& helper = FindMutable(key.job_id())->helpers[key.task()];
+  Helper& helper = job->helpers[key];
   const int stream = taken.stream() == proto::OutputChunk::STDERR;
   helper.taken[stream] = std::clamp(taken.offset(), helper.taken[stream], helper.passed_on[stream]);
-  SendTaken(helper.node, key, taken.stream(), helper.taken[stream], effects);
+  SendTaken(key.first, KeyOf(*job, key.second), taken.stream(), helper.taken[stream], effects);
   return effects;
 }
 
 Effects Queue::OnHelperInputTaken(const std::string& node, const proto::AgentMessage::InputTaken& taken) {
   Effects effects;
   if (const Helper* helper = FindHelper(node, taken.task())) {
-    proto::ServerMessage::LaunchInputTaken& out =
-        *effects.To(helper->asking_node).mutable_launch_input_taken();
-    out.set_id(helper->id);
-    out.set_offset(std::min(taken.offset(), helper->input_offset));
+    SendInputTaken(*helper, taken.offset(), effects);
   }
   return effects;
 }
@@ -187,7 +277,7 @@ Effects Queue::OnHelperInputTaken(const std::string& node, const proto::AgentMes
 Effects Queue::OnHelperExited(const std::string& node, const proto::AgentMessage::Exited& exited) {
   Effects effects;
   Helper* helper = FindHelper(node, exited.task());
-  if (helper == nullptr || helper->is_ended) {
+  if (helper == nullptr) {
     return effects;
   }
   helper->is_ended = true;
@@ -195,15 +285,15 @@ Effects Queue::OnHelperExited(const std::string& node, const proto::AgentMessage
   helper->exit = exited.exit();
   helper->reason = exited.reason();
   if (helper->is_left) {
-    ForgetLeft(exited.task().job_id(), exited.task().task(), effects);
+    ForgetLeft(*FindMutable(exited.task().job_id()), {node, exited.task().task()}, effects);
     return effects;
   }
   EndHelperIfComplete(*helper, effects);
   return effects;
 }
 
-void Queue::EndHelperIfComplete(const Helper& helper, Effects& effects) const {
-  if (helper.is_ended && helper.passed_on[0] >= helper.expected[0] &&
+void Queue::EndHelperIfComplete(const Helper& helper, Effects& effects) {
+  if (!helper.asking_node.empty() && helper.is_ended && helper.passed_on[0] >= helper.expected[0] &&
       helper.passed_on[1] >= helper.expected[1]) {
     proto::ServerMessage::LaunchEnded& ended =
         *effects.To(helper.asking_node).mutable_launch_ended();

@@ -14,13 +14,45 @@ class HelperTest : public QueueTest {
     Start("j", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
     queue_->OnStarted("n1", Key("j", 0), kNow);
   }
-  Effects Launch(const std::string& from, const std::string& to) {
+  static proto::AgentMessage::Launch Request(const std::string& to) {
     proto::AgentMessage::Launch launch;
     launch.set_id(42);
     launch.set_job_id("j");
     launch.set_node(to);
     launch.add_argument("hydra_pmi_proxy");
-    return queue_->OnLaunch(from, launch);
+    return launch;
+  }
+  Effects Launch(const std::string& from, const std::string& to) { return queue_->OnLaunch(from, Request(to)); }
+  // By a launcher that has heard of its helper, and has so much of its standard output.
+  Effects LaunchAgain(uint64_t taken) {
+    proto::AgentMessage::Launch launch = Request("n2");
+    launch.set_again(true);
+    launch.mutable_taken()->set_stdout_offset(taken);
+    return queue_->OnLaunch("n1", launch);
+  }
+  static proto::AgentMessage::Output Output(uint64_t offset, const std::string& data) {
+    proto::AgentMessage::Output output;
+    *output.mutable_task() = Key("j", kFirstHelper);
+    output.set_offset(offset);
+    output.set_data(data);
+    return output;
+  }
+  // n2 as it attaches, with a helper that runs for `launch`.
+  Effects AttachHelper(const std::string& launch) {
+    proto::AgentMessage::Hello hello = Hello({Key("j", kFirstHelper)});
+    *hello.add_helper()->mutable_task() = Key("j", kFirstHelper);
+    hello.mutable_helper(0)->set_launch(launch);
+    return queue_->OnAttached("n2", hello, kNow);
+  }
+  void RestartUnderTheJob() {
+    events_.clear();
+    queue_ = MakeQueue();
+    queue_->SetAttached("n1", true);
+    queue_->SetAttached("n2", true);
+    Start("j", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
+    Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
+    Restart();
+    queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow);
   }
 };
 
@@ -37,18 +69,80 @@ TEST_F(HelperTest, RefusesAHelperElsewhereOrFromElsewhere) {
   EXPECT_THAT(Words(Launch("n3", "n1")), ElementsAre("launch_ended@n3"));
 }
 
-TEST_F(HelperTest, EndsALaunchThatIsSaidAgainAfterARestart) {
-  proto::AgentMessage::Launch launch;
-  launch.set_id(7);
-  launch.set_job_id("j");
-  launch.set_node("n2");
-  launch.add_argument("hydra_pmi_proxy");
-  launch.set_again(true);
+TEST_F(HelperTest, RefusesALaunchOfAnotherJob) {
+  Launch("n1", "n2");
+  Start("other", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
+  proto::AgentMessage::Launch launch = Request("n2");
+  launch.set_job_id("other");
 
-  const Effects effects = queue_->OnLaunch("n1", launch);
+  EXPECT_THAT(Words(queue_->OnLaunch("n1", launch)), ElementsAre("launch_ended@n1"));
+}
+
+TEST_F(HelperTest, AfterARestartTheHelperThatItsNodeHoldsIsTakenUp) {
+  RestartUnderTheJob();
+  EXPECT_THAT(Words(AttachHelper("n1:42")), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", Output(0, "hello"))), IsEmpty());  // who waits for it is not known
+
+  const Effects effects = LaunchAgain(3);
+
+  ASSERT_THAT(Words(effects), ElementsAre("resume@n2"));
+  EXPECT_EQ(effects.messages[0].message.resume().task().task(), kFirstHelper);
+  EXPECT_EQ(effects.messages[0].message.resume().stdout_offset(), 3u);
+  const Effects output = queue_->OnHelperOutput("n2", Output(0, "hello"));
+  ASSERT_THAT(Words(output), ElementsAre("launch_output@n1"));
+  EXPECT_EQ(output.messages[0].message.launch_output().offset(), 3u);
+  EXPECT_EQ(output.messages[0].message.launch_output().data(), "lo");
+}
+
+TEST_F(HelperTest, AfterARestartALaunchWaitsForItsHelpersNode) {
+  RestartUnderTheJob();
+  queue_->SetAttached("n2", false);
+  EXPECT_THAT(Words(LaunchAgain(3)), IsEmpty());
+  queue_->SetAttached("n2", true);
+
+  const Effects effects = AttachHelper("n1:42");
+
+  ASSERT_THAT(Words(effects), ElementsAre("launch_again@n1"));
+  EXPECT_EQ(effects.messages[0].message.launch_again().id(), 42u);
+  EXPECT_THAT(Words(LaunchAgain(3)), ElementsAre("resume@n2"));
+}
+
+TEST_F(HelperTest, EndsALaunchWhoseHelperItsNodeHasLost) {
+  RestartUnderTheJob();
+  queue_->OnAttached("n2", Hello({}), kNow);
+
+  const Effects effects = LaunchAgain(0);
 
   ASSERT_THAT(Words(effects), ElementsAre("launch_ended@n1"));
   EXPECT_EQ(effects.messages[0].message.launch_ended().exit().code(), 255);
+  EXPECT_EQ(effects.messages[0].message.launch_ended().reason(), "node n2 has lost it");
+}
+
+TEST_F(HelperTest, StartsAHelperWhoseNodeWasAway) {
+  queue_->SetAttached("n2", false);
+  EXPECT_THAT(Words(Launch("n1", "n2")), IsEmpty());
+  queue_->SetAttached("n2", true);
+
+  EXPECT_THAT(Words(queue_->OnAttached("n2", Hello({}), kNow)), ElementsAre("launch_again@n1"));
+  EXPECT_THAT(Words(Launch("n1", "n2")), ElementsAre("start@n2"));
+}
+
+TEST_F(HelperTest, StartsAHelperAnewWhoseStartDidNotArrive) {
+  const int first = Launch("n1", "n2").messages[0].message.start().task().task();
+
+  EXPECT_THAT(Words(queue_->OnAttached("n2", Hello({}), kNow)), ElementsAre("launch_again@n1"));
+  const Effects effects = Launch("n1", "n2");
+
+  ASSERT_THAT(Words(effects), ElementsAre("start@n2"));
+  EXPECT_NE(effects.messages[0].message.start().task().task(), first);
+}
+
+TEST_F(HelperTest, EndsALaunchOfAnAgentThatDoesNotSayHowFarItIs) {
+  Launch("n1", "n2");
+  proto::AgentMessage::Launch launch = Request("n2");
+  launch.set_again(true);
+
+  EXPECT_THAT(Words(queue_->OnLaunch("n1", launch)), ElementsAre("launch_ended@n1"));
 }
 
 TEST_F(HelperTest, PassesOutputOnceAndTheEndAfterIt) {
@@ -98,14 +192,23 @@ TEST_F(HelperTest, TellsTheLauncherHowMuchInputWasTaken) {
   EXPECT_EQ(effects.messages[0].message.launch_input_taken().offset(), 2u);
 }
 
-TEST_F(HelperTest, EndsALaunchWhoseOutputWasLostWithTheConnection) {
+TEST_F(HelperTest, HasOutputThatWasLostWithTheConnectionSentAgain) {
   Launch("n1", "n2");
-  proto::AgentMessage::Output output;
-  *output.mutable_task() = Key("j", kFirstHelper);
-  output.set_data("hello");
-  queue_->OnHelperOutput("n2", output);
+  queue_->OnHelperOutput("n2", Output(0, "hello"));
 
-  EXPECT_THAT(Words(Launch("n1", "n2")), ElementsAre("launch_ended@n1"));
+  const Effects effects = LaunchAgain(2);
+
+  ASSERT_THAT(Words(effects), ElementsAre("resume@n2"));
+  EXPECT_EQ(effects.messages[0].message.resume().stdout_offset(), 2u);
+  const Effects again = queue_->OnHelperOutput("n2", Output(2, "llo"));
+  ASSERT_THAT(Words(again), ElementsAre("launch_output@n1"));
+  EXPECT_EQ(again.messages[0].message.launch_output().offset(), 2u);
+}
+
+TEST_F(HelperTest, TellsTheLauncherThatItsHelperHasBegun) {
+  Launch("n1", "n2");
+
+  EXPECT_THAT(Words(queue_->OnStarted("n2", Key("j", kFirstHelper), kNow)), ElementsAre("launch_input_taken@n1"));
 }
 
 TEST_F(HelperTest, ForgetsAHelperThatHasEndedAndNobodyWaitsFor) {
@@ -130,19 +233,30 @@ TEST_F(HelperTest, SaysTheEndOfAHelperAgainIfItIsAskedAgain) {
   Launch("n1", "n2");
   queue_->OnExited("n2", Exited("j", kFirstHelper, 3), kNow);
 
-  const Effects effects = Launch("n1", "n2");
+  const Effects effects = LaunchAgain(0);
 
-  ASSERT_THAT(Words(effects), ElementsAre("launch_ended@n1"));
-  EXPECT_EQ(effects.messages[0].message.launch_ended().exit().code(), 3);
+  ASSERT_THAT(Words(effects), ElementsAre("resume@n2", "launch_ended@n1"));
+  EXPECT_EQ(effects.messages[1].message.launch_ended().exit().code(), 3);
 }
 
-TEST_F(HelperTest, EndsHelpersThatItDoesNotKnowAfterARestart) {
-  events_.clear();
-  Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
-  const Effects effects = queue_->OnAttached("n2", Hello({Key("j", kFirstHelper + 7)}), kNow);
+TEST_F(HelperTest, EndsHelpersAfterARestartOfWhichNobodyCanSayForWhomTheyAre) {
+  RestartUnderTheJob();
 
-  ASSERT_FALSE(effects.messages.empty());
-  EXPECT_EQ(effects.messages[0].message.forget().task(), kFirstHelper + 7);
+  const Effects effects = AttachHelper("");
+
+  ASSERT_THAT(Words(effects), ElementsAre("forget@n2"));
+  EXPECT_EQ(effects.messages[0].message.forget().task(), kFirstHelper);
+}
+
+TEST_F(HelperTest, EndsAHelperThatWasForgottenWhileItsNodeSaidThatItHoldsIt) {
+  Launch("n1", "n2");
+  proto::AgentMessage::LaunchInput left;
+  left.set_id(42);
+  left.set_cancel(true);
+  queue_->OnExited("n2", Exited("j", kFirstHelper, 0), kNow);
+  queue_->OnLaunchInput("n1", left);
+
+  EXPECT_THAT(Words(queue_->OnHelloAgain("n2", Hello({Key("j", kFirstHelper)}), kNow)), ElementsAre("forget@n2"));
 }
 
 TEST_F(HelperTest, EndsHelpersWithTheirJob) {

@@ -30,9 +30,9 @@ std::vector<TokenHolder> TokenHolders(const Job& job) {
       holders.push_back({task.node, int(number)});
     }
   }
-  for (const auto& [number, helper] : job.helpers) {
+  for (const auto& [key, helper] : job.helpers) {
     if (!helper.is_ended) {
-      holders.push_back({helper.node, number});
+      holders.push_back({key.first, key.second});
     }
   }
   return holders;

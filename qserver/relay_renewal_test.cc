@@ -90,8 +90,8 @@ TEST(TokenHolders, AreTasksThatRunOrStandReadyAndHelpers) {
   job.tasks[2].is_started = job.tasks[2].is_ended = true;
   job.part = std::make_unique<Part>(proto::Charter());
   job.part->ready.insert(3);
-  job.helpers[kFirstHelper].node = "n2";
-  job.helpers[kFirstHelper + 1].is_ended = true;
+  job.helpers[{"n2", kFirstHelper}];
+  job.helpers[{"n2", kFirstHelper + 1}].is_ended = true;
 
   EXPECT_THAT(TokenHolders(job), ElementsAre(TokenHolder{"n1", 1}, TokenHolder{"n1", 3}, TokenHolder{"n2", kFirstHelper}));
 }

@@ -1,51 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho-rsh HOST COMMAND…: what a site's mpirun calls in place of ssh or rsh.  Asks the agent of
 // its own node for a helper on HOST, a node of the same job; relays its streams and ends with its
-// exit code.
+// exit code.  It outlives the agent, and the agent's connections: what they forget it says again.
 #include <unistd.h>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
+#include <semaphore>
 #include <thread>
 
 #include <grpcpp/grpcpp.h>
 
 #include "agent/rsh/command_line.h"
+#include "agent/rsh/progress.h"
+#include "common/loop.h"
+#include "common/refusal.h"
+#include "common/rpc_client.h"
 #include "proto/nodes.grpc.pb.h"
 
 namespace {
 
 using namespace sekisho;
-using Call = grpc::ClientReaderWriter<proto::LaunchIn, proto::LaunchOut>;
+using namespace std::chrono_literals;
+using agent::rsh::Progress;
+using Call = rpc::ClientDuplex<proto::LaunchIn, proto::LaunchOut>;
 
 constexpr int kFailure = 255;  // as ssh has it
+constexpr std::chrono::milliseconds kFirstDelay = 50ms;
+constexpr std::chrono::milliseconds kLongestDelay = 1000ms;
 
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-void SendInput(Call& call, bool is_empty) {
-  char buffer[64 << 10];
-  proto::LaunchIn in;
-  ssize_t n = 0;
-  while (!is_empty && ((n = read(STDIN_FILENO, buffer, sizeof buffer)) > 0 || errno == EINTR)) {
-    in.set_data(buffer, n > 0 ? static_cast<size_t>(n) : 0);
-    if (!call.Write(in)) {
-      return;
-    }
-  }
-  in.set_end(true);
-  call.Write(in);
-}
-
-void Print(int fd, const std::string& data) {
-  for (size_t at = 0; at < data.size();) {
-    const ssize_t n = write(fd, data.data() + at, data.size() - at);
+void Print(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t n = write(fd, data.data(), data.size());
     if (n < 0 && errno != EINTR) {
       return;
     }
-    at += n > 0 ? static_cast<size_t>(n) : 0;
+    data.remove_prefix(n > 0 ? static_cast<size_t>(n) : 0);
   }
 }
 
@@ -58,6 +54,148 @@ int Ended(const proto::ServerMessage::LaunchEnded& ended, const std::string& nod
   }
   return ended.exit().code() == 0 && !ended.reason().empty() ? kFailure : ended.exit().code();
 }
+
+// All else that ends a call is the agent's death, or that of its connection.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status) || absl::IsUnimplemented(status);
+}
+
+proto::LaunchIn::Begin BeginOf(const agent::rsh::CommandLine& line) {
+  proto::LaunchIn::Begin begin;
+  begin.set_job_id(Variable("SEKISHO_JOB_ID"));
+  begin.set_token(Variable("SEKISHO_LAUNCH_TOKEN"));
+  begin.set_node(line.node);
+  for (const std::string& word : {std::string("/bin/sh"), std::string("-c"), line.command}) {
+    begin.add_argument(word);
+  }
+  std::random_device random;
+  while (begin.id() == 0) {
+    begin.set_id(uint64_t{random()} << 32 | random());
+  }
+  return begin;
+}
+
+class Launcher {
+ public:
+  Launcher(Loop& loop, const std::string& socket, proto::LaunchIn::Begin begin) : loop_(loop), begin_(std::move(begin)) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, int(kFirstDelay.count()));
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, int(kFirstDelay.count()));
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, int(kLongestDelay.count()));
+    stub_ = proto::Launcher::NewStub(
+        grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  // In a thread of its own: standard input may be anything.
+  void ReadInput(bool is_empty) {
+    char buffer[Progress::kChunkMost];
+    ssize_t n = 0;
+    while (!is_empty && ((n = read(STDIN_FILENO, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR))) {
+      asio::post(loop_, [this, data = std::string(buffer, n > 0 ? size_t(n) : 0)] { AddInput(data); });
+      room_.acquire();
+    }
+    asio::post(loop_, [this] { EndInput(); });
+  }
+
+  // The exit code.
+  awaitable<int> Run() {
+    std::chrono::milliseconds delay = kFirstDelay;
+    for (;;) {
+      const std::shared_ptr<Call> call = Begin();
+      call_ = call.get();
+      proto::LaunchOut out;
+      for (;;) {
+        const bool is_read = co_await call->Read(out);
+        if (!is_read) {
+          break;
+        }
+        delay = kFirstDelay;
+        if (out.has_ended()) {
+          co_return Ended(out.ended(), begin_.node());
+        }
+        Hear(out);
+      }
+      call_ = nullptr;
+      const absl::Status status = co_await call->Finish();
+      if (IsRefusal(status)) {
+        std::fprintf(stderr, "sekisho-rsh: %s: %s\n", begin_.node().c_str(), Message(status).c_str());
+        co_return kFailure;
+      }
+      co_await Sleep(loop_, delay);
+      delay = std::min(delay * 2, kLongestDelay);
+    }
+  }
+
+ private:
+  std::shared_ptr<Call> Begin() {
+    auto call = rpc::Start<Call>(loop_, {}, [this](Call& starting) {
+      stub_->async()->Launch(&starting.context(), &starting);
+    });
+    proto::LaunchIn first;
+    *first.mutable_begin() = begin_;
+    progress_.Describe(*first.mutable_begin());
+    call->Push(std::move(first));
+    Send(*call, progress_.input(), progress_.has_input_ended());
+    return call;
+  }
+
+  static void Send(Call& call, const std::string& data, bool is_end) {
+    proto::LaunchIn in;
+    if (!data.empty()) {
+      in.set_data(data);
+      call.Push(in);
+    }
+    if (is_end) {
+      in.set_end(true);
+      call.Push(in);
+    }
+  }
+
+  void Hear(const proto::LaunchOut& out) {
+    if (out.has_output()) {
+      const auto stream = out.output().stream();
+      Print(stream == proto::OutputChunk::STDERR ? STDERR_FILENO : STDOUT_FILENO, progress_.Output(out.output()));
+      proto::LaunchIn in;
+      in.mutable_taken()->set_stream(stream);
+      in.mutable_taken()->set_offset(progress_.written(stream));
+      call_->Push(std::move(in));
+    } else if (out.has_input_taken()) {
+      progress_.InputTaken(out.input_taken().offset());
+      GiveRoom();
+    }
+  }
+
+  void AddInput(const std::string& data) {
+    progress_.AddInput(data);
+    if (call_) {
+      Send(*call_, data, false);
+    }
+    is_reader_waiting_ = true;
+    GiveRoom();
+  }
+
+  void EndInput() {
+    progress_.EndInput();
+    if (call_) {
+      Send(*call_, "", true);
+    }
+  }
+
+  void GiveRoom() {
+    if (is_reader_waiting_ && progress_.HasRoom()) {
+      is_reader_waiting_ = false;
+      room_.release();
+    }
+  }
+
+  Loop& loop_;
+  const proto::LaunchIn::Begin begin_;
+  std::unique_ptr<proto::Launcher::Stub> stub_;
+  Progress progress_;
+  Call* call_ = nullptr;  // that stands
+  std::binary_semaphore room_{0};  // for the reader's next chunk
+  bool is_reader_waiting_ = false;
+};
 
 }  // namespace
 
@@ -73,32 +211,10 @@ int main(int argc, char** argv) {
                stderr);
     return kFailure;
   }
-  const auto stub = proto::Launcher::NewStub(
-      grpc::CreateChannel("unix:" + socket, grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  const auto call = stub->Launch(&context);
-  proto::LaunchIn first;
-  proto::LaunchIn::Begin& begin = *first.mutable_begin();
-  begin.set_job_id(Variable("SEKISHO_JOB_ID"));
-  begin.set_token(Variable("SEKISHO_LAUNCH_TOKEN"));
-  begin.set_node(line->node);
-  for (const std::string& word : {std::string("/bin/sh"), std::string("-c"), line->command}) {
-    begin.add_argument(word);
-  }
-  call->Write(first);
-  // It may wait for ever: all that follows ends with _exit.
-  std::thread([&call, &line] { SendInput(*call, line->no_input); }).detach();
-
-  proto::LaunchOut out;
-  while (call->Read(&out)) {
-    if (out.has_output()) {
-      const bool is_error = out.output().stream() == proto::OutputChunk::STDERR;
-      Print(is_error ? STDERR_FILENO : STDOUT_FILENO, out.output().data());
-    } else if (out.has_ended()) {
-      _exit(Ended(out.ended(), line->node));
-    }
-  }
-  const grpc::Status status = call->Finish();
-  std::fprintf(stderr, "sekisho-rsh: %s: %s\n", line->node.c_str(), status.error_message().c_str());
-  _exit(kFailure);
+  Loop& loop = ProcessLoop();
+  Launcher launcher(loop, socket, BeginOf(*line));
+  // It may wait for ever: all ends with _exit.
+  std::thread([&launcher, &line] { launcher.ReadInput(line->no_input); }).detach();
+  co_spawn(loop, launcher.Run(), [](const std::exception_ptr&, int code) { _exit(code); });
+  loop.run();
 }

@@ -24,6 +24,7 @@ bool VisitSpec(Spec& spec, Visit visit) {
          visit.Text("stdout", spec.stdout_path) && visit.Text("stderr", spec.stderr_path) &&
          visit.Number("has_input", spec.has_input) && visit.Number("append", spec.append_output) &&
          visit.Number("check_only", spec.check_only) && visit.Number("helper", spec.is_helper) &&
+         visit.Text("launch", spec.launch) &&
          visit.Flag("await_release", spec.await_release) && visit.List("wrapper", spec.wrapper) &&
          visit.Text("pmi_socket", spec.pmi_socket) &&
          visit.Number("wall_limit_ms", spec.wall_limit_ms) &&

@@ -92,6 +92,7 @@ struct Spec {
   std::vector<std::string> wrapper;  // words before the program, once that was found
   std::string pmi_socket;            // of the agent; the program gets a connection to it as kPmiFd
   bool is_helper = false;
+  std::string launch;  // ... of this launch, as the queue server names it
   int64_t wall_limit_ms = 0;
   int64_t grace_ms = 5000;
   int64_t cpu_limit_s = 0;
