@@ -106,7 +106,7 @@ void FakeServer::OnLaunch(const proto::AgentMessage::Launch& launch) {
   const bool is_new = helper_of_.try_emplace(launch.id(), kFirstHelper + 1 + static_cast<int>(helper_of_.size())).second;
   const int number = helper_of_[launch.id()];
   if (!is_new) {
-    proto::ServerMessage::Resume& resume = *message.mutable_resume();
+    proto::ServerMessage::Welcome::Resume& resume = *message.mutable_resume();
     resume.mutable_task()->set_job_id(launch.job_id());
     resume.mutable_task()->set_task(number);
     resume.set_stdout_offset(launch.taken().stdout_offset());

@@ -58,7 +58,7 @@ void Tasks::FillHello(proto::AgentMessage::Hello& hello) const {
 }
 
 void Tasks::OnWelcome(const ServerMessage::Welcome& welcome) {
-  std::map<Key, const ServerMessage::Resume*> resume;
+  std::map<Key, const ServerMessage::Welcome::Resume*> resume;
   for (const auto& one : welcome.resume()) {
     resume[{one.task().job_id(), one.task().task()}] = &one;
   }
@@ -211,7 +211,7 @@ void Tasks::OutputTaken(const ServerMessage::OutputTaken& taken) {
   PumpIfRoom(was_full);
 }
 
-void Tasks::Resume(const ServerMessage::Resume& resume) {
+void Tasks::Resume(const ServerMessage::Welcome::Resume& resume) {
   const bool was_full = !outbox_.HasRoom();
   if (HeldTask* task = Find(resume.task())) {
     task->Recall();

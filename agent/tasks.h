@@ -65,7 +65,7 @@ class Tasks {
   HeldTask& Hold(const std::string& path, task::Spec spec);
   void TellJob(const std::string& job_id, const task::Order& order);
   void OutputTaken(const proto::ServerMessage::OutputTaken& taken);
-  void Resume(const proto::ServerMessage::Resume& resume);
+  void Resume(const proto::ServerMessage::Welcome::Resume& resume);
   void PumpIfRoom(bool was_full);
   void Forget(const std::string& job_id, int helper);  // 0: all of the job
   void Drop(const Key& key);

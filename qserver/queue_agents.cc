@@ -29,7 +29,7 @@ proto::ServerMessage::Welcome Queue::Welcome(const std::string& node,
         job->tasks[key.task()].node != node) {
       continue;
     }
-    proto::ServerMessage::Resume& resume = *welcome.add_resume();
+    proto::ServerMessage::Welcome::Resume& resume = *welcome.add_resume();
     *resume.mutable_task() = key;
     resume.set_stdout_offset(job->tasks[key.task()].spooled[0]);
     resume.set_stderr_offset(job->tasks[key.task()].spooled[1]);

@@ -113,7 +113,7 @@ void Queue::TakeUp(const std::string& node, const proto::AgentMessage::Launch& l
   helper.id = launch.id();
   helper.taken = {launch.taken().stdout_offset(), launch.taken().stderr_offset()};
   helper.passed_on = helper.taken;
-  proto::ServerMessage::Resume& resume = *effects.To(key.first).mutable_resume();
+  proto::ServerMessage::Welcome::Resume& resume = *effects.To(key.first).mutable_resume();
   *resume.mutable_task() = KeyOf(*job, key.second);
   resume.set_stdout_offset(helper.taken[0]);
   resume.set_stderr_offset(helper.taken[1]);
