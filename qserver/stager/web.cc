@@ -16,6 +16,8 @@
 
 #include <fmt/format.h>
 
+#include "qserver/stager/resumed.h"
+
 namespace sekisho::qserver::stager {
 namespace {
 
@@ -42,10 +44,9 @@ struct Fetching : Talk {
   explicit Fetching(const std::function<absl::Status(std::string_view)>& to, uint64_t most) : add(to), bytes_most(most) {}
   const std::function<absl::Status(std::string_view)>& add;
   uint64_t bytes_most;
-  uint64_t bytes = 0;
-  std::string validator;  // of what they are of; empty: who breaks off begins anew
-  CURL* curl = nullptr;   // of this connection
-  uint64_t from = 0;      // its first byte
+  Fetched fetched;
+  CURL* curl = nullptr;  // of this connection
+  uint64_t from = 0;     // its first byte
 };
 
 struct Sending : Talk {
@@ -101,21 +102,33 @@ std::string ValidatorOf(CURL* curl) {
   return since >= 0 && since < now ? modified : "";  // not of a second that may have seen another change
 }
 
-bool GoesOn(const Fetching& fetching) {
-  long answer = 0;
-  curl_easy_getinfo(fetching.curl, CURLINFO_RESPONSE_CODE, &answer);
-  return answer == 206 &&
-         HeaderOf(fetching.curl, "Content-Range").starts_with(fmt::format("bytes {}-", fetching.from));
+long CodeOf(CURL* curl) {
+  long code = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+  return code;
+}
+
+// Of a connection that was to go on: sets `status` if it does not, for the fetch to begin anew.
+void CheckResumed(Fetching& fetching) {
+  CURL* const curl = fetching.curl;
+  const Resumed answer{CodeOf(curl), HeaderOf(curl, "Content-Range"), HeaderOf(curl, "ETag"), HeaderOf(curl, "Last-Modified")};
+  fetching.fetched.size = SizeIfGoesOn(fetching.fetched, answer);
+  if (!fetching.fetched.size) {
+    fetching.status = absl::FailedPreconditionError("it has changed since the fetch broke off");
+  }
 }
 
 size_t Take(char* data, size_t, size_t size, void* to) {
   auto& fetching = *static_cast<Fetching*>(to);
-  if (fetching.from > 0 && fetching.bytes == fetching.from && !GoesOn(fetching)) {
-    fetching.status = absl::FailedPreconditionError("it has changed since the fetch broke off");
-    return 0;
+  uint64_t& bytes = fetching.fetched.bytes;
+  if (fetching.from > 0 && bytes == fetching.from) {
+    CheckResumed(fetching);
+    if (!fetching.status.ok()) {
+      return 0;
+    }
   }
-  fetching.bytes += size;
-  if (fetching.bytes_most > 0 && fetching.bytes > fetching.bytes_most) {
+  bytes += size;
+  if (fetching.bytes_most > 0 && bytes > fetching.bytes_most) {
     fetching.status = absl::InvalidArgumentError(
         fmt::format("it has more than the {} bytes that the site takes", fetching.bytes_most));
     return 0;
@@ -193,8 +206,7 @@ Curl Begin(const std::string& url, Talk* talk) {
 
 absl::Status Perform(const Curl& curl, const std::string& url, const Talk& talk) {
   const CURLcode code = curl_easy_perform(curl.get());
-  long answer = 0;
-  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &answer);
+  const long answer = CodeOf(curl.get());
   if (!talk.status.ok()) {
     return absl::Status(talk.status.code(),
                         url + ": " + std::string(talk.status.message().data(), talk.status.message().size()));
@@ -218,13 +230,42 @@ absl::Status Perform(const Curl& curl, const std::string& url, const Talk& talk)
 
 namespace {
 
+// After the first connection: what another has to give, to go on.
+void LearnContent(const Curl& curl, Fetched& fetched) {
+  curl_off_t size = -1;
+  curl_easy_getinfo(curl.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &size);
+  if (size >= 0) {
+    fetched.size = uint64_t(size);
+  }
+  fetched.validator = ValidatorOf(curl.get());
+}
+
+// After another: is what has come the whole?  An answer without a body is judged here; a server may also give less than it
+// was asked for.
+absl::Status JudgeResumed(const std::string& url, Fetching& fetching, absl::Status status) {
+  constexpr long kNoSuchRange = 416;  // it is shorter now
+  const bool is_bodiless = status.ok() && fetching.fetched.bytes == fetching.from;
+  if (fetching.status.ok() && (is_bodiless || CodeOf(fetching.curl) == kNoSuchRange)) {
+    CheckResumed(fetching);
+  }
+  if (!fetching.status.ok()) {
+    return absl::Status(fetching.status.code(), url + ": " + std::string(fetching.status.message()));
+  }
+  if (status.ok() && fetching.fetched.bytes != fetching.fetched.size) {
+    return absl::FailedPreconditionError(
+        fmt::format("{}: {} bytes of {} have come", url, fetching.fetched.bytes, *fetching.fetched.size));
+  }
+  return status;
+}
+
 // By one connection, from where the last one broke off.
 absl::Status FetchOnce(const std::string& url, Fetching& fetching) {
   fetching.words = {};
+  fetching.refused.clear();
   const Curl curl = Begin(url, &fetching);
   fetching.curl = curl.get();
-  fetching.from = fetching.bytes;
-  const std::string if_range = "If-Range: " + fetching.validator;
+  fetching.from = fetching.fetched.bytes;
+  const std::string if_range = "If-Range: " + fetching.fetched.validator;
   const Headers headers(fetching.from > 0 ? curl_slist_append(nullptr, if_range.c_str()) : nullptr, curl_slist_free_all);
   const std::string range = fmt::format("{}-", fetching.from);
   if (fetching.from > 0) {
@@ -237,9 +278,10 @@ absl::Status FetchOnce(const std::string& url, Fetching& fetching) {
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &fetching);
   absl::Status status = Perform(curl, url, fetching);
   if (fetching.from == 0) {
-    fetching.validator = ValidatorOf(curl.get());
+    LearnContent(curl, fetching.fetched);
+    return status;
   }
-  return status;
+  return JudgeResumed(url, fetching, std::move(status));
 }
 
 }  // namespace
@@ -247,12 +289,13 @@ absl::Status FetchOnce(const std::string& url, Fetching& fetching) {
 absl::Status FetchUrl(const std::string& url, uint64_t bytes_most,
                       const std::function<absl::Status(std::string_view)>& add) {
   Fetching fetching(add, bytes_most);
+  const Fetched& fetched = fetching.fetched;
   for (int idle = 0;;) {
-    const uint64_t before = fetching.bytes;
+    const uint64_t before = fetched.bytes;
     absl::Status status = FetchOnce(url, fetching);
-    const bool may_go_on = absl::IsFailedPrecondition(status) && fetching.status.ok() && fetching.bytes > 0 &&
-                           !fetching.validator.empty();
-    idle = fetching.bytes - before < kSlow_bytes_s * kSlow_s ? idle + 1 : 0;
+    const bool may_go_on = absl::IsFailedPrecondition(status) && fetching.status.ok() && fetched.bytes > 0 &&
+                           !fetched.validator.empty();
+    idle = fetched.bytes - before < kSlow_bytes_s * kSlow_s ? idle + 1 : 0;
     if (!may_go_on || idle > kIdleMost) {
       return status;
     }
