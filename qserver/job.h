@@ -50,7 +50,7 @@ struct Task {
 // A process that a task's mpirun started on another node.
 struct Helper {
   std::string launch;       // its name: queue_helpers.cc
-  std::string asking_node;  // empty: that has not said, since this daemon started, who waits for it
+  std::string asking_node;  // empty: that has not said, since a daemon or connection was lost, who waits for it
   uint64_t id = 0;          // of the launch, there
   bool is_ended = false;
   std::array<uint64_t, 2> passed_on = {0, 0};

@@ -266,11 +266,12 @@ class Queue {
   static bool IsHeldBack(const Job& job, int task);
   void MeetHelpers(Job& job, const std::string& node, const proto::AgentMessage::Hello& hello, bool is_again,
                    Effects& effects);
+  void MeetHelper(Job& job, const HelperKey& key, bool is_held, Effects& effects);
   void StartHelper(Job& job, const std::string& node, const proto::AgentMessage::Launch& launch, Effects& effects);
   void TakeUp(const std::string& node, const proto::AgentMessage::Launch& launch, Effects& effects);
   void ForgetLeft(Job& job, const HelperKey& key, Effects& effects);
   Helper* FindHelper(const std::string& node, const proto::TaskKey& key);
-  std::pair<Job*, HelperKey> FindLaunch(const std::string& node, uint64_t id);
+  std::pair<Job*, HelperKey> FindLaunch(const std::string& node, uint64_t id, const std::string& job_id);
   static void EndHelperIfComplete(const Helper& helper, Effects& effects);
 
   const TaskSettings settings_;
@@ -297,6 +298,7 @@ class Queue {
   Census census_;
   std::unordered_map<std::string, Usage> usage_;  // by subject
   std::set<std::string> attached_;
+  std::set<std::string> relaunching_;  // nodes whose agents know that launches are said again, as they last said
   std::map<std::string, std::string> boots_;  // of nodes, as they last said
   uint64_t next_order_ = 1;
 };

@@ -23,6 +23,7 @@ proto::ServerMessage::Welcome Queue::Welcome(const std::string& node,
                                              const proto::AgentMessage::Hello& hello) const {
   proto::ServerMessage::Welcome welcome;
   welcome.set_site(settings_.site);
+  welcome.set_relaunches(true);
   for (const proto::TaskKey& key : hello.held()) {
     const Job* job = Find(key.job_id());
     if (job == nullptr || IsHelper(key) || size_t(key.task()) >= job->tasks.size() ||
@@ -50,6 +51,10 @@ Effects Queue::OnAttached(const std::string& node, const proto::AgentMessage::He
   Effects effects;
   effects.is_pass_due = true;
   boots_[node] = hello.boot_id();
+  relaunching_.erase(node);
+  if (hello.relaunches()) {
+    relaunching_.insert(node);
+  }
   Compare(node, hello, false, now_ms, effects);
   return effects;
 }

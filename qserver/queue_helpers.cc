@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue's half about helpers: what a site's mpirun starts on the job's other nodes by
 // sekisho-rsh, in place of ssh.  They live in memory only, and after a restart in what both sides say:
-// the helper's node names the launch that it was started for, and the launcher how far it has come.
+// the helper's node names the launch that it was started for, and the launcher how far it has come.  Agents of before,
+// which know none of that, are not in relaunching_.
 // Their numbers are not given twice on a node: what it holds from before a restart counts.
 #include <algorithm>
 
@@ -44,6 +45,11 @@ void SendForget(const std::string& node, const proto::TaskKey& key, Effects& eff
   effects.messages.back().message.mutable_forget()->set_task(key.task());
 }
 
+// Says that what was on the way may be lost.
+void AskAgain(const std::string& asking_node, uint64_t id, Effects& effects) {
+  effects.To(asking_node).mutable_launch_again()->set_id(id);
+}
+
 void SendInputTaken(const Helper& helper, uint64_t offset, Effects& effects) {
   if (helper.asking_node.empty()) {
     return;
@@ -73,6 +79,8 @@ Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Laun
     refuse(fmt::format("node {} is not one of job {}'s nodes", launch.node(), launch.job_id()));
   } else if (job->status.cancelling() || int(job->helpers.size() + job->waiting_launches.size()) >= kMaxHelpers) {
     refuse("the job is being cancelled, or has too many helpers");
+  } else if (attached_.count(launch.node()) == 0 && relaunching_.count(node) == 0) {
+    refuse(fmt::format("node {} cannot be reached now", launch.node()));
   } else if (attached_.count(launch.node()) == 0) {
     job->waiting_launches[name] = {launch.node(), node, launch.id()};
   } else if (launch.again()) {
@@ -107,12 +115,25 @@ void Queue::StartHelper(Job& job, const std::string& node, const proto::AgentMes
 
 // What the launcher says it has is what counts: all else is said to it again.
 void Queue::TakeUp(const std::string& node, const proto::AgentMessage::Launch& launch, Effects& effects) {
-  const auto [job, key] = FindLaunch(node, launch.id());
+  const auto [job, key] = FindLaunch(node, launch.id(), launch.job_id());
   Helper& helper = job->helpers[key];
+  const std::array<uint64_t, 2> taken = {launch.taken().stdout_offset(), launch.taken().stderr_offset()};
+  const bool can_resume = relaunching_.count(key.first) > 0;
+  if (!can_resume && helper.passed_on != taken) {
+    Refuse(node, launch.id(),
+           fmt::format("output was lost with the connection, and the agent of node {} is too old to say it again", key.first),
+           effects);
+    return;
+  }
   helper.asking_node = node;
   helper.id = launch.id();
-  helper.taken = {launch.taken().stdout_offset(), launch.taken().stderr_offset()};
-  helper.passed_on = helper.taken;
+  helper.is_left = false;
+  helper.taken = taken;
+  helper.passed_on = taken;
+  if (!can_resume) {
+    EndHelperIfComplete(helper, effects);
+    return;
+  }
   proto::ServerMessage::Welcome::Resume& resume = *effects.To(key.first).mutable_resume();
   *resume.mutable_task() = KeyOf(*job, key.second);
   resume.set_stdout_offset(helper.taken[0]);
@@ -152,15 +173,17 @@ void Queue::MeetHelpers(Job& job, const std::string& node, const proto::AgentMes
     return;  // a Start may be on its way
   }
 
-  const auto ask = [&effects](const std::string& asking_node, uint64_t id) {
-    effects.To(asking_node).mutable_launch_again()->set_id(id);
-  };
+  // What is said to it by then is not heard; and nothing is passed on to a launcher before it has said how far it is.
+  for (auto& [key, helper] : job.helpers) {
+    if (helper.asking_node == node && relaunching_.count(key.first) > 0) {
+      helper.asking_node.clear();
+    }
+  }
   for (auto at = job.helpers.lower_bound({node, 0}); at != job.helpers.end() && at->first.first == node;) {
     const auto helper = at++;
-    if (!helper->second.asking_node.empty()) {
-      ask(helper->second.asking_node, helper->second.id);
-    }
-    if (held.count(helper->first.second) == 0) {
+    const bool is_held = held.count(helper->first.second) > 0;
+    MeetHelper(job, helper->first, is_held, effects);
+    if (!is_held) {
       launches_.erase(helper->second.launch);
       job.helpers.erase(helper);
     }
@@ -168,22 +191,52 @@ void Queue::MeetHelpers(Job& job, const std::string& node, const proto::AgentMes
   for (auto at = job.waiting_launches.begin(); at != job.waiting_launches.end();) {
     const auto waiting = at++;
     if (waiting->second.node == node) {
-      ask(waiting->second.asking_node, waiting->second.id);
+      AskAgain(waiting->second.asking_node, waiting->second.id, effects);
       job.waiting_launches.erase(waiting);
     }
   }
 }
 
-std::pair<Job*, HelperKey> Queue::FindLaunch(const std::string& node, uint64_t id) {
+// One that was known when its node attached.
+void Queue::MeetHelper(Job& job, const HelperKey& key, bool is_held, Effects& effects) {
+  Helper& helper = job.helpers[key];
+  const auto& [node, number] = key;
+  if (helper.is_left) {
+    if (is_held) {  // the end of its input may be what was lost: whatever has come of that, no more will
+      proto::ServerMessage::Input& end = *effects.To(node).mutable_input();
+      *end.mutable_task() = KeyOf(job, number);
+      end.set_end(true);
+    }
+  } else if (helper.asking_node.empty()) {
+    // Its launcher speaks again.
+  } else if (relaunching_.count(helper.asking_node) == 0) {
+    if (!is_held) {
+      Refuse(helper.asking_node, helper.id, fmt::format("node {} has lost it", node), effects);
+    }
+  } else if (relaunching_.count(node) > 0 || !is_held) {
+    AskAgain(helper.asking_node, helper.id, effects);
+    helper.asking_node.clear();
+  }
+}
+
+// Of that job, if an agent says which.
+std::pair<Job*, HelperKey> Queue::FindLaunch(const std::string& node, uint64_t id, const std::string& job_id) {
   const auto at = launches_.find(NameOf(node, id));
-  return at == launches_.end() ? std::pair<Job*, HelperKey>() : std::pair(FindMutable(at->second.first), at->second.second);
+  if (at == launches_.end() || (!job_id.empty() && job_id != at->second.first)) {
+    return {};
+  }
+  return {FindMutable(at->second.first), at->second.second};
 }
 
 Effects Queue::OnLaunchInput(const std::string& node,
                              const proto::AgentMessage::LaunchInput& input) {
   Effects effects;
-  const auto [job, key] = FindLaunch(node, input.id());
+  const auto [job, key] = FindLaunch(node, input.id(), input.job_id());
   if (job == nullptr) {
+    Job* const waiting = input.cancel() ? FindMutable(input.job_id()) : nullptr;
+    if (waiting != nullptr) {
+      waiting->waiting_launches.erase(NameOf(node, input.id()));
+    }
     return effects;
   }
   Helper& helper = job->helpers[key];
@@ -255,7 +308,7 @@ Effects Queue::OnHelperOutput(const std::string& node, const proto::AgentMessage
 // Only now may its node send more: what a launcher does not take stays in the helper's spool.
 Effects Queue::OnLaunchTaken(const std::string& node, const proto::AgentMessage::LaunchTaken& taken) {
   Effects effects;
-  const auto [job, key] = FindLaunch(node, taken.id());
+  const auto [job, key] = FindLaunch(node, taken.id(), taken.job_id());
   if (job == nullptr) {
     return effects;
   }
@@ -300,6 +353,8 @@ void Queue::EndHelperIfComplete(const Helper& helper, Effects& effects) {
     ended.set_id(helper.id);
     *ended.mutable_exit() = helper.exit;
     ended.set_reason(helper.reason);
+    ended.set_stdout_size(helper.expected[0]);
+    ended.set_stderr_size(helper.expected[1]);
   }
 }
 

@@ -11,8 +11,23 @@ using ::testing::IsEmpty;
 class HelperTest : public QueueTest {
  protected:
   HelperTest() {
+    Attach("n1", {});
+    Attach("n2", {});
     Start("j", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
     queue_->OnStarted("n1", Key("j", 0), kNow);
+  }
+  // As agents of now do.
+  Effects Attach(const std::string& node, const std::vector<proto::TaskKey>& held) {
+    proto::AgentMessage::Hello hello = Hello(held);
+    hello.set_relaunches(true);
+    return queue_->OnAttached(node, hello, kNow);
+  }
+  static proto::AgentMessage::LaunchInput Left() {
+    proto::AgentMessage::LaunchInput left;
+    left.set_id(42);
+    left.set_job_id("j");
+    left.set_cancel(true);
+    return left;
   }
   static proto::AgentMessage::Launch Request(const std::string& to) {
     proto::AgentMessage::Launch launch;
@@ -42,6 +57,7 @@ class HelperTest : public QueueTest {
     proto::AgentMessage::Hello hello = Hello({Key("j", kFirstHelper)});
     *hello.add_helper()->mutable_task() = Key("j", kFirstHelper);
     hello.mutable_helper(0)->set_launch(launch);
+    hello.set_relaunches(true);
     return queue_->OnAttached("n2", hello, kNow);
   }
   void RestartUnderTheJob() {
@@ -52,7 +68,7 @@ class HelperTest : public QueueTest {
     Start("j", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});
     Keep(queue_->OnStarted("n1", Key("j", 0), kNow));
     Restart();
-    queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow);
+    Attach("n1", {Key("j", 0)});
   }
 };
 
@@ -109,7 +125,7 @@ TEST_F(HelperTest, AfterARestartALaunchWaitsForItsHelpersNode) {
 
 TEST_F(HelperTest, EndsALaunchWhoseHelperItsNodeHasLost) {
   RestartUnderTheJob();
-  queue_->OnAttached("n2", Hello({}), kNow);
+  Attach("n2", {});
 
   const Effects effects = LaunchAgain(0);
 
@@ -123,14 +139,14 @@ TEST_F(HelperTest, StartsAHelperWhoseNodeWasAway) {
   EXPECT_THAT(Words(Launch("n1", "n2")), IsEmpty());
   queue_->SetAttached("n2", true);
 
-  EXPECT_THAT(Words(queue_->OnAttached("n2", Hello({}), kNow)), ElementsAre("launch_again@n1"));
+  EXPECT_THAT(Words(Attach("n2", {})), ElementsAre("launch_again@n1"));
   EXPECT_THAT(Words(Launch("n1", "n2")), ElementsAre("start@n2"));
 }
 
 TEST_F(HelperTest, StartsAHelperAnewWhoseStartDidNotArrive) {
   const int first = Launch("n1", "n2").messages[0].message.start().task().task();
 
-  EXPECT_THAT(Words(queue_->OnAttached("n2", Hello({}), kNow)), ElementsAre("launch_again@n1"));
+  EXPECT_THAT(Words(Attach("n2", {})), ElementsAre("launch_again@n1"));
   const Effects effects = Launch("n1", "n2");
 
   ASSERT_THAT(Words(effects), ElementsAre("start@n2"));
@@ -203,6 +219,106 @@ TEST_F(HelperTest, HasOutputThatWasLostWithTheConnectionSentAgain) {
   const Effects again = queue_->OnHelperOutput("n2", Output(2, "llo"));
   ASSERT_THAT(Words(again), ElementsAre("launch_output@n1"));
   EXPECT_EQ(again.messages[0].message.launch_output().offset(), 2u);
+}
+
+TEST_F(HelperTest, AfterItsNodeWasAwayNothingIsPassedOnBeforeTheLauncherSaysHowFarItIs) {
+  Launch("n1", "n2");
+  queue_->OnHelperOutput("n2", Output(0, "hello"));
+
+  EXPECT_THAT(Words(Attach("n2", {Key("j", kFirstHelper)})), ElementsAre("launch_again@n1"));
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", Output(0, "hello world"))), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnExited("n2", Exited("j", kFirstHelper, 3, 11), kNow)), IsEmpty());
+
+  EXPECT_THAT(Words(LaunchAgain(5)), ElementsAre("resume@n2"));
+  const Effects rest = queue_->OnHelperOutput("n2", Output(5, " world"));
+  ASSERT_THAT(Words(rest), ElementsAre("launch_output@n1", "launch_ended@n1"));
+  EXPECT_EQ(rest.messages[0].message.launch_output().data(), " world");
+  EXPECT_EQ(rest.messages[1].message.launch_ended().stdout_size(), 11u);
+}
+
+TEST_F(HelperTest, AfterTheLaunchersNodeWasAwayNothingIsPassedOnBeforeItSaysHowFarItIs) {
+  Launch("n1", "n2");
+
+  EXPECT_THAT(Words(Attach("n1", {Key("j", 0)})), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", Output(0, "hello"))), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnExited("n2", Exited("j", kFirstHelper, 3, 5), kNow)), IsEmpty());
+
+  EXPECT_THAT(Words(LaunchAgain(0)), ElementsAre("resume@n2"));
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", Output(0, "hello"))), ElementsAre("launch_output@n1", "launch_ended@n1"));
+}
+
+TEST_F(HelperTest, EndsTheInputOfAHelperWhoseLauncherLeftWhileItsNodeWasAway) {
+  Launch("n1", "n2");
+  queue_->OnLaunchInput("n1", Left());
+
+  const Effects effects = Attach("n2", {Key("j", kFirstHelper)});
+
+  ASSERT_THAT(Words(effects), ElementsAre("input@n2"));
+  EXPECT_TRUE(effects.messages[0].message.input().end());
+  EXPECT_EQ(effects.messages[0].message.input().offset(), 0u);  // whatever has come: no gap is waited for
+}
+
+TEST_F(HelperTest, ALauncherThatIsBackHasNotLeft) {
+  Launch("n1", "n2");
+  queue_->OnLaunchInput("n1", Left());
+  LaunchAgain(0);
+
+  EXPECT_THAT(Words(queue_->OnExited("n2", Exited("j", kFirstHelper, 3), kNow)), ElementsAre("launch_ended@n1"));
+}
+
+TEST_F(HelperTest, ForgetsALaunchWhoseLauncherLeavesWhileItWaits) {
+  queue_->SetAttached("n2", false);
+  Launch("n1", "n2");
+  queue_->OnLaunchInput("n1", Left());
+
+  EXPECT_TRUE(queue_->Find("j")->waiting_launches.empty());
+}
+
+TEST_F(HelperTest, HearsNothingOfALaunchFromAnotherJob) {
+  Launch("n1", "n2");
+  queue_->OnHelperOutput("n2", Output(0, "hello"));
+  proto::AgentMessage::LaunchInput input = Left();
+  input.set_job_id("other");
+  proto::AgentMessage::LaunchTaken taken;
+  taken.set_id(42);
+  taken.set_job_id("other");
+  taken.set_offset(5);
+
+  EXPECT_THAT(Words(queue_->OnLaunchInput("n1", input)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnLaunchTaken("n1", taken)), IsEmpty());
+  EXPECT_FALSE(queue_->Find("j")->helpers.at({"n2", kFirstHelper}).is_left);
+}
+
+// ---- Agents of before.
+TEST_F(HelperTest, ALauncherThatCannotSayItAgainDoesNotWait) {
+  queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow);
+  queue_->SetAttached("n2", false);
+
+  EXPECT_THAT(Words(Launch("n1", "n2")), ElementsAre("launch_ended@n1"));
+}
+
+TEST_F(HelperTest, ALauncherThatCannotSayItAgainKeepsItsHelperOrHearsThatItIsLost) {
+  queue_->OnAttached("n1", Hello({Key("j", 0)}), kNow);
+  Launch("n1", "n2");
+
+  EXPECT_THAT(Words(Attach("n2", {Key("j", kFirstHelper)})), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", Output(0, "hello"))), ElementsAre("launch_output@n1"));
+  EXPECT_THAT(Words(Attach("n2", {})), ElementsAre("launch_ended@n1"));
+}
+
+TEST_F(HelperTest, AHelperWhoseNodeCannotSayOutputAgainIsTakenUpOnlyIfNoneIsLost) {
+  queue_->OnAttached("n2", Hello({}), kNow);
+  Launch("n1", "n2");
+  queue_->OnHelperOutput("n2", Output(0, "hello"));
+
+  EXPECT_THAT(Words(queue_->OnAttached("n2", Hello({Key("j", kFirstHelper)}), kNow)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", Output(0, "hello"))), ElementsAre("output_taken@n2"));
+  EXPECT_THAT(Words(LaunchAgain(5)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnHelperOutput("n2", Output(5, " world"))), ElementsAre("launch_output@n1"));
+
+  const Effects refused = LaunchAgain(5);
+  ASSERT_THAT(Words(refused), ElementsAre("launch_ended@n1"));
+  EXPECT_EQ(refused.messages[0].message.launch_ended().exit().code(), 255);
 }
 
 TEST_F(HelperTest, TellsTheLauncherThatItsHelperHasBegun) {
