@@ -10,6 +10,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "agent/errors.h"
+#include "agent/rsh/limits.h"
 #include "common/rpc_window.h"
 
 namespace sekisho::agent {
@@ -17,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLaunchMessageMost = 1 << 20;
 constexpr int kServerMessageMost = 16 << 20;  // as the queue server's
 
 }  // namespace
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<grpc::Server>> ServeLauncher(Acceptor& door, cons
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       grpc::InsecureServerCredentials());
   builder.RegisterService(&service);
-  builder.SetMaxReceiveMessageSize(kLaunchMessageMost);
+  builder.SetMaxReceiveMessageSize(rsh::kMessageMost);
   auto server = builder.BuildAndStart();
   door.Run(std::move(external));
   return server;

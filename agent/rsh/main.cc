@@ -3,6 +3,7 @@
 // its own node for a helper on HOST, a node of the same job; relays its streams and ends with its
 // exit code.  It outlives the agent, and the agent's connections: what they forget it says again.
 #include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -10,9 +11,12 @@
 #include <semaphore>
 #include <thread>
 
+#include <asio/thread_pool.hpp>
 #include <grpcpp/grpcpp.h>
 
 #include "agent/rsh/command_line.h"
+#include "agent/rsh/limits.h"
+#include "agent/rsh/outage.h"
 #include "agent/rsh/progress.h"
 #include "common/loop.h"
 #include "common/refusal.h"
@@ -27,6 +31,7 @@ using agent::rsh::Progress;
 using Call = rpc::ClientDuplex<proto::LaunchIn, proto::LaunchOut>;
 
 constexpr int kFailure = 255;  // as ssh has it
+constexpr size_t kBesideBegin = 100;  // bytes: what Progress adds
 constexpr std::chrono::milliseconds kFirstDelay = 50ms;
 constexpr std::chrono::milliseconds kLongestDelay = 1000ms;
 
@@ -55,11 +60,6 @@ int Ended(const proto::ServerMessage::LaunchEnded& ended, const std::string& nod
   return ended.exit().code() == 0 && !ended.reason().empty() ? kFailure : ended.exit().code();
 }
 
-// All else that ends a call is the agent's death, or that of its connection.
-bool IsRefusal(const absl::Status& status) {
-  return absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status) || absl::IsUnimplemented(status);
-}
-
 proto::LaunchIn::Begin BeginOf(const agent::rsh::CommandLine& line) {
   proto::LaunchIn::Begin begin;
   begin.set_job_id(Variable("SEKISHO_JOB_ID"));
@@ -79,7 +79,6 @@ class Launcher {
  public:
   Launcher(Loop& loop, const std::string& socket, proto::LaunchIn::Begin begin) : loop_(loop), begin_(std::move(begin)) {
     grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, int(kFirstDelay.count()));
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, int(kFirstDelay.count()));
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, int(kLongestDelay.count()));
     stub_ = proto::Launcher::NewStub(
@@ -99,6 +98,7 @@ class Launcher {
 
   // The exit code.
   awaitable<int> Run() {
+    agent::rsh::Outage outage;
     std::chrono::milliseconds delay = kFirstDelay;
     for (;;) {
       const std::shared_ptr<Call> call = Begin();
@@ -110,16 +110,24 @@ class Launcher {
           break;
         }
         delay = kFirstDelay;
-        if (out.has_ended()) {
+        outage.End();
+        if (out.has_ended() && progress_.HasAllBefore(out.ended())) {
+          co_await AwaitWritten();
+          call_ = nullptr;
           co_return Ended(out.ended(), begin_.node());
         }
         Hear(out);
       }
       call_ = nullptr;
       const absl::Status status = co_await call->Finish();
-      if (IsRefusal(status)) {
-        std::fprintf(stderr, "sekisho-rsh: %s: %s\n", begin_.node().c_str(), Message(status).c_str());
+      if (!agent::rsh::IsBreak(status)) {
+        co_await AwaitWritten();
+        Print(STDERR_FILENO, "sekisho-rsh: " + begin_.node() + ": " + Message(status) + "\n");
         co_return kFailure;
+      }
+      if (outage.OnBreak(std::chrono::steady_clock::now())) {
+        Write(proto::OutputChunk::STDERR,
+              "sekisho-rsh: " + begin_.node() + ": waiting for this node's agent: " + Message(status) + "\n", false);
       }
       co_await Sleep(loop_, delay);
       delay = std::min(delay * 2, kLongestDelay);
@@ -134,6 +142,7 @@ class Launcher {
     proto::LaunchIn first;
     *first.mutable_begin() = begin_;
     progress_.Describe(*first.mutable_begin());
+    first.mutable_begin()->set_retried(std::exchange(is_retried_, true));
     call->Push(std::move(first));
     Send(*call, progress_.input(), progress_.has_input_ended());
     return call;
@@ -153,15 +162,45 @@ class Launcher {
 
   void Hear(const proto::LaunchOut& out) {
     if (out.has_output()) {
-      const auto stream = out.output().stream();
-      Print(stream == proto::OutputChunk::STDERR ? STDERR_FILENO : STDOUT_FILENO, progress_.Output(out.output()));
+      const std::string_view news = progress_.Output(out.output());
+      if (news.empty()) {
+        SayTaken(out.output().stream());
+      } else {
+        Write(out.output().stream(), std::string(news), true);
+      }
+    } else if (out.has_input_taken()) {
+      progress_.InputTaken(out.input_taken().offset());
+      GiveRoom();
+    }
+  }
+
+  // Whoever reads our output may not, until all that it writes has been read.
+  void Write(proto::OutputChunk::Stream stream, std::string data, bool is_output) {
+    const bool is_error = stream == proto::OutputChunk::STDERR;
+    asio::post(writers_[is_error], [this, stream, is_error, is_output, data = std::move(data)] {
+      Print(is_error ? STDERR_FILENO : STDOUT_FILENO, data);
+      if (is_output) {
+        asio::post(loop_, [this, stream, size = data.size()] {
+          progress_.Written(stream, size);
+          SayTaken(stream);
+          written_.Notify();
+        });
+      }
+    });
+  }
+
+  awaitable<void> AwaitWritten() {
+    while (!progress_.is_all_written()) {
+      co_await written_.Wait();
+    }
+  }
+
+  void SayTaken(proto::OutputChunk::Stream stream) {
+    if (call_ != nullptr) {
       proto::LaunchIn in;
       in.mutable_taken()->set_stream(stream);
       in.mutable_taken()->set_offset(progress_.written(stream));
       call_->Push(std::move(in));
-    } else if (out.has_input_taken()) {
-      progress_.InputTaken(out.input_taken().offset());
-      GiveRoom();
     }
   }
 
@@ -190,8 +229,11 @@ class Launcher {
 
   Loop& loop_;
   const proto::LaunchIn::Begin begin_;
+  bool is_retried_ = false;
   std::unique_ptr<proto::Launcher::Stub> stub_;
   Progress progress_;
+  std::array<asio::thread_pool, 2> writers_{asio::thread_pool(1), asio::thread_pool(1)};  // of standard output, error
+  Signal written_{loop_};
   Call* call_ = nullptr;  // that stands
   std::binary_semaphore room_{0};  // for the reader's next chunk
   bool is_reader_waiting_ = false;
@@ -211,10 +253,15 @@ int main(int argc, char** argv) {
                stderr);
     return kFailure;
   }
+  proto::LaunchIn::Begin begin = BeginOf(*line);
+  if (begin.ByteSizeLong() + kBesideBegin > agent::rsh::kMessageMost) {
+    std::fprintf(stderr, "sekisho-rsh: %s: the command is longer than 1 MiB\n", line->node.c_str());
+    return kFailure;
+  }
   Loop& loop = ProcessLoop();
-  Launcher launcher(loop, socket, BeginOf(*line));
-  // It may wait for ever: all ends with _exit.
+  Launcher launcher(loop, socket, std::move(begin));
+  // They may wait for ever, its writers too: all ends with _exit.
   std::thread([&launcher, &line] { launcher.ReadInput(line->no_input); }).detach();
-  co_spawn(loop, launcher.Run(), [](const std::exception_ptr&, int code) { _exit(code); });
+  co_spawn(loop, launcher.Run(), [](const std::exception_ptr& thrown, int code) { _exit(thrown ? kFailure : code); });
   loop.run();
 }

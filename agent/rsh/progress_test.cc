@@ -30,8 +30,34 @@ TEST(Progress, WritesEachByteOfOutputOnce) {
   EXPECT_EQ(progress.Output(Output(7, "later")), "");  // "f" and "g" are missing
   EXPECT_EQ(progress.Output(Output(0, "err", proto::OutputChunk::STDERR)), "err");
 
+}
+
+TEST(Progress, SaysWhatIsWrittenNotWhatHasCome) {
+  Progress progress;
+  progress.Output(Output(0, "abcde"));
+  progress.Output(Output(0, "err", proto::OutputChunk::STDERR));
+
+  EXPECT_EQ(Said(progress).taken().stdout_offset(), 0u);
+  progress.Written(proto::OutputChunk::STDOUT, 5);
+  EXPECT_FALSE(progress.is_all_written());
+  progress.Written(proto::OutputChunk::STDERR, 3);
+  EXPECT_TRUE(progress.is_all_written());
   EXPECT_EQ(Said(progress).taken().stdout_offset(), 5u);
   EXPECT_EQ(Said(progress).taken().stderr_offset(), 3u);
+}
+
+TEST(Progress, AnEndWhoseOutputHasNotComeIsNotItsOwn) {
+  Progress progress;
+  progress.Output(Output(0, "abc"));
+  proto::ServerMessage::LaunchEnded ended;
+  EXPECT_TRUE(progress.HasAllBefore(ended));  // of a queue server of before, or a refusal
+
+  ended.set_stdout_size(4);
+  EXPECT_FALSE(progress.HasAllBefore(ended));
+  progress.Output(Output(3, "d"));
+  EXPECT_TRUE(progress.HasAllBefore(ended));
+  ended.set_stderr_size(1);
+  EXPECT_FALSE(progress.HasAllBefore(ended));
 }
 
 TEST(Progress, OutputWithoutAnOffsetFollows) {
@@ -64,10 +90,22 @@ TEST(Progress, HasRoomForInputAsLongAsAChunkMoreIsNotTooMuch) {
     progress.AddInput(std::string(Progress::kChunkMost, 'x'));
   }
 
-  EXPECT_EQ(chunks, Progress::kInputMost / Progress::kChunkMost);
+  EXPECT_EQ(chunks, kInputMost / Progress::kChunkMost);
   progress.InputTaken(1);
   EXPECT_FALSE(progress.HasRoom());
   progress.InputTaken(Progress::kChunkMost);
+  EXPECT_TRUE(progress.HasRoom());
+}
+
+TEST(Progress, HasNoRoomForMorePiecesOfInputThanTheAgentTakes) {
+  Progress progress;
+  size_t pieces = 0;
+  for (; progress.HasRoom() && pieces <= kInputPiecesMost; ++pieces) {
+    progress.AddInput("x");
+  }
+
+  EXPECT_EQ(pieces, kInputPiecesMost);
+  progress.InputTaken(1);
   EXPECT_TRUE(progress.HasRoom());
 }
 
