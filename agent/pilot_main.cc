@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -207,7 +209,17 @@ absl::Status Run(const Options& options) {
   co_spawn(loop, HearSignals(loop, leave), detached);
   loop.run();
   session.Stop();
-  server->Shutdown(std::chrono::system_clock::now());
+  // Shutdown waits for calls of sekisho-rsh, and they for the loop.
+  std::atomic<bool> is_down = false;
+  std::thread shutdown([&server, &is_down] {
+    server->Shutdown(std::chrono::system_clock::now());
+    is_down = true;
+  });
+  while (!is_down) {
+    loop.restart();
+    loop.run_for(std::chrono::milliseconds(10));
+  }
+  shutdown.join();
   return absl::OkStatus();
 }
 
