@@ -27,6 +27,7 @@ awaitable<absl::Status> FakeServer::Serve(Call& call) {
   hello = message.hello();
   proto::ServerMessage welcome;
   welcome.mutable_welcome()->set_site("test");
+  welcome.mutable_welcome()->set_relaunches(is_relaunching);
   for (const proto::TaskKey& held : hello->held()) {
     auto& resume = *welcome.mutable_welcome()->add_resume();
     *resume.mutable_task() = held;

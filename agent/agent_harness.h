@@ -68,6 +68,7 @@ class FakeServer final : public proto::Nodes::CallbackService {
   int unheard_exits = 0;  // so many are lost
   std::optional<proto::AgentMessage::Load> load;
   bool is_acknowledging = true;
+  bool is_relaunching = true;    // false: as queue servers of before
   std::string account;           // of helpers
   size_t drop_after = SIZE_MAX;  // bytes of output, once
 

@@ -48,6 +48,12 @@ absl::Status NoBegin() {
 absl::Status NotConnected() {
   return absl::UnavailableError("this node's agent has no connection to its queue server");
 }
+absl::Status BadOffset(uint64_t offset) {
+  return absl::InvalidArgumentError(fmt::format("no input begins at {}", offset));
+}
+absl::Status OldServer() {
+  return absl::FailedPreconditionError("the connection was lost, and the queue server is too old to take a helper up again");
+}
 absl::Status LaunchIsOpen(uint64_t id) {
   return absl::UnavailableError(fmt::format("another connection to this node's agent has launch {} open", id));
 }

@@ -22,6 +22,8 @@ absl::Status NoLauncher(const std::string& program, const std::string& why);
 absl::Status NotOwnTask(const std::string& job_id);
 absl::Status NoBegin();
 absl::Status NotConnected();
+absl::Status BadOffset(uint64_t offset);
+absl::Status OldServer();
 absl::Status LaunchIsOpen(uint64_t id);
 absl::Status SayItAgain();
 absl::Status NodeLost(const std::string& node);

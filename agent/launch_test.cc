@@ -103,6 +103,39 @@ TEST_F(LaunchTest, SurvivesTheConnectionToTheQueueServer) {
   EXPECT_TRUE(server_.launches.back().again());
 }
 
+TEST_F(LaunchTest, AQueueServerOfBeforeIsNotAskedAgain) {
+  server_.is_relaunching = false;
+  StopAgent();
+  StartAgent();
+  StartLauncher("(until [ -e go ]; do sleep 0.01; done) | $RSH n2 'echo one; read x'; echo code $?");
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "one\n"; }));
+
+  server_.DropConnection();
+  Touch("go");
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().output[0], "one\ncode 255\n");
+  EXPECT_THAT(Task().output[1], HasSubstr("the queue server is too old"));
+  EXPECT_EQ(server_.launches.size(), 1U);
+}
+
+TEST_F(LaunchTest, InputFlowsWhileNobodyReadsTheOutput) {
+  StartLauncher(
+      "mkfifo out; exec 3<>out; (head -c 3000000 /dev/zero; touch written) | $RSH n2 cat >&3 & "
+      "until [ -e written ]; do sleep 0.01; done; head -c 3000000 out | wc -c; exec 3>&-; wait $!; echo code $?");
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().output[0], "3000000\ncode 0\n");
+}
+
+TEST_F(LaunchTest, ACommandThatIsTooLongIsRefusedWithTheReason) {
+  StartLauncher("a=$(head -c 100000 /dev/zero | tr '\\0' a); $RSH -n n2 $a $a $a $a $a $a $a $a $a $a $a; echo code $?");
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().output[0], "code 255\n");
+  EXPECT_THAT(Task().output[1], HasSubstr("the command is longer than 1 MiB"));
+}
+
 TEST_F(LaunchTest, UnmodifiedMpiexecStartsItsProxiesThroughUs) {
   if (access("/usr/bin/mpiexec.hydra", X_OK) != 0) {
     GTEST_SKIP() << "no mpiexec.hydra";

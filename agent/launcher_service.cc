@@ -15,7 +15,7 @@ using Call = rpc::Duplex<proto::LaunchIn, proto::LaunchOut>;
 using asio::experimental::awaitable_operators::operator||;
 
 constexpr std::chrono::seconds kBeginWithin{10};
-constexpr uint64_t kInputInFlightMost = 256 << 10;  // then sekisho-rsh waits
+constexpr uint64_t kOffsetMost = uint64_t{1} << 62;
 
 // Keeps the launch open as long as its call.
 class OpenLaunch {
@@ -67,7 +67,8 @@ awaitable<void> AwaitLoss(Progress& progress) {
   }
 }
 
-// Until the launcher has gone.  Input flows as the helper takes it.
+// Until the launcher has gone.  Input flows as the helper takes it, and whatever a launcher says that does not read, or says
+// ever again: it does not fill our memory.
 awaitable<void> Hear(Call& call, Launches& launches, uint64_t id, Progress& progress) {
   proto::LaunchIn in;
   for (;;) {
@@ -75,16 +76,18 @@ awaitable<void> Hear(Call& call, Launches& launches, uint64_t id, Progress& prog
     if (!is_read) {
       co_return;
     }
-    if (in.has_taken()) {
-      // The rest waits on the helper's node, in its spool; not here, whatever a launcher says that does not read.
-      const bool is_there = co_await call.Drain();
-      if (is_there) {
-        launches.OutputTaken(id, in.taken().stream(), in.taken().offset());
-      }
-    } else if (in.has_data() || in.has_end()) {
-      launches.Input(id, std::move(*in.mutable_data()), in.end());
+    const bool is_there = co_await call.Drain();
+    if (!is_there) {
+      co_return;
     }
-    while (launches.InputInFlight(id) > kInputInFlightMost) {
+    if (in.has_taken()) {
+      launches.OutputTaken(id, in.taken().stream(), in.taken().offset());
+    } else if (in.has_data()) {
+      launches.Input(id, std::move(*in.mutable_data()), false);
+    } else if (in.has_end()) {
+      launches.Input(id, "", in.end());
+    }
+    while (!launches.HasRoomForInput(id)) {
       co_await progress.changed.Wait();
     }
   }
@@ -114,8 +117,14 @@ awaitable<absl::Status> LauncherService::Serve(Call& call) {
   if (task == nullptr) {
     co_return errors::NotOwnTask(Printable(begin.job_id()));
   }
+  if (begin.input_offset() > kOffsetMost) {
+    co_return errors::BadOffset(begin.input_offset());
+  }
   if (!outbox_.is_connected()) {
     co_return errors::NotConnected();
+  }
+  if (begin.retried() && !launches_.can_relaunch()) {
+    co_return errors::OldServer();
   }
 
   // Ask, and pass on what comes back.

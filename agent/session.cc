@@ -55,6 +55,7 @@ proto::AgentMessage Session::Hello() const {
   if (settings_.pilot) {
     *hello.mutable_pilot() = *settings_.pilot;
   }
+  hello.set_relaunches(true);
   tasks_.FillHello(hello);
   return message;
 }
@@ -110,6 +111,7 @@ awaitable<absl::Status> Session::Attend() {
   }
   was_attached_ = true;
   spdlog::info("attached to the queue server of site {}", Printable(message.welcome().site()));
+  launches_.OnWelcome(message.welcome());
   outbox_.Connect([call](proto::AgentMessage sent) { call->Push(std::move(sent)); });
   tasks_.OnWelcome(message.welcome());
   if (settings_.on_attached) {
