@@ -23,7 +23,8 @@ class Evidence:
     `ran`: file name -> lines, of the tasks' own files.
     `says`: label -> the system's status of it (`status --json`).
     `output`: (label, task) -> (stdout, stderr) as the system gave them; what is not there was not asked for.
-    `left`: what is left when all is over: {"processes": [...], "directories": [...]}."""
+    `left`: what is left when all is over: {"processes": [...], "directories": [...]}.
+    `bereft`: labels of MPI jobs of which a node says that a helper's supervisor was killed."""
 
     plan: dict
     names: dict
@@ -31,6 +32,7 @@ class Evidence:
     says: dict
     output: dict
     left: dict
+    bereft: frozenset = frozenset()
 
 
 def audit(evidence):
@@ -61,9 +63,18 @@ def _audit_job(label, job, evidence):
     if says is None:
         yield Finding("lost", label, f"the system does not say what became of {name}")
         return
+    if is_bereft(label, evidence) and says["state"] in ("DONE", "FAILED"):
+        return  # its mpirun's own words and code tell of it
     yield from _audit_state(label, job, tasks, says, name)
     if says["state"] == "DONE":
         yield from _audit_output(label, job, evidence.output)
+
+
+def is_bereft(label, evidence):
+    """An MPI job that may end otherwise than it was meant to, and has."""
+    job, says = evidence.plan[label], evidence.says.get(label, {})
+    return (job.is_mpi and bool(job.may_fail) and label in evidence.bereft
+            and (says.get("state"), says.get("exit_code")) != ("DONE", job.code))  # fmt: skip
 
 
 def _audit_state(label, job, tasks, says, name):
@@ -94,7 +105,7 @@ def _audit_state(label, job, tasks, says, name):
 
 
 def _audit_output(label, job, output):
-    for task in range(job.tasks):
+    for task in job.streams_of():
         seen = output.get((label, task))
         if seen is None:
             continue

@@ -13,7 +13,7 @@ def good(job=plan.Job("j", code=3), name="siteA/abc"):
         names={job.label: name},
         ran={f"{job.label}.{task}": [f"begin abc {task} 1", f"end abc {task} 1 {job.code}"] for task in range(job.tasks)},
         says={job.label: {"state": "DONE", "exit_code": job.code, "reason": ""}},
-        output={(job.label, task): (job.out(task), job.err(task)) for task in range(job.tasks)},
+        output={(job.label, task): (job.out(task), job.err(task)) for task in job.streams_of()},
         left={},
     )
 
@@ -123,6 +123,23 @@ class Auditor(unittest.TestCase):
         self.expect(evidence)
         evidence.says["j"]["reason"] = "node a-n1 has lost it"
         self.expect(evidence, "lost")
+
+    def test_an_mpi_job_may_end_otherwise_if_a_supervisor_of_its_helper_was_killed_and_only_then(self):
+        job = plan.Job("j", tasks=2, is_mpi=True, may_fail="the task's supervisor was killed")
+        ends = ({"state": "DONE", "exit_code": 255, "reason": ""}, {"state": "FAILED", "exit_code": None, "reason": "the program was killed by signal 6"})
+        for says in ends:
+            evidence = good(job)
+            evidence.output = {("j", 0): (b"", b"")}
+            evidence.says["j"] = says
+            self.expect(evidence, "wrong exit codes" if says["state"] == "DONE" else "lost", *(["output bytes wrong"] if says["state"] == "DONE" else []))
+            evidence.bereft = {"j"}
+            self.expect(evidence)
+            evidence.ran["j.1"] = ["begin abc 1 1", "begin abc 1 2"]
+            self.expect(evidence, "doubled")
+        evidence = good(job)
+        evidence.bereft = {"j"}
+        evidence.output["j", 0] = (b"", b"")  # it is said to have ended well
+        self.expect(evidence, "output bytes wrong")
 
     def test_what_is_left_is_found(self):
         evidence = good()

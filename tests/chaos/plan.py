@@ -9,12 +9,17 @@ SCRATCH = f"{FOLDER}/scratch"
 # The program of every job.  ran/LABEL.TASK gets a line as a task begins, in whatever attempt, and one as it ends; what
 # it prints, and its exit code, are known from its arguments.  In an array the label is LABEL.INDEX.
 WORK = f"""#!/bin/sh
-# work LABEL CODE LINES PAUSE [fed]
+# work LABEL CODE LINES PAUSE [fed|mpi]
 cd "$HOME/{RAN}" || exit 120
-name=$1${{SEKISHO_ARRAY_INDEX:+.$SEKISHO_ARRAY_INDEX}}.$SEKISHO_TASK
+task=$SEKISHO_TASK
+if [ "$5" = mpi ]; then
+  task=$PMI_RANK
+  if [ "$task" = 0 ]; then exec > /dev/null 2>&1; fi
+fi
+name=$1${{SEKISHO_ARRAY_INDEX:+.$SEKISHO_ARRAY_INDEX}}.$task
 attempt=1
 if [ -e "$name" ]; then while read -r word _; do [ "$word" = end ] || attempt=$((attempt + 1)); done < "$name"; fi
-echo "begin $SEKISHO_JOB_ID $SEKISHO_TASK $attempt" >> "$name"
+echo "begin $SEKISHO_JOB_ID $task $attempt" >> "$name"
 say() {{ seq -f "$name line %.0f of what a job of the chaos suite has to say" "$1" "$2"; }}
 half=$(($3 / 2))
 say 1 $half
@@ -24,7 +29,7 @@ if [ "$5" = fed ]; then cat; fi
 say $((half + 1)) "$3"
 code=$2
 if [ -e "$name.plant" ]; then . "./$name.plant"; fi
-echo "end $SEKISHO_JOB_ID $SEKISHO_TASK $attempt $code" >> "$name"
+echo "end $SEKISHO_JOB_ID $task $attempt $code" >> "$name"
 exit "$code"
 """
 
@@ -43,10 +48,19 @@ class Job:
     node: str = ""  # where it is to run, if it matters
     stream: str = "spool"  # where its output goes; "file": to the home; of one task
     is_fed: bool = False  # what it reads it prints, half way; of one task
+    is_mpi: bool = False  # two ranks under the site's mpirun, each on a node of its own: the system has one task of it, and only
+    # the second rank prints, so that every byte comes through the launcher's helper
+
+    def __post_init__(self):
+        assert not self.is_mpi or (self.tasks == 2 and self.code == 0)  # mpirun has words of its own about another code
+
+    def streams_of(self):
+        """The tasks that the system has output of."""
+        return range(1 if self.is_mpi else self.tasks)
 
     def out(self, task):
         """What the task prints on standard output."""
-        name = f"{self.label}.{task}"
+        name = self._speaker(task)
         says = [f"{name} line {number} of what a job of the chaos suite has to say\n" for number in range(1, self.lines + 1)]
         return "".join([*says[:self.lines // 2], self.food(), *says[self.lines // 2:]]).encode()
 
@@ -55,11 +69,14 @@ class Job:
         return "".join(f"{self.label} reads line {number}\n" for number in range(2000)) if self.is_fed else ""
 
     def err(self, task):
-        return f"{self.label}.{task} half way\n".encode()
+        return f"{self._speaker(task)} half way\n".encode()
+
+    def _speaker(self, task):
+        return f"{self.label}.{1 if self.is_mpi else task}"
 
     def words(self):
         """The command, as an argument list.  Of an array the label is the array's."""
-        return [f"{FOLDER}/work", self.label, str(self.code), str(self.lines), str(self.pause_s), *(["fed"] if self.is_fed else [])]
+        return [f"{FOLDER}/work", self.label, str(self.code), str(self.lines), str(self.pause_s), *(["fed"] if self.is_fed else ["mpi"] if self.is_mpi else [])]
 
     def rsl(self):
         words = " ".join(self.words()[1:])
@@ -67,7 +84,8 @@ class Job:
         place = f"{FOLDER}/out/{self.label}"
         out = f"(stdout={place})(stderr={place}.err)" if self.stream == "file" else ""
         node = f"(node={self.node})" if self.node else ""
-        return f"&(executable={FOLDER}/work)(arguments={words}){count}{node}{out}"
+        mpi = "(jobtype=mpi)(host_count=2)" if self.is_mpi else ""
+        return f"&(executable={FOLDER}/work)(arguments={words}){count}{mpi}{node}{out}"
 
 
 def element(array, index):

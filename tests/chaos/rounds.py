@@ -2,7 +2,9 @@
 # The ordered half: a small script of jobs, again and again, and in each round every program is killed at some of its
 # kill points, one after the other.
 import concurrent.futures
+import os
 import random
+import time
 
 import points
 import world as worlds
@@ -16,6 +18,8 @@ NOBODY = "/O=Sekisho Lab/CN=Nobody"  # who may be banned
 # What a program has on its disk, as find's words.
 KEPT = {"qserver": "/var/lib/sekisho/qserver -mindepth 1", "jobmanager": "/var/lib/sekisho/jobmanager -mindepth 1",
         "stager": "/home/alice/.sekisho /home/alice/chaos/scratch"}  # fmt: skip
+# What forgets jobs whose time is over.
+FORGETFUL = ("qserver", "jobmanager")
 MOST = 12  # deaths of one daemon in a round
 MOST_TASKS = 2  # of a node's: each of them is a job's end
 
@@ -41,6 +45,14 @@ def script(wave):
         if wave.submit(Job("given", code=14, node="a-n2")):
             wave.put_and_get("given")
             wave.submit(Job("after", code=15, pause_s=0), "--after-any", wave.name("given"))
+
+    def ranked():
+        if os.path.exists(worlds.MPIRUN):
+            wave.submit(Job("ranked", tasks=2, is_mpi=True, pause_s=1))
+
+    def let_go():
+        if wave.submit(Job("let_go", code=18, pause_s=0), rsl="(two_phase=60)"):
+            wave.let_go("let_go")
 
     def cancelled():
         if wave.submit(Job("cancelled", pause_s=60, is_cancelled=True)):
@@ -68,8 +80,10 @@ def script(wave):
         lambda: wave.submit(Job("two", code=2, tasks=2)),
         lambda: wave.submit(Job("file", code=9, stream="file")),
         lambda: wave.submit(Job("committed", code=10, pause_s=0, node="a-n2"), rsl="(two_phase=60)"),
+        ranked,
         delegated,
         extended,
+        let_go,
         given,
         administered,
         held,
@@ -94,6 +108,7 @@ class Rounds:
         self.number = 0
         self.visits = 0  # of this run
         self.killed_tasks = 0
+        self._forgotten = 0  # waves of jobs
         if world.has_kill_points:
             for program, hosts in self._programs.items():
                 for host in hosts:
@@ -125,6 +140,63 @@ class Rounds:
                 self._controls[program, host].start()
                 self._world.arm(host, program, False)
         self.tour.save()
+
+    def forgettings(self, judge, most):
+        """A start of a program that finds jobs whose time is over: it is killed at the durable writes by which it forgets
+        them, up to so many that were not visited yet.  Returns the names of the jobs of which nothing may be left."""
+        forgotten = []
+        for program in FORGETFUL:
+            (host,) = self._programs[program]
+            control, name = self._controls[program, host], f"{program}, forgetting"
+            self._say(f"{program}: a start behind which jobs are forgotten")
+            forgotten += self._forget(program, judge)  # what others have left
+            forgotten += self._forget(program, judge)
+            texts = [text for life in control.lives()[1:] for text in life if not text.startswith("send ")]
+            self.tour.learn(name, [[texts]], [])
+            killed = 0
+            while killed < most and self.tour.is_worth_going_on(name):
+                killed += 1
+                places = self.tour.next(name, 1, len(texts))
+                self._world.arm(host, program, True)
+                forgotten += self._forget(program, judge, *places)
+                deaths = control.deaths()
+                self._world.arm(host, program, False)
+                self.tour.note(name, places, deaths)
+                self.visits += deaths
+                control.start()
+        self.tour.save()
+        return forgotten
+
+    def _forget(self, program, judge, *places):
+        """Some jobs, of which all is well, are forgotten by a start of the program, which is killed at these places."""
+        (host,) = self._programs[program]
+        self._forgotten += 1
+        wave = Wave(self._world, f"forget{self._forgotten}-", time.monotonic() + 90)
+        wave.submit_many([Job("one", code=1, pause_s=0), Job("other", code=2, pause_s=0)])
+        wave.submit_array(Job("array", code=3, pause_s=0), range(1, 3))
+        wave.submit_files(Job("files", pause_s=0))
+        judge(wave)
+        self._controls[program, host].arm(*places)
+        self._start_again(host, program, 0.1)
+        names = [name for name in wave.names.values() if not name.endswith("]")] + list(wave.arrays)
+        problems = []
+        while not problems and not self._has_forgotten(program, wave, names):
+            if time.monotonic() > wave.deadline:
+                problems.append(f"the {program} has not forgotten {', '.join(names)}")
+            time.sleep(0.1)
+        self._start_again(host, program, worlds.KEEP_ENDED_S)
+        judge(Wave(self._world, wave.prefix, wave.deadline, problems))
+        return names if program == "qserver" else []  # which alone has something of theirs besides their events
+
+    def _start_again(self, host, program, keep_s):
+        self._world.keep_ended(host, program, keep_s)
+        self._world.kill(host, program)
+
+    def _has_forgotten(self, program, wave, names):
+        if program == "jobmanager":
+            says = wave.states(names)
+            return len(says) == len(names) and set(says) == {"UNKNOWN"}
+        return self._world.until_up() and not self._world.spooled([name.rsplit("/", 1)[-1] for name in names])
 
     def _begin(self, program, wave, *places):
         (host,) = self._programs[program]

@@ -34,13 +34,14 @@ def setup(world):
 class Wave:
     """Jobs whose labels begin with `prefix`."""
 
-    def __init__(self, world, prefix, deadline):
+    def __init__(self, world, prefix, deadline, problems=()):
         self.world, self.prefix, self.deadline = world, prefix, deadline
         self.plan, self.names, self.arrays, self.output = {}, {}, {}, {}
-        self.problems = []  # what a user would complain of, and the auditor cannot see
+        self.problems = list(problems)  # what a user would complain of, and the auditor cannot see
         self.refusals = []  # clear words of a site that could take no jobs for a while
         self.defaults = {}  # of its jobs
         self._files = []  # (label, a file of its at the site, what is to be in it)
+        self._let_go = set()  # labels whose output was fetched, and is gone
 
     # Commands.
 
@@ -76,7 +77,7 @@ class Wave:
         """`rsl`: more of it, which has no option."""
         job = self._own(job)
         self.plan[job.label] = job
-        command = (job.rsl() + rsl,) if rsl else self._command(job)
+        command = (job.rsl() + rsl,) if rsl or job.is_mpi else self._command(job)
         out = self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *options, *command, proxy=proxy, done_if=done_if)
         return self._name(job.label, out)
 
@@ -228,6 +229,17 @@ class Wave:
         for words in (("commit_extend", "60"), ("commit_request",)) if name else ():
             self.insist("signal", name, *words, done_if="does not wait for a commit")
 
+    def let_go(self, label):
+        """The end's commit: its output, which has come, is not needed any more."""
+        name = self.names.get(self.prefix + label)
+        if name and self._has_ended_well(label):
+            self._fetch(self.prefix + label)
+            self._let_go.add(self.prefix + label)
+            self.insist("signal", name, "commit_end")
+            code, out, err = self._patiently("output", name)
+            if out or (code != 0 and "no such job" not in err):
+                self.problems.append(f"output of {label} after its end's commit: exit code {code}, {len(out)} bytes: {err[:300]}")
+
     def name(self, label):
         """As its user was told."""
         return self.names[self.prefix + label]
@@ -283,6 +295,10 @@ class Wave:
             seen.update(self._status([array], "--elements"))
         return {label: seen[name] for label, name in self.names.items() if name in seen}
 
+    def states(self, names):
+        """Of those that the system tells of."""
+        return [one["state"] for one in self._status(names).values()]
+
     def _status(self, names, *options):
         found = {}
         for at in range(0, len(names), 200):
@@ -300,7 +316,7 @@ class Wave:
         says = self.statuses()
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             list(pool.map(self._fetch, [label for label in self.names if says.get(label, {}).get("state") == "DONE"
-                                        and not self.names[label].endswith("]")]))  # fmt: skip
+                                        and not self.names[label].endswith("]") and label not in self._let_go]))  # fmt: skip
             list(pool.map(self._fetch_array, [name for name, elements in self.arrays.items()
                                               if all(says.get(e.label, {}).get("state") == "DONE" for e in elements)]))  # fmt: skip
         for label, path, content in self._files:
@@ -312,7 +328,9 @@ class Wave:
             if name.startswith(self.prefix) and not name.endswith(".plant"):
                 with open(f"{folder}/{name}") as file:
                     ran[name] = file.read().splitlines()
-        return auditor.Evidence(dict(self.plan), dict(self.names), ran, says, dict(self.output), {})
+        bereft = {label for label, job in self.plan.items() if job.is_mpi and label in self.names
+                  and self.world.has_lost_a_helper(self.names[label].rsplit("/", 1)[-1])}  # fmt: skip
+        return auditor.Evidence(dict(self.plan), dict(self.names), ran, says, dict(self.output), {}, frozenset(bereft))
 
     def _compare(self, path, wanted):
         """A file came byte for byte as it was to."""
@@ -327,7 +345,7 @@ class Wave:
 
     def _fetch(self, label):
         job = self.plan[label]
-        for task in range(job.tasks):
+        for task in job.streams_of():
             if job.stream == "file":
                 self._fetch_file(job, task)
                 continue

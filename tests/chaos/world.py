@@ -3,6 +3,7 @@
 # service manager would, and are loaded with killpoints.c.
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -30,6 +31,7 @@ _PROGRAMS = {"stager": "sekisho-stager", "task": "sekisho-task"}
 DISKS = {"a-head": ("/var/lib/sekisho/qserver", 96), "a-n1": ("/var/lib/sekisho/agent", 32), "a-n2": ("/var/lib/sekisho/agent", 32),
          "a-dmz": ("/var/lib/sekisho/jobmanager", 16)}  # fmt: skip
 KEEP_ENDED_S = 400  # longer than a wave, shorter than it takes to fill the disks
+MPIRUN = "/usr/bin/mpiexec.mpich"  # of the jobs with ranks, if it is there
 KILL_POINTS = "/run/chaos"  # here are the controls
 _KILLERS = "/opt/chaos"  # and here what looks at them
 
@@ -82,6 +84,18 @@ class World:
     def logs(self):
         return f"{lab_state.directory(self.name)}/logs"
 
+    def spooled(self, job_ids):
+        """Those of them of which the queue server keeps output."""
+        return set(job_ids) & set(os.listdir(self.path("a-head", "/var/lib/sekisho/qserver/spool")))
+
+    def has_lost_a_helper(self, job_id):
+        """Whether a node says that the supervisor of one was killed: those have numbers beyond all tasks'."""
+        for host, _ in TASKS:
+            with open(lab_daemons.log_path(self.name, host, "agent"), errors="replace") as log:
+                if re.search(rf"supervisor was killed job={job_id} task=1\d{{6}}\b", log.read()):
+                    return True
+        return False
+
     # Up and down.
 
     def up(self, kill_points):
@@ -91,7 +105,7 @@ class World:
         for host, (path, mib) in DISKS.items():
             self.shell(host, f"mkdir -p {path} && mount -t tmpfs -o size={mib}m,mode=755 chaos {path}")
         for host, file in (("a-head", "qserver"), ("a-dmz", "jobmanager")):
-            self._configure(host, f"/etc/sekisho/{file}.json", keep_ended_days=KEEP_ENDED_S / 86400)
+            self.keep_ended(host, file, KEEP_ENDED_S)
         if kill_points and os.path.exists(kill_points):
             for host in DISKS:
                 os.makedirs(self.path(host, KILL_POINTS))
@@ -101,6 +115,10 @@ class World:
             for host, _ in TASKS:
                 self._configure(host, "/etc/sekisho/agent.json", task_program=f"{_KILLERS}/sekisho-task")
             self.has_kill_points = True
+
+    def keep_ended(self, host, daemon, seconds):
+        """So long from its next start on."""
+        self._configure(host, f"/etc/sekisho/{daemon}.json", keep_ended_days=seconds / 86400)
 
     def _configure(self, host, path, **settings):
         with open(self.path(host, path)) as file:
