@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/session.h"
 
-#include <algorithm>
 #include <random>
 
+#include "common/back_off.h"
 #include "common/call_metadata.h"
 #include "common/daemon.h"
 #include "common/log.h"
@@ -73,7 +73,7 @@ rpc::CallOptions Session::Introduction() const {
 
 awaitable<void> Session::Run() {
   std::minstd_rand random(std::random_device{}());
-  std::chrono::milliseconds delay = settings_.first_delay;
+  BackOff back_off(settings_.first_delay, settings_.longest_delay);
   while (!is_stopped_) {
     const absl::Status status = co_await Attend();
     if (settings_.on_lost) {
@@ -82,15 +82,12 @@ awaitable<void> Session::Run() {
     if (is_stopped_) {
       break;
     }
-    if (was_attached_ || delay == settings_.first_delay) {  // one line per outage
+    if (was_attached_ || back_off.is_first()) {  // one line per outage
       const std::string why = settings_.why ? settings_.why() : "";
       spdlog::warn("no connection to the queue server: {}{}{}", Printable(Message(status)),
                    why.empty() ? "" : "; ", why);
     }
-    delay = was_attached_ ? settings_.first_delay : std::min(delay * 2, settings_.longest_delay);
-    const auto half = delay.count() / 2;
-    co_await stopping_.WaitFor(std::chrono::milliseconds(
-        half + static_cast<int64_t>(random() % static_cast<uint64_t>(half + 1))));
+    co_await stopping_.WaitFor(back_off.After(was_attached_, random()));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,13 +17,7 @@
 namespace sekisho::nxproxy {
 namespace {
 
-constexpr int64_t kBackoffMin_ms = 500;
-constexpr int64_t kBackoffMax_ms = 10'000;  // an endpoint's port answers again within it
 constexpr int64_t kDial_ms = 5000;
-
-int64_t Jittered(int64_t value) {
-  return value / 2 + static_cast<int64_t>(RandomId() % static_cast<uint64_t>(value / 2 + 1));
-}
 
 }  // namespace
 
@@ -153,8 +148,7 @@ void Exposer::Established() {
 }
 
 void Exposer::Lost(const std::string& why) {
-  backoff_ms_ = std::clamp(backoff_ms_ * 2, kBackoffMin_ms, kBackoffMax_ms);
-  dial_at_ms_ = now_ms_ + Jittered(backoff_ms_);
+  dial_at_ms_ = now_ms_ + back_off_.After(std::exchange(has_been_up_, false), RandomId()).count();
   asked_.clear();
   if (control_ != nullptr) {
     dead_.push_back(std::shared_ptr<Control>(std::move(control_)));
@@ -188,7 +182,7 @@ void Exposer::Received(const wire::Message& message) {
   const auto asked = asked_.find(message.id);
   switch (message.verb) {
     case wire::Verb::kWelcome: {
-      backoff_ms_ = 0;
+      has_been_up_ = true;
       const bool is_resumed = message.session == session_;
       session_ = message.session;
       key_ = message.key;

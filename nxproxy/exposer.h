@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/back_off.h"
 #include "nxproxy/control.h"
 #include "nxproxy/exposed_file.h"
 #include "nxproxy/net.h"
@@ -76,7 +77,8 @@ class Exposer {
   std::vector<std::shared_ptr<void>> dead_;
   int64_t now_ms_ = NowMs();
   int64_t dial_at_ms_ = 0;
-  int64_t backoff_ms_ = 0;
+  BackOff back_off_{std::chrono::milliseconds(500), std::chrono::seconds(10)};  // an endpoint's port answers again within it
+  bool has_been_up_ = true;  // since the last loss; the first try counts as that
   int64_t pinged_ms_ = 0;
   int64_t heartbeat_ms_ = 20'000;
   size_t spares_ = 0;
