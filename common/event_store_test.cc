@@ -245,6 +245,35 @@ TEST_F(EventStoreTest, ADatabaseOfANewerVersionIsRefusedAndNotTouched) {
   EXPECT_TRUE(after.tableExists("things_to_come"));
 }
 
+// What an older version than schema 1 would have left: no number, and less in it.  There was none yet, and no migration is
+// needed: what is missing is made, what is there stays.
+TEST_F(EventStoreTest, ADatabaseWithoutAVersionIsTakenUpAndIsOfThisVersionThen) {
+  const std::string path = directory_ + "/events.db";
+  SQLite::Database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
+      .exec("CREATE TABLE events (sequence INTEGER PRIMARY KEY, key TEXT NOT NULL, event BLOB NOT NULL);"
+            "INSERT INTO events VALUES (7, 'a', 'old')");
+
+  {
+    const auto store = OpenStore();
+    EXPECT_THAT(Events(*store), ElementsAre("7aold"));
+    EXPECT_EQ(store->Append("a", "new"), 8u);
+    ASSERT_TRUE(Flush(*store).ok());
+  }
+
+  EXPECT_THAT(Events(*OpenStore()), ElementsAre("7aold", "8anew"));
+  EXPECT_EQ(SQLite::Database(path).execAndGet("PRAGMA user_version").getInt(), 1);
+}
+
+TEST_F(EventStoreTest, ADatabaseOfSomethingElseIsRefusedByItsPath) {
+  const std::string path = directory_ + "/events.db";
+  SQLite::Database(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec("CREATE TABLE events (of_what TEXT)");
+
+  const auto refused = EventStore::Open(loop_, path);
+
+  EXPECT_THAT(refused.status().ToString(), ::testing::HasSubstr(path + ": "));
+  EXPECT_FALSE(SQLite::Database(path).tableExists("vals"));
+}
+
 TEST_F(EventStoreTest, AnUnusablePathIsAnErrorThatNamesIt) {
   const auto store = EventStore::Open(loop_, directory_ + "/none/events.db");
 
