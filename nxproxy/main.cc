@@ -63,7 +63,19 @@ absl::StatusOr<std::unique_ptr<Http>> MakeHttp(Poller& poller, const Config& con
       });
 }
 
-absl::Status Run(const Config& config) {
+// Certificates, authorities, and of the configuration the policy; a mistake in either changes nothing of both.
+absl::Status Reload(const std::string& path, const Config& config, Relay& relay) {
+  ASSIGN_OR_RETURN(const Config fresh, LoadConfig<Config>(path));
+  Config changed = config;
+  *changed.mutable_policy() = fresh.policy();
+  changed.mutable_policy()->set_encrypt(config.policy().encrypt());  // of endpoints that stand already
+  ASSIGN_OR_RETURN(Policy policy, Policy::Make(changed));
+  RETURN_IF_ERROR(relay.Reload());
+  relay.SetPolicy(std::move(policy));
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Config& config, const std::string& path) {
   ASSIGN_OR_RETURN(Policy policy, Policy::Make(config));
   std::signal(SIGPIPE, SIG_IGN);
   Poller poller;
@@ -91,7 +103,7 @@ absl::Status Run(const Config& config) {
     relay.EndTurn();
     if (signals.reload) {
       signals.reload = false;
-      const absl::Status status = relay.Reload();
+      const absl::Status status = Reload(path, config, relay);
       spdlog::info(
           "reloaded{}",
           status.ok() ? "" : ": the last good version stays in force: " + status.ToString());
@@ -127,5 +139,5 @@ int main(int argc, char** argv) {
   if (command.check) {
     return sekisho::ReportStart(sekisho::nxproxy::Policy::Make(*config).status());
   }
-  return sekisho::ReportStart(sekisho::nxproxy::Run(*config));
+  return sekisho::ReportStart(sekisho::nxproxy::Run(*config, command.config_path));
 }

@@ -38,6 +38,7 @@ class Relay {
   void EndTurn();             // after the poller's events: streams that have ended, or go to a thread
   void Tick(int64_t now_ms);  // every 100 ms
   absl::Status Reload();      // certificates and authorities
+  void SetPolicy(Policy policy) { policy_ = std::move(policy); }  // for what is asked from now on; what stands goes on
   void Drain();               // takes no more; what stands goes on
   size_t streams() const;
 
@@ -138,7 +139,7 @@ class Relay {
   Poller& poller_;
   const Config& config_;
   const Limits limits_;
-  const Policy policy_;
+  Policy policy_;
   identity::Credential host_;
   TlsContext server_tls_;
   std::shared_ptr<const identity::TrustStore> trust_;
