@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/refusal.h"
+
 namespace sekisho::agent {
 namespace {
 
@@ -108,6 +110,7 @@ TEST(BuildSpec, NamesTheProgramThatMpirunWouldMiss) {
   const absl::Status status = CheckPrograms(start);
 
   EXPECT_EQ(GramCodeOf(status), task::kNoMpirun);
+  EXPECT_NE(Remedy(status), "");
   EXPECT_EQ(status.message(),
             "/no/sekisho-rsh, with which mpirun starts its ranks, cannot be executed: No such file or directory");
 }

@@ -36,7 +36,7 @@ absl::Status NoSupervisor(const std::string& program, const std::string& why) {
 absl::Status NoLauncher(const std::string& program, const std::string& why) {
   return Refuse(absl::StatusCode::kFailedPrecondition, task::kNoMpirun,
                 fmt::format("{}, with which mpirun starts its ranks, cannot be executed: {}", program, why),
-                "");
+                "install it there whole, or name it by mpi.remote_shell in the queue server's configuration");
 }
 absl::Status NotOwnTask(const std::string& job_id) {
   return absl::PermissionDeniedError(

@@ -13,9 +13,11 @@
 namespace sekisho::qserver {
 namespace {
 
-// What its user can do when a task could not be started.
+// What its user can do when a task could not be started, or was not let run to its end.
 std::string RemedyOf(int gram_code) {
   switch (gram_code) {
+    case rsl::gram::NO_RESOURCES:
+      return "the fault is its node's: submit it again, and tell the site's administrators if it stays";
     case rsl::gram::BAD_DIRECTORY:
       return "name a directory that its account may enter on the nodes";
     case rsl::gram::EXECUTABLE_NOT_FOUND:
@@ -27,8 +29,17 @@ std::string RemedyOf(int gram_code) {
     case rsl::gram::OPENING_STDOUT:
     case rsl::gram::OPENING_STDERR:
       return "name a file in a directory that is there on the nodes and that its account may write to";
-    default:
-      return "";
+    case rsl::gram::BAD_ARGUMENTS:
+      return "give it less by arguments and environment, e.g. a file that it reads (--stage-in), and only names that "
+             "variables can have";
+    case rsl::gram::FORKING_EXECUTABLE:
+      return "its node takes no more processes for now: submit it again, and tell the site's administrators if it stays";
+    case rsl::gram::MPIRUN_NOT_FOUND:
+      return "tell the site's administrators what is missing; a program that needs no mpirun runs with (job_type=multiple)";
+    case rsl::gram::INVALID_USER_NAME:
+      return "tell the site's administrators: its nodes must know the account that the site maps you to, which is not root";
+    default:  // it ran, and a limit, a node or its own end came between
+      return "what it said until then is in `sekisho output JOB`; submit it again, with more of what it ran out of";
   }
 }
 
@@ -46,6 +57,7 @@ proto::JobEvent::Ended EndOf(const Job& job) {
     ended.set_state(proto::FAILED);
     ended.set_gram_code(17);
     ended.set_reason(kNoRoom);
+    ended.set_remedy("fetch what came (sekisho output JOB), and submit it again with its output in a file: --stdout PATH");
     *ended.mutable_exit() = JobExit(job.status);
     return ended;
   }

@@ -64,6 +64,9 @@ Effects Queue::OnEngineEnded(const std::string& job_id, const std::string& reaso
     ended.set_state(job->status.cancelling() ? proto::CANCELLED : proto::FAILED);
     ended.set_gram_code(job->status.cancelling() ? 8 : 17);
     ended.set_reason(reason);
+    if (!job->status.cancelling()) {
+      ended.set_remedy("it has not begun: submit it again when the batch system takes jobs, or to another queue");
+    }
     End(*job, std::move(ended), now_ms, effects);
     return effects;
   }

@@ -235,6 +235,7 @@ Effects Queue::FinishReplay(const SpoolSize& spooled, int64_t now_ms) {
       ended.set_gram_code(17);
       ended.set_reason("this version of the queue server does not understand its description: " +
                        job->unreadable);
+      ended.set_remedy("submit it again");
       End(*job, std::move(ended), now_ms, effects);
     } else if (job->status.has_array()) {
       EndArrayIfComplete(*job, now_ms, effects);

@@ -99,6 +99,21 @@ TEST_F(QueueTest, AJobThatCannotStartFailsWithItsNumberAndTakesTheRestAlong) {
   EXPECT_THAT(Status("j").reason(), HasSubstr("/no: no such file"));
 }
 
+TEST_F(QueueTest, WhateverFailsATaskItsUserIsToldWhatToDo) {
+  for (const int code : {3, 4, 5, 11, 17, 46, 71, 72, 73, 74, 98, 167, 165}) {
+    const std::string id = "j" + std::to_string(code);
+    Start(id, "&(executable=/no)", {{"n1", 1}});
+    proto::AgentMessage::Exited failed = Exited(id, 0, 0);
+    failed.set_gram_code(code);
+    failed.set_reason("why");
+
+    queue_->OnExited("n1", failed, kNow);
+
+    EXPECT_EQ(Status(id).gram_code(), code);
+    EXPECT_NE(Status(id).remedy(), "") << code;
+  }
+}
+
 TEST_F(QueueTest, AWaitingJobStartsWhenTheAllocatorSaysSo) {
   const proto::Decision waits = Waits("j");
   EXPECT_THAT(Words(queue_->Accept(Ask("j", "&(executable=/bin/true)"), &waits, kNow)),

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "common/refusal.h"
+
 namespace sekisho::client {
 namespace {
 
@@ -34,7 +36,8 @@ absl::StatusOr<std::vector<std::string>> PlacesHere(const std::vector<std::strin
     return Into(place + "/", names);
   }
   if (names.size() > 1 && place != "-") {
-    return absl::InvalidArgumentError(fmt::format("-o {}: expected a directory, for several files", place));
+    return Refuse(absl::StatusCode::kInvalidArgument, 0, fmt::format("-o {}: expected a directory, for several files", place),
+                  "make it (mkdir), name one that is there, or take them all on standard output: -o -");
   }
   return std::vector<std::string>(names.size(), place);
 }

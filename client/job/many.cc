@@ -14,6 +14,7 @@
 #include "client/site/site_call.h"
 #include "client/site/until_judged.h"
 #include "common/job_state.h"
+#include "common/refusal.h"
 
 namespace sekisho::client {
 namespace {
@@ -27,6 +28,12 @@ absl::Status StatusOf(const proto::ManyReply::Each& each) {
   return each.is_refused()
              ? Refuse(absl::StatusCode(each.code()), each.gram_code(), each.message(), each.remedy())
              : absl::OkStatus();
+}
+
+absl::Status AnotherAnswer() {
+  return Refuse(absl::StatusCode::kInternal, 0, "the site answered another question",
+                "what was done is in `sekisho list`; tell the site's administrators both versions: "
+                "sekisho --version, sekisho sites SITE");
 }
 
 // Each request's jobs: as many as fit.
@@ -68,7 +75,7 @@ awaitable<int> SubmitMany(Session& session, const std::vector<OneOfFile>& jobs, 
       co_return Report(IsUnjudged(reply.status()) ? StillUnknown(reply.status(), request_id) : reply.status());
     }
     if (reply->each_size() != int(end - begin)) {
-      co_return Report(absl::InternalError("the site answered another question"));
+      co_return Report(AnotherAnswer());
     }
     for (int i = 0; i < reply->each_size(); ++i) {
       const proto::ManyReply::Each& each = reply->each(i);
@@ -162,7 +169,7 @@ awaitable<absl::StatusOr<std::vector<proto::JobStatus>>> StatusOfAll(Session& se
     CO_ASSIGN_OR_RETURN(auto reply, (co_await Query<proto::StatusRequest, proto::StatusReply>(
                                         session, &Session::Async::Status, request)));
     if (reply.job_size() != request.job_id_size()) {
-      co_return absl::InternalError("the site answered another question");
+      co_return AnotherAnswer();
     }
     for (proto::JobStatus& job : *reply.mutable_job()) {
       if (job.site().empty()) {
@@ -188,7 +195,7 @@ awaitable<Codes> SignalAll(Session& session, std::vector<std::string> ids, int n
     co_return Codes(ids.size(), Report(reply.status()));
   }
   if (reply->each_size() != int(ids.size())) {
-    co_return Codes(ids.size(), Report(absl::InternalError("the site answered another question")));
+    co_return Codes(ids.size(), Report(AnotherAnswer()));
   }
   Codes codes;
   for (const proto::ManyReply::Each& each : reply->each()) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "client/job/staged_files.h"
+#include "common/refusal.h"
 #include "rsl/evaluator.h"
 #include "rsl/printer.h"
 
@@ -50,7 +51,8 @@ bool IsShell(const std::string& path) {
 
 absl::StatusOr<std::string> ToRsl(const JobOptions& options) {
   if (options.command.empty() || options.command[0].empty()) {
-    return absl::InvalidArgumentError("no command: give RSL, or -- and a command with its arguments");
+    return Refuse(absl::StatusCode::kInvalidArgument, 0, "no command: give RSL, or -- and a command with its arguments",
+                  "e.g. sekisho run -r SITE -- /bin/hostname");
   }
   std::string rsl = "&";
   if (options.is_below_home) {
@@ -167,7 +169,9 @@ absl::StatusOr<Script> ParseScript(const std::string& text, const std::string& n
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     const auto wrong = [&](const std::string& what) {
-      return absl::InvalidArgumentError(fmt::format("{}:{}: {}", name, number, what));
+      return Refuse(absl::StatusCode::kInvalidArgument, 0, fmt::format("{}:{}: {}", name, number, what),
+                    fmt::format("correct it there; a program that is no script of a shell runs with: submit -r SITE -- {}",
+                                name));
     };
     if (number == 1 && line.rfind("#!", 0) == 0) {
       const auto words = SplitWords(line.substr(2));

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/refusal.h"
 #include "rsl/job_description.h"
 
 namespace sekisho::client {
@@ -51,6 +52,7 @@ TEST(Request, OptionsBecomeAttributes) {
 
 TEST(Request, RefusesNoCommandAndAHalfVariable) {
   EXPECT_THAT(ToRsl({}).status().ToString(), HasSubstr("no command"));
+  EXPECT_THAT(Remedy(ToRsl({}).status()), HasSubstr("-- /bin/hostname"));
   JobOptions options;
   options.command = {"x"};
   options.environment = {"A"};
@@ -72,7 +74,9 @@ TEST(Script, TakesOptionsBeforeTheFirstCommand) {
 
 TEST(Script, NamesTheLineOfAnOpenQuoteAndOfAnUnknownShell) {
   EXPECT_THAT(ParseScript("#!/bin/sh\n#SEKISHO --env 'A\n", "j", {}).status().ToString(), HasSubstr("j:2:"));
-  EXPECT_THAT(ParseScript("#!/usr/bin/perl\n", "j", {}).status().ToString(), HasSubstr("perl"));
+  const absl::Status perl = ParseScript("#!/usr/bin/perl\n", "j", {}).status();
+  EXPECT_THAT(perl.ToString(), HasSubstr("perl"));
+  EXPECT_THAT(Remedy(perl), HasSubstr("submit -r SITE -- j"));
 }
 
 TEST(Script, RefusesAProgramAndAnOverlongText) {

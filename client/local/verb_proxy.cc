@@ -18,6 +18,7 @@
 #include "common/identity/files.h"
 #include "common/identity/proxy.h"
 #include "common/identity/trust_store.h"
+#include "common/refusal.h"
 
 namespace sekisho::client {
 namespace {
@@ -35,17 +36,25 @@ std::string Text(const absl::Status& status) {
 
 int Fail(ProxyStreams streams, const absl::Status& status) {
   streams.err << "sekisho proxy: " << Text(status) << '\n';
+  if (const std::string remedy = Remedy(status); !remedy.empty()) {
+    streams.err << "  -> " << remedy << '\n';
+  }
   return absl::IsInvalidArgument(status) ? kUsageError : kNo;
 }
 
 Time Now() { return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()); }
+
+absl::Status NoPassphrase(const std::string& what) {
+  return Refuse(absl::StatusCode::kCancelled, 0, what,
+                "the private key is encrypted: say its passphrase when asked, or give it with --pwstdin");
+}
 
 // Asks on the terminal, echo off; OpenSSL restores the terminal when a signal comes.
 absl::StatusOr<std::string> AskOnTerminal() {
   std::string buffer(1024, '\0');
   if (EVP_read_pw_string_min(buffer.data(), 0, static_cast<int>(buffer.size()),
                              "Passphrase of the private key: ", /*verify=*/0) != 0) {
-    return absl::CancelledError("no passphrase was given");
+    return NoPassphrase("no passphrase was given");
   }
   std::string passphrase(buffer.c_str());
   OPENSSL_cleanse(buffer.data(), buffer.size());
@@ -55,7 +64,7 @@ absl::StatusOr<std::string> AskOnTerminal() {
 absl::StatusOr<std::string> AskOnInput() {
   std::string passphrase;
   if (!std::getline(std::cin, passphrase)) {
-    return absl::CancelledError("no passphrase on standard input");
+    return NoPassphrase("no passphrase on standard input");
   }
   return passphrase;
 }
@@ -75,7 +84,8 @@ absl::StatusOr<identity::ProxyOptions> ToProxyOptions(const ProxyInit& options) 
     proxy.life = std::chrono::hours(options.hours);
   }
   if (proxy.life <= std::chrono::seconds(0)) {
-    return absl::InvalidArgumentError("expected a life of at least a minute");
+    return Refuse(absl::StatusCode::kInvalidArgument, 0, "expected a life of at least a minute",
+                  "leave out --valid and --hours, for 12 hours");
   }
   proxy.bits = options.bits;
   proxy.path_length = options.path_length;
@@ -247,7 +257,8 @@ absl::StatusOr<std::chrono::seconds> ParseHoursMinutes(const std::string& text) 
       (colon == std::string::npos || ParseNumber(text.substr(colon + 1), &minutes)) && hours >= 0 &&
       hours <= kHoursMax && minutes >= 0 && minutes < 60;
   if (!is_valid) {
-    return absl::InvalidArgumentError(fmt::format("expected HOURS:MINUTES, saw \"{}\"", text));
+    return Refuse(absl::StatusCode::kInvalidArgument, 0, fmt::format("expected HOURS:MINUTES, saw \"{}\"", text),
+                  "write for example 12:00, for half a day");
   }
   return std::chrono::hours(hours) + std::chrono::minutes(minutes);
 }

@@ -230,6 +230,7 @@ TEST_F(ProxyVerbTest, UsageErrorsExitWith64) {
     change(options);
     EXPECT_EQ(Init(options), 64) << err_.str();
   }
+  EXPECT_THAT(err_.str(), HasSubstr("saw \"abc\"\n  -> write for example 12:00"));
 }
 
 TEST_F(ProxyVerbTest, ExistsAnswersByExitCode) {

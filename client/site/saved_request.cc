@@ -8,12 +8,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "common/refusal.h"
+
 namespace sekisho::client {
 namespace {
 
 absl::Status CannotWrite(const std::string& path, int error) {
-  return absl::InvalidArgumentError(
-      fmt::format("--save-request: {}: cannot write it ({})", path, std::strerror(error)));
+  return Refuse(absl::StatusCode::kInvalidArgument, 0,
+                fmt::format("--save-request: {}: cannot write it ({})", path, std::strerror(error)),
+                "name a file in a directory that you may write to");
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ bool IsName(const std::string& text) {
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
-    return absl::NotFoundError(path + ": cannot open the file of sites");
+    return Refuse(absl::StatusCode::kNotFound, 0, path + ": cannot open the file of sites",
+                  "correct SEKISHO_SITES, or unset it: then ~/.config/sekisho/sites.json or /etc/sekisho/sites.json is read");
   }
   std::ostringstream text;
   text << file.rdbuf();
@@ -60,8 +61,9 @@ absl::StatusOr<Sites> Sites::Load() {
 
 absl::StatusOr<Sites> Sites::Parse(const std::string& text, const std::string& source) {
   const auto wrong = [&source](const std::string& what) {
-    return absl::InvalidArgumentError(fmt::format(
-        R"({}: {}; expected {{"sites": {{"NAME": {{"contact": "HOST:PORT"}}}}}})", source, what));
+    return Refuse(absl::StatusCode::kInvalidArgument, 0,
+                  fmt::format(R"({}: {}; expected {{"sites": {{"NAME": {{"contact": "HOST:PORT"}}}}}})", source, what),
+                  "correct it there (docs/operations/cli.md), or name a contact, HOST:PORT, instead of a site");
   };
   const auto json = nlohmann::json::parse(text, nullptr, false, true);
   if (!json.is_object() || !json.contains("sites") || !json["sites"].is_object()) {

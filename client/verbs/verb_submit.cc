@@ -19,6 +19,7 @@
 #include "client/site/site_call.h"
 #include "client/verbs/verb_many.h"
 #include "client/verbs/verbs.h"
+#include "common/refusal.h"
 #include "rsl/check.h"
 
 namespace sekisho::client {
@@ -74,7 +75,8 @@ absl::StatusOr<std::string> FromScript(SubmitOptions& options, const Invocation&
   try {
     parser.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(fmt::format("{}: #SEKISHO line: {}", path, error.what()));
+    return Refuse(absl::StatusCode::kInvalidArgument, 0, fmt::format("{}: #SEKISHO line: {}", path, error.what()),
+                  "correct it there: such a line holds options of `sekisho submit --help`");
   }
   options = merged;
   options.job.command = script.command;
