@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho-pilot: an agent for one job on one host.  A batch system starts it as the job's account, it asks
-// the queue server what to run, and it ends with the job.  docs/protocol/13-slurm.md.
+// the queue server what to run, and it ends with the job.  It is two processes: the one that the batch system knows
+// starts the other anew if it dies.  docs/protocol/13-slurm.md.
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -19,6 +21,7 @@
 
 #include "agent/errors.h"
 #include "agent/host_facts.h"
+#include "agent/keeper.h"
 #include "agent/launches.h"
 #include "agent/links.h"
 #include "agent/outbox.h"
@@ -39,11 +42,15 @@ constexpr uint64_t kOutputLimit = uint64_t{10240} << 20;
 constexpr int64_t kProcessLimit = 65536;  // the batch system has its own
 constexpr int64_t kGraceMs = 5000;
 
+// `ps` and `pkill` shall know it from the pilot that it keeps.
+constexpr char kKeeperName[] = "sekisho-keeper";
+
 struct Options {
   std::string job_id;
   std::string server;
   std::string server_subject;
   std::string ca_directory = "/etc/grid-security/certificates";
+  std::string records;
 };
 
 std::string VariableOf(const char* name) {
@@ -58,7 +65,12 @@ std::string HostName() {
   return known.empty() ? name : known;
 }
 
-// Ours alone, and gone when we are.
+fs::path OwnPath() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
+// Of all pilots of this job here, and gone when the last is.
 class Folder {
  public:
   explicit Folder(const std::string& job_id) {
@@ -138,26 +150,21 @@ absl::Status Run(const Options& options) {
   ASSIGN_OR_RETURN(const identity::Credential credential, MadeUpCredential());
   const tls::ClientTls tls = tls::MakeClientTls(credential, options.ca_directory,
                                                 {.host = "", .subject = options.server_subject});
-  std::signal(SIGCHLD, SIG_IGN);  // supervisors leave us at once ...
-  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // ... but stay below us, where the batch system finds them
+  std::signal(SIGCHLD, SIG_IGN);  // supervisors leave us at once, but stay below our keeper
   umask(022);
-  const Folder folder(options.job_id);
-  if (!folder.is_made()) {
-    return errors::BadDirectory(folder.path(), std::strerror(errno));
-  }
 
   std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path here = OwnPath().parent_path();
   const fs::path installed = here / "../libexec/sekisho/sekisho-task";
   const HostFacts facts = ReadHostFacts();
-  const std::string launch_socket = folder.path() + "/launch";
-  const std::string pmi_socket = folder.path() + "/pmi";
+  const std::string launch_socket = options.records + "/launch";
+  const std::string pmi_socket = options.records + "/pmi";
   Loop& loop = ProcessLoop();
   Outbox outbox;
   Leave leave(loop, options.job_id);
   PmiServer* pmi_pointer = nullptr;
   Tasks tasks(loop, outbox,
-              {.state_directory = folder.path() + "/tasks",
+              {.state_directory = options.records + "/tasks",
                .task_program = fs::exists(installed, error) ? installed.lexically_normal().string()
                                                             : (here / "sekisho-task").string(),
                .node = {.boot_id = facts.boot_id,
@@ -223,6 +230,18 @@ absl::Status Run(const Options& options) {
   return absl::OkStatus();
 }
 
+int KeepPilot(const std::string& job_id, int argc, char** argv) {
+  const Folder folder(job_id);
+  if (!folder.is_made()) {
+    return ReportStart(errors::BadDirectory(folder.path(), std::strerror(errno)));
+  }
+  std::vector<std::string> words(argv, argv + argc);
+  words[0] = OwnPath();  // not the open file: what is installed by then
+  words.insert(words.end(), {"--records", folder.path()});
+  prctl(PR_SET_NAME, kKeeperName, 0, 0, 0);
+  return Keep(words, {});
+}
+
 }  // namespace
 }  // namespace sekisho::agent
 
@@ -234,7 +253,12 @@ int main(int argc, char** argv) {
   app.add_option("--server", options.server, "HOST:PORT of the queue server's listen_nodes")->required();
   app.add_option("--server-subject", options.server_subject, "Subject of its certificate, if it does not name HOST");
   app.add_option("--ca-directory", options.ca_directory, "Trusted authorities");
+  app.add_option("--records", options.records, "Where its tasks' records are; without it, it makes itself another pilot "
+                                                "with it, as often as that is killed");
   CLI11_PARSE(app, argc, argv);
-  sekisho::InitLog("pilot");
+  sekisho::InitLog(options.records.empty() ? "keeper" : "pilot");
+  if (options.records.empty()) {
+    return sekisho::agent::KeepPilot(options.job_id, argc, argv);
+  }
   return sekisho::ReportStart(sekisho::agent::Run(options));
 }

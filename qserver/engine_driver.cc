@@ -16,12 +16,19 @@ namespace {
 
 constexpr int kHandedOverAtOnce = 4;
 
+bool SaysWhy(const EngineState& state) { return !state.reason.empty() && state.reason != "None"; }
+
 std::string WaitText(const std::string& engine, const std::string& number, const EngineState& state) {
   if (!state.is_waiting) {
     return fmt::format("{} job {} starts: {}", engine, number, state.state);
   }
-  const bool says_why = !state.reason.empty() && state.reason != "None";
+  const bool says_why = SaysWhy(state);
   return fmt::format("{} job {} waits{}{}", engine, number, says_why ? ": " : "", says_why ? state.reason : "");
+}
+
+std::string EndText(const std::string& engine, const std::string& number, const EngineState& state) {
+  const std::string why = SaysWhy(state) ? fmt::format(" ({})", state.reason) : "";
+  return fmt::format("{} has ended its job {}: {}{}", engine, number, state.state, why);
 }
 
 }  // namespace
@@ -264,8 +271,7 @@ void EngineDriver::Judge(const Job& job, const std::map<std::string, EngineState
   }
   const std::string reason = found == states.end()
                                  ? fmt::format("{} does not know its job {} any more", engine_.name(), number)
-                                 : fmt::format("{} has ended its job {}: {}", engine_.name(), number,
-                                               found->second.state);
+                                 : EndText(engine_.name(), number, found->second);
   conductor_.Change(
       [&](Queue& queue) { return queue.OnEngineEnded(job_id, reason, Conductor::NowMs()); });
 }

@@ -301,6 +301,39 @@ TEST_F(EngineDriverTest, AJobThatEndsThereWithoutItsPilotFailsWithSlurmsWord) {
   EXPECT_EQ(Status().reason(), "Slurm has ended its job 17: NODE_FAIL");
 }
 
+// As often as it is killed: Slurm's job holds a keeper that starts it anew.
+TEST_F(EngineDriverTest, APilotThatWasStartedAnewGoesOnWithItsJob) {
+  SubmitAndHandOver();
+  const uint64_t first = Attach(Hello("n1"));
+  Say("n1." + kJob, first, false);
+  RunUntil([&] { return Status().state() == proto::ACTIVE && conductor_->IsPublished(kJob); });
+  conductor_->Detach("n1." + kJob, first);
+
+  engine_.states = {{"17", {false, false, "RUNNING", "None"}}};
+  const int asked = engine_.asked;
+  RunUntil([&] { return engine_.asked > asked; });
+  proto::AgentMessage::Hello again = Hello("n1");
+  again.add_held()->set_job_id(kJob);  // task 0, by its record
+  const uint64_t second = Attach(again);
+  Say("n1." + kJob, second, true, 7);
+
+  RunUntil([&] { return Status().state() == proto::DONE; });
+  EXPECT_EQ(Status().exit().code(), 7);
+  EXPECT_EQ(engine_.submitted.size(), 1u);
+}
+
+TEST_F(EngineDriverTest, AJobWhosePilotIsGivenUpFailsWithSlurmsReason) {
+  SubmitAndHandOver();
+  const uint64_t pilot = Attach(Hello("n1"));
+  Say("n1." + kJob, pilot, false);
+  RunUntil([&] { return Status().state() == proto::ACTIVE && conductor_->IsPublished(kJob); });
+  engine_.states = {{"17", {true, false, "FAILED", "NonZeroExitCode"}}};
+  conductor_->Detach("n1." + kJob, pilot);
+
+  RunUntil([&] { return Status().state() == proto::FAILED; });
+  EXPECT_EQ(Status().reason(), "Slurm has ended its job 17: FAILED (NonZeroExitCode)");
+}
+
 TEST_F(EngineDriverTest, SilenceOfSlurmEndsNothing) {
   SubmitAndHandOver();
   const uint64_t pilot = Attach(Hello("n1"));

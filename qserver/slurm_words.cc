@@ -102,7 +102,7 @@ std::string BatchScript(const EngineRequest& request, const SlurmSettings& setti
       "  exec {}\n"
       "fi\n"
       "exec {} --ntasks=\"$SLURM_JOB_NUM_NODES\" --ntasks-per-node=1 --cpu-bind=none --mpi=none --input=none "
-      "--kill-on-bad-exit=0 {}\n",
+      "--kill-on-bad-exit=1 {}\n",
       Quoted(request.token), pilot, Quoted(settings.commands + "/srun"), pilot);
 }
 

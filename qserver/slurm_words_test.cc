@@ -72,6 +72,10 @@ TEST(SlurmWords, TheScriptIsOursAndQuotesWhatIsNot) {
   EXPECT_THAT(script, HasSubstr("'/opt/o'\\''brien/sekisho-pilot' --job '36nh3bj7yl7lt' --server 'head:7513'"));
 }
 
+TEST(SlurmWords, AHostWhosePilotIsGivenUpEndsTheJobOfAll) {
+  EXPECT_THAT(BatchScript(Request(), kSettings), HasSubstr(" --kill-on-bad-exit=1 "));
+}
+
 TEST(SlurmWords, TheEnvironmentIsNotOurs) {
   EXPECT_THAT(SlurmEnvironment(kSettings),
               ElementsAre("PATH=/usr/bin:/bin", "LC_ALL=C", "SLURM_CONF=/etc/slurm/slurm.conf"));
