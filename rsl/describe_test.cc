@@ -272,8 +272,8 @@ TEST(Unsupported, NamesEveryAttributeThatIsStillToCome) {
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[0].gram_code, gram::PARAMETER_NOT_SUPPORTED);
   EXPECT_EQ(errors[0].ToString(),
-            "1:17: expiration is not supported: the site says how long it keeps ended jobs (GRAM error 1, "
-            "PARAMETER_NOT_SUPPORTED)");
+            "1:17: expiration is not supported: the site says how long it keeps ended jobs; leave it out "
+            "(GRAM error 1, PARAMETER_NOT_SUPPORTED)");
   EXPECT_EQ(errors[1].attribute, "name");
 }
 
@@ -292,7 +292,8 @@ TEST(Unsupported, RefusesDestinationsThatNobodyReaches) {
   EXPECT_EQ(Unsupported(With("(file_stage_out=(a gsiftp://h/x))")).size(), 1u);
   EXPECT_EQ(Unsupported(With("(stderr=(a)(gsiftp://h/x))")).at(0).ToString(),
             "1:17: stderr to \"gsiftp://h/x\" is not supported: expected client://PATH, file://PATH or "
-            "http[s]://HOST/PATH (GRAM error 1, PARAMETER_NOT_SUPPORTED)");
+            "http[s]://HOST/PATH; name a file of the client, of the site or of a web server (GRAM error 1, "
+            "PARAMETER_NOT_SUPPORTED)");
 }
 
 // A value of some shape suits every attribute of the table, so none lacks its setter.

@@ -57,9 +57,9 @@ std::optional<std::int64_t> JobDescription::WallTimeMinutes() const {
 
 std::vector<Error> Unsupported(const JobDescription& job) {
   std::vector<Error> errors;
-  const auto refuse = [&](int code, std::string_view attribute, std::string message) {
+  const auto refuse = [&](int code, std::string_view attribute, std::string message, std::string remedy) {
     errors.push_back(
-        {code, std::string(attribute), job.WhereIs(attribute), std::move(message), ""});
+        {code, std::string(attribute), job.WhereIs(attribute), std::move(message), std::move(remedy)});
   };
 
   for (const JobDescription::Given& g : job.given) {
@@ -68,18 +68,20 @@ std::vector<Error> Unsupported(const JobDescription& job) {
       errors.push_back({gram::PARAMETER_NOT_SUPPORTED, std::string(g.attribute->name), g.where,
                         fmt::format("{} is not supported{}: {}", g.attribute->name,
                                     is_later ? " yet" : "", g.attribute->reason),
-                        ""});
+                        "leave it out"});
     }
   }
   if (job.job_type == JobType::kCondor) {
     refuse(gram::JOBTYPE_NOT_SUPPORTED, "job_type",
-           "job_type=condor is not supported: no executor here has it");
+           "job_type=condor is not supported: no executor here has it",
+           "leave it out, or say single, multiple or mpi");
   }
   const auto refuse_place = [&](std::string_view attribute, std::string_view word, std::string_view value) {
     if (!IsKnown(value)) {
       refuse(gram::PARAMETER_NOT_SUPPORTED, attribute,
              fmt::format("{} {} {} is not supported: expected client://PATH, file://PATH or http[s]://HOST/PATH",
-                         attribute, word, Quote(value)));
+                         attribute, word, Quote(value)),
+             "name a file of the client, of the site or of a web server");
     }
   };
   const auto refuse_source = [&](std::string_view attribute, std::string_view value) {
