@@ -5,6 +5,7 @@
 // which know none of that, are not in relaunching_.
 // Their numbers are not given twice on a node: what it holds from before a restart counts.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -59,10 +60,28 @@ void SendInputTaken(const Helper& helper, uint64_t offset, Effects& effects) {
   taken.set_offset(offset);
 }
 
+// Of the job: the node of that name, or the one whose host has it; Open MPI leaves a host's domain out.
+std::optional<std::string> NodeMeant(const proto::JobStatus& status, const std::string& name) {
+  if (HasNode(status, name)) {
+    return name;
+  }
+  std::optional<std::string> found;
+  for (const proto::Placement& place : status.placement()) {
+    if (place.node().starts_with(name + ".")) {
+      if (found) {
+        return std::nullopt;
+      }
+      found = place.node();
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
-Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Launch& launch) {
+Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Launch& asked) {
   Effects effects;
+  proto::AgentMessage::Launch launch = asked;
   Job* job = FindMutable(launch.job_id());
   const auto refuse = [&](const std::string& reason) { Refuse(node, launch.id(), reason, effects); };
   const std::string name = NameOf(node, launch.id());
@@ -75,9 +94,9 @@ Effects Queue::OnLaunch(const std::string& node, const proto::AgentMessage::Laun
     refuse(fmt::format("launch {} is another job's", name));
   } else if (known != launches_.end()) {
     TakeUp(node, launch, effects);
-  } else if (!HasNode(job->status, launch.node())) {
+  } else if (const auto meant = NodeMeant(job->status, asked.node()); !meant) {
     refuse(fmt::format("node {} is not one of job {}'s nodes", launch.node(), launch.job_id()));
-  } else if (job->status.cancelling() || int(job->helpers.size() + job->waiting_launches.size()) >= kMaxHelpers) {
+  } else if (launch.set_node(*meant); job->status.cancelling() || int(job->helpers.size() + job->waiting_launches.size()) >= kMaxHelpers) {
     refuse("the job is being cancelled, or has too many helpers");
   } else if (attached_.count(launch.node()) == 0 && relaunching_.count(node) == 0) {
     refuse(fmt::format("node {} cannot be reached now", launch.node()));

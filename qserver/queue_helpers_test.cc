@@ -85,6 +85,32 @@ TEST_F(HelperTest, RefusesAHelperElsewhereOrFromElsewhere) {
   EXPECT_THAT(Words(Launch("n3", "n1")), ElementsAre("launch_ended@n3"));
 }
 
+TEST_F(HelperTest, KnowsANodeByItsHost) {
+  Start("j2", "&(executable=/bin/true)(count=3)(job_type=mpi)", {{"b1.j2", 1}, {"b2.x.org", 1}, {"b2.y.org", 1}});
+  const auto launch = [this](const std::string& to) {
+    proto::AgentMessage::Launch launch = Request(to);
+    launch.set_job_id("j2");
+    return Words(queue_->OnLaunch("b2.x.org", launch));
+  };
+  for (const char* node : {"b1.j2", "b2.x.org", "b2.y.org"}) {
+    queue_->SetAttached(node, true);
+  }
+
+  EXPECT_THAT(launch("b"), ElementsAre("launch_ended@b2.x.org"));
+  EXPECT_THAT(launch("b2"), ElementsAre("launch_ended@b2.x.org"));  // which of them?
+  EXPECT_THAT(launch("b2.y"), ElementsAre("start@b2.y.org"));
+}
+
+TEST_F(HelperTest, KnowsAPilotByItsHost) {
+  Start("j2", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"b1.j2", 1}, {"b2.j2", 1}});
+  queue_->SetAttached("b1.j2", true);
+  queue_->SetAttached("b2.j2", true);
+  proto::AgentMessage::Launch launch = Request("b2");
+  launch.set_job_id("j2");
+
+  EXPECT_THAT(Words(queue_->OnLaunch("b1.j2", launch)), ElementsAre("start@b2.j2"));
+}
+
 TEST_F(HelperTest, RefusesALaunchOfAnotherJob) {
   Launch("n1", "n2");
   Start("other", "&(executable=/bin/true)(count=2)(job_type=mpi)", {{"n1", 1}, {"n2", 1}});

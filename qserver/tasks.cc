@@ -23,11 +23,11 @@ std::string NodeList(const Placements& placement, const std::string& job_id) {
   return list;
 }
 
-std::string MachineFile(const Placements& placement, bool is_openmpi) {
+std::string MachineFile(const Placements& placement, const std::string& job_id, bool is_openmpi) {
   std::string text;
   for (const proto::Placement& place : placement) {
-    text += fmt::format(fmt::runtime(is_openmpi ? "{} slots={}\n" : "{}:{}\n"), place.node(),
-                        place.processes());
+    text += fmt::format(fmt::runtime(is_openmpi ? "{} slots={}\n" : "{}:{}\n"),
+                        HostOf(place.node(), job_id), place.processes());
   }
   return text;
 }
@@ -157,7 +157,7 @@ std::vector<Start> MakeStarts(const proto::JobStatus& status, const rsl::JobDesc
     SetEnvironment(status, job, job_contact, settings, start);
     if (job.job_type != rsl::JobType::kMultiple) {
       (*start.mutable_file())["machines"] =
-          MachineFile(status.placement(), IsOpenmpi(job, settings.mpi));
+          MachineFile(status.placement(), status.job_id(), IsOpenmpi(job, settings.mpi));
       (*start.mutable_environment())["SEKISHO_NODE_FILE"] = "@FILES@/machines";
     }
     SetArguments(job, settings, start);
