@@ -26,6 +26,7 @@
 #include "agent/links.h"
 #include "agent/outbox.h"
 #include "agent/pilot.h"
+#include "agent/pilot_folder.h"
 #include "agent/pmi_server.h"
 #include "agent/session.h"
 #include "agent/tasks.h"
@@ -69,29 +70,6 @@ fs::path OwnPath() {
   std::error_code error;
   return fs::read_symlink("/proc/self/exe", error);
 }
-
-// Of all pilots of this job here, and gone when the last is.
-class Folder {
- public:
-  explicit Folder(const std::string& job_id) {
-    const std::string parent = VariableOf("TMPDIR").empty() ? "/tmp" : VariableOf("TMPDIR");
-    path_ = fmt::format("{}/sekisho-{}.XXXXXX", parent, job_id);
-    is_made_ = mkdtemp(path_.data()) != nullptr;
-  }
-  ~Folder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  bool is_made() const { return is_made_; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  bool is_made_ = false;
-};
 
 // When the pilot goes: the queue server has forgotten its job, or will have nothing of it.
 class Leave {
@@ -231,7 +209,7 @@ absl::Status Run(const Options& options) {
 }
 
 int KeepPilot(const std::string& job_id, int argc, char** argv) {
-  const Folder folder(job_id);
+  const PilotFolder folder(VariableOf("TMPDIR").empty() ? "/tmp" : VariableOf("TMPDIR"), job_id);
   if (!folder.is_made()) {
     return ReportStart(errors::BadDirectory(folder.path(), std::strerror(errno)));
   }
