@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The auditor: what the tasks themselves have written, against what the system says.  Pure; docs/operations/chaos.md.
 import dataclasses
+import re
 
 # What must be zero.
 KINDS = ("lost", "doubled", "wrong exit codes", "output bytes wrong", "orphan processes", "leaked directories")
@@ -109,9 +110,15 @@ def _audit_output(label, job, output):
         seen = output.get((label, task))
         if seen is None:
             continue
-        for stream, wanted, got in (("output", job.out(task), seen[0]), ("error", job.err(task), seen[1])):
+        error = _of_the_program(seen[1]) if job.is_mpi else seen[1]
+        for stream, wanted, got in (("output", job.out(task), seen[0]), ("error", job.err(task), error)):
             if got is not None and got != wanted:
                 yield Finding("output bytes wrong", label, f"task {task}'s standard {stream}: {_difference(wanted, got)}")
+
+
+def _of_the_program(error):
+    """Without what `sekisho-rsh` itself says there, of an agent that it waits for."""
+    return error and b"".join(line for line in error.splitlines(True) if not re.match(rb"sekisho-rsh: \S+: waiting for ", line))
 
 
 def _difference(wanted, got):

@@ -107,6 +107,17 @@ class Auditor(unittest.TestCase):
         evidence.output["j", 0] = (out, err + err)
         self.expect(evidence, "output bytes wrong")
 
+    def test_only_the_launchers_helper_may_say_that_it_waits(self):
+        says = b"sekisho-rsh: a-n2: waiting for this node's agent: connection refused\n"
+        job = plan.Job("j", tasks=2, is_mpi=True)
+        for more, kinds in ((says, ()), (says.replace(b"waiting", b"no hope"), ("output bytes wrong",))):
+            evidence = good(job)
+            evidence.output["j", 0] = (job.out(0), more + job.err(0))
+            self.expect(evidence, *kinds)
+        evidence = good()
+        evidence.output["j", 0] = (plan.Job("j").out(0), says + plan.Job("j").err(0))
+        self.expect(evidence, "output bytes wrong")
+
     def test_a_cancelled_job_may_be_cancelled_or_done(self):
         evidence = good(plan.Job("j", is_cancelled=True))
         self.expect(evidence)
