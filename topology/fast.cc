@@ -306,7 +306,8 @@ void FastMethod::Report(const Request& request, const Answer& heard) {
     for (const int host : {request.from, request.to}) {
       // Again, if it is lost: whoever heard of this failure may want to ask it once more.
       if (is_dropped_[host] ||
-          (is_telling && ledger_.Failed(host) >= kFailuresToDrop + 3 * ledger_.Answered(host))) {
+          (is_telling && (ledger_.Failed(host) >= kFailuresToDrop + 3 * ledger_.Answered(host) ||
+                          ledger_.HasFallenSilent(host)))) {
         Drop(host);
       }
     }
@@ -338,7 +339,7 @@ Outcome FastMethod::Finish() {
                                         : is_cut[host]
                                             ? "no way to its site, not even through a relay"
                                             : "too few answers"});
-    } else if (is_dropped_[host]) {
+    } else if (is_dropped_[host] || ledger_.HasFallenSilent(host)) {
       outcome.excluded.push_back({host, "stopped answering"});
     }
   }

@@ -134,6 +134,41 @@ TEST(FastMethod, NamesHostsThatNeverAnswerAndPlacesTheRest) {
   EXPECT_THAT(excluded, ::testing::ElementsAre(3, 60));
 }
 
+// A host that has answered often and then no more; as long as there is something left to ask it.
+TEST(FastMethod, NamesHostsThatStopAnsweringHalfway) {
+  for (const std::string_view family : {"single64", "grid256"}) {
+    for (const long after : {8, 20}) {
+      sim::Truth truth = *sim::MakeFamily(family, 71);
+      truth.dying = {{5, after}, {40, after + 1}};
+
+      const sim::Trial trial = Solve(truth, 71);
+
+      std::vector<int> named;
+      for (const Excluded& one : trial.outcome.excluded) {
+        EXPECT_EQ(one.why, "stopped answering");
+        named.push_back(one.host);
+      }
+      EXPECT_THAT(named, ::testing::ElementsAre(5, 40)) << family << " after " << after;
+      EXPECT_GE(trial.score.accuracy, 0.97) << family << " after " << after;
+      EXPECT_LE(trial.totals.makespan_us, 15e6) << family << " after " << after;
+    }
+  }
+}
+
+TEST(FastMethod, DoesNotNameHostsBecauseTheirPartnersAreDead) {
+  sim::Truth truth = *sim::MakeFamily("single64", 72);
+  for (int host = 0; host < 64; host += 3) {
+    truth.is_dead[host] = true;
+  }
+
+  const sim::Trial trial = Solve(truth, 72);
+
+  for (const Excluded& one : trial.outcome.excluded) {
+    EXPECT_EQ(one.host % 3, 0) << one.host << ": " << one.why;
+  }
+  EXPECT_EQ(trial.score.hosts_lost, 0);
+}
+
 TEST(FastMethod, ForgetsAHostThatIsLostHalfway) {
   for (const int after : {1, 40, 400, 1500}) {
     const sim::Truth truth = *sim::MakeFamily("exact64", 12);

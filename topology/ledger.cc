@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 namespace sekisho::topology {
 namespace {
@@ -10,6 +12,8 @@ namespace {
 constexpr size_t kExcessSamples = 24;
 constexpr double kPairShare = 0.002;  // of a round trip that differs from pair to pair
 constexpr double kRelayShare = 0.1;   // the same through a relay, which takes its own time
+constexpr int kSilentFailures = 4;
+constexpr size_t kSilentPartners = 2;  // one that cannot be reached from here may be to blame
 
 }  // namespace
 
@@ -19,8 +23,17 @@ uint64_t Ledger::Key(int a, int b) const {
 }
 
 void Ledger::Add(const Request& request, const Answer& answer) {
-  for (const int host : {request.from, request.to}) {
-    (answer.is_ok ? of_host_[host].answered : of_host_[host].failed) += 1;
+  ++added_;
+  for (const auto& [host, other] :
+       {std::pair(request.from, request.to), {request.to, request.from}}) {
+    HostFacts& facts = of_host_[host];
+    (answer.is_ok ? facts.answered : facts.failed) += 1;
+    if (answer.is_ok) {
+      facts.last_answer = added_;
+      facts.failures.clear();
+    } else {
+      facts.failures.push_back({other, added_});
+    }
   }
   if (!answer.is_ok) {
     return;
@@ -47,6 +60,31 @@ void Ledger::Add(const Request& request, const Answer& answer) {
     of_host_[request.from].partners.push_back(request.to);
     of_host_[request.to].partners.push_back(request.from);
   }
+}
+
+// Others that fail with it, if they are well themselves: they have answered after that; or, where
+// there is nothing else to ask them, later than it and fail with fewer.
+bool Ledger::HasFallenSilent(int host) const {
+  const auto partners_of = [](const HostFacts& facts) {
+    std::set<int> partners;
+    for (const Failure& failure : facts.failures) {
+      partners.insert(failure.partner);
+    }
+    return partners.size();
+  };
+  const HostFacts& facts = of_host_[host];
+  const size_t own = partners_of(facts);
+  int failures = 0;
+  std::set<int> witnesses;
+  for (const Failure& failure : facts.failures) {
+    const HostFacts& partner = of_host_[failure.partner];
+    if (partner.last_answer > failure.when ||
+        (partner.last_answer > facts.last_answer && partners_of(partner) < own)) {
+      ++failures;
+      witnesses.insert(failure.partner);
+    }
+  }
+  return facts.answered > 0 && failures >= kSilentFailures && witnesses.size() >= kSilentPartners;
 }
 
 void Ledger::Forget(int host) {

@@ -25,6 +25,8 @@ class Ledger {
   int Answered(int host) const { return of_host_[host].answered; }
   int Failed(int host) const { return of_host_[host].failed; }
   const std::vector<int>& Partners(int host) const { return of_host_[host].partners; }
+  // It answered once, and no longer: several failed since, with others that are well.
+  bool HasFallenSilent(int host) const;
 
   // How much longer than the shortest a ping of this host usually takes; < 0: unknown.
   double Excess(int host) const;
@@ -44,9 +46,15 @@ class Ledger {
     int pings = 0;
     bool is_relayed = false;
   };
+  struct Failure {
+    int partner = 0;
+    long when = 0;  // counted in measurements
+  };
   struct HostFacts {
     int answered = 0;
     int failed = 0;
+    long last_answer = 0;
+    std::vector<Failure> failures;  // since it last answered
     std::vector<int> partners;
     std::vector<double> excess_us;
   };
@@ -56,6 +64,7 @@ class Ledger {
                                   bool is_relayed) const;
 
   int hosts_;
+  long added_ = 0;
   std::unordered_map<uint64_t, Sample> samples_;
   std::vector<HostFacts> of_host_;
 };

@@ -126,6 +126,15 @@ TEST_F(TopologyVerb, InfersATreeThatCanBeShown) {
   }
 }
 
+TEST_F(TopologyVerb, NamesAHostThatStopsAnswering) {
+  WriteHosts(64);
+
+  ASSERT_TRUE(Infer(Oracle("single64 3 --dead-after 7:20")).ok());
+
+  EXPECT_THAT(log_.str(), HasSubstr("h0007: stopped answering"));
+  EXPECT_EQ(log_.str().find('\n'), log_.str().size() - 1) << log_.str();
+}
+
 TEST_F(TopologyVerb, AsksOnlyMeasurementsAtTimesThatNeverDecrease) {
   WriteHosts(64);
 

@@ -28,6 +28,10 @@ double Unit(uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) / 90
 Network::Network(const Truth& truth, uint64_t seed)
     : truth_(truth), seed_(Mix(seed)), random_(Mix(seed + 7)) {
   rooted_ = HangUp(TreeOf(truth), truth.vertex_count - 1);
+  answers_left_.assign(truth.host_count, -1);
+  for (const auto& [host, answers] : truth.dying) {
+    answers_left_[host] = answers;
+  }
 }
 
 double Network::PathRtt(int a, int b) const {
@@ -82,8 +86,20 @@ double Network::Ping(double base_us, int from, int to) {
   return rtt;
 }
 
+bool Network::Answers(const Request& request) {
+  for (const int host : {request.from, request.to}) {
+    if (truth_.is_dead[host] || answers_left_[host] == 0) {
+      return false;
+    }
+  }
+  for (const int host : {request.from, request.to}) {
+    answers_left_[host] -= answers_left_[host] > 0 ? 1 : 0;
+  }
+  return true;
+}
+
 Answer Network::Measure(const Request& request) {
-  if (truth_.is_dead[request.from] || truth_.is_dead[request.to]) {
+  if (!Answers(request)) {
     return {.duration_us = kTimeoutUs};
   }
   const double path = PathRtt(request.from, request.to);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <random>
+#include <vector>
 
 #include "topology/measurement.h"
 #include "topology/sim/truth.h"
@@ -20,11 +21,13 @@ class Network {
   double Ping(double base_us, int from, int to);
   double PairBias(int a, int b, double rtt_us) const;
   double HostShift(int host) const;
+  bool Answers(const Request& request);
 
   const Truth& truth_;
   uint64_t seed_;
   Rooted rooted_;
   std::mt19937_64 random_;
+  std::vector<long> answers_left_;  // of each host; < 0: as many as are asked for
 };
 
 }  // namespace sekisho::topology::sim

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An oracle for tests: sekisho-topology-oracle FAMILY SEED [--hosts FILE] [--truth FILE] [--log
 // FILE]
-// [--dead HOST]... [--die-after N] [--garbage-every N].  Speaks docs/protocol/12-topology.md,
-// "Oracle".
+// [--dead HOST]... [--dead-after HOST:N]... [--die-after N] [--garbage-every N].  A host of
+// --dead-after answers N times, then no more.  Speaks docs/protocol/12-topology.md, "Oracle".
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -102,6 +102,15 @@ int Main(int argc, char** argv) {
       if (host >= 0 && host < truth->host_count) {
         truth->is_dead[host] = true;
       }
+    } else if (option == "--dead-after") {
+      int host = -1;
+      long answers = 0;
+      if (std::sscanf(argv[i + 1], "%d:%ld", &host, &answers) != 2 || host < 0 ||
+          host >= truth->host_count || answers < 0) {
+        std::fprintf(stderr, "--dead-after %s: expected HOST:ANSWERS\n", argv[i + 1]);
+        return 64;
+      }
+      truth->dying.emplace_back(host, answers);
     } else if (option == "--die-after") {
       flaws.die_after = std::atol(argv[i + 1]);
     } else if (option == "--garbage-every") {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "topology/tree.h"
@@ -45,6 +46,7 @@ struct Truth {
   std::vector<std::string> names;
   std::vector<bool> is_busy;
   std::vector<bool> is_dead;
+  std::vector<std::pair<int, long>> dying;  // hosts that answer so often, and then no more
   int spines = 0;  // > 0: the core is that many switches, and each pair takes one of them
   int core = -1;   // the vertex that stands for them
   Noise noise;
