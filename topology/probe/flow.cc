@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/probe/flow.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -20,6 +22,24 @@ constexpr int kMostUnsent = 64 * 1024;  // else a slow way goes on long after th
 constexpr size_t kLongestReply = 64;
 
 const char kNothing[kChunk] = {};
+
+// How long the flow lasts, 4 bytes, least first, before all that is sent.  Senders of earlier said
+// nothing, so what they send begins with zeros; receivers of earlier count these bytes like any.
+std::array<char, SinkTask::kHead> PrintHead(std::chrono::milliseconds duration) {
+  std::array<char, SinkTask::kHead> head;
+  for (size_t i = 0; i < head.size(); ++i) {
+    head[i] = static_cast<char>(duration.count() >> (8 * i));
+  }
+  return head;
+}
+
+std::chrono::milliseconds ParseHead(const std::array<char, SinkTask::kHead>& head) {
+  uint32_t ms = 0;
+  for (size_t i = 0; i < head.size(); ++i) {
+    ms |= static_cast<uint32_t>(static_cast<uint8_t>(head[i])) << (8 * i);
+  }
+  return std::chrono::milliseconds(ms);
+}
 
 }  // namespace
 
@@ -45,7 +65,8 @@ void FlowRun::Handle(short events) {
     return;
   }
   if (state_ == State::kConnecting) {
-    if (!peer_.Greet(key_, Wanted::kSink)) {
+    const auto head = PrintHead(duration_);
+    if (!peer_.Greet(key_, Wanted::kSink) || !peer_.Send(head.data(), head.size())) {
       return End("0 0");
     }
     setsockopt(peer_.socket(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
@@ -88,6 +109,21 @@ SinkTask::SinkTask(int socket) : socket_(socket), deadline_(Clock::now() + kPati
 
 SinkTask::~SinkTask() { close(socket_); }
 
+// What still arrives when all have stopped to send got more than its share of the way.
+void SinkTask::Count(std::span<const char> bytes, Clock::time_point now) {
+  const bool is_first = head_size_ == 0;
+  for (size_t i = 0; i < bytes.size() && head_size_ < kHead; ++i) {
+    head_[head_size_++] = bytes[i];
+    duration_ = head_size_ == kHead ? ParseHead(head_) : std::chrono::milliseconds(0);
+  }
+  if (is_first) {
+    first_ = last_ = now;
+  } else if (duration_.count() == 0 || now - first_ <= duration_) {
+    bytes_ += bytes.size();
+    last_ = now;
+  }
+}
+
 void SinkTask::Handle(short events) {
   if (events == 0 || is_done_) {
     return;
@@ -99,17 +135,17 @@ void SinkTask::Handle(short events) {
   }
   const Clock::time_point now = Clock::now();
   if (count > 0) {
-    bytes_ += has_begun_ ? static_cast<uint64_t>(count) : 0;
-    first_ = has_begun_ ? first_ : now;
-    has_begun_ = true;
-    last_ = now;
+    Count({bytes, static_cast<size_t>(count)}, now);
     deadline_ = now + kPatience;
     return;
   }
   if (count == 0) {
-    const std::string reply =
-        fmt::format("{} {}\n", bytes_,
-                    std::chrono::duration_cast<std::chrono::microseconds>(last_ - first_).count());
+    // One that got nothing through for a while was slow, however fast it was before that.
+    const Clock::duration lasted = duration_.count() == 0
+                                       ? last_ - first_
+                                       : std::min<Clock::duration>(duration_, now - first_);
+    const std::string reply = fmt::format(
+        "{} {}\n", bytes_, std::chrono::duration_cast<std::chrono::microseconds>(lasted).count());
     [[maybe_unused]] const ssize_t said = send(socket_, reply.data(), reply.size(), MSG_NOSIGNAL);
   }
   is_done_ = true;

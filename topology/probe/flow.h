@@ -3,7 +3,9 @@
 // docs/protocol/12-topology.md, "Flows".
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "topology/probe/dialled.h"
@@ -39,6 +41,8 @@ class FlowRun final : public ProbeTask {
 // The other end of it, once who dialled has shown the key.
 class SinkTask final : public ProbeTask {
  public:
+  static constexpr size_t kHead = 4;  // before what counts: how long it lasts
+
   explicit SinkTask(int socket);
   ~SinkTask() override;
 
@@ -50,10 +54,14 @@ class SinkTask final : public ProbeTask {
   std::string Result() const override { return {}; }
 
  private:
+  void Count(std::span<const char> bytes, Clock::time_point now);
+
   int socket_;
   bool is_done_ = false;
-  uint64_t bytes_ = 0;  // after the first that came
-  bool has_begun_ = false;
+  std::array<char, kHead> head_{};
+  size_t head_size_ = 0;
+  std::chrono::milliseconds duration_{0};  // 0: not told, so all counts
+  uint64_t bytes_ = 0;                     // after the first that came
   Clock::time_point first_;
   Clock::time_point last_;
   Clock::time_point deadline_;

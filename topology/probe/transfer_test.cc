@@ -8,12 +8,14 @@
 
 #include <csignal>
 
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 
 #include "topology/probe/copy.h"
+#include "topology/probe/dialled.h"
 #include "topology/probe/flow.h"
 #include "topology/probe/pull.h"
 #include "topology/probe/responder.h"
@@ -129,8 +131,7 @@ TEST_F(Transfer, ACopyTakesOverWhatAKilledProberLeftAndNothingElse) {
   EXPECT_FALSE(fs::exists(path + ".part"));
   std::ifstream file(path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "abc");
-  EXPECT_EQ(fs::status(path).permissions() & fs::perms::sticky_bit,
-            fs::perms::none);
+  EXPECT_EQ(fs::status(path).permissions() & fs::perms::sticky_bit, fs::perms::none);
 }
 
 TEST_F(Transfer, APullGoesOnFromAnotherHostWhereTheFirstStopped) {
@@ -184,6 +185,84 @@ TEST_F(Transfer, APullWaitsForWhatIsStillToComeAsLongAsThereAreSignsOfLife) {
   }
 
   EXPECT_EQ(pull.Result(), "1000000 ");
+}
+
+// Sends `head`, a part, and when `pause` is over another; hears what the other end counted.
+class TwoParts final : public ProbeTask {
+ public:
+  static constexpr size_t kPart = 20'000;
+
+  TwoParts(const ProbeTarget& target, std::string head, std::chrono::milliseconds pause)
+      : head_(std::move(head)), pause_(pause), deadline_(Clock::now() + std::chrono::seconds(20)) {
+    EXPECT_TRUE(peer_.Dial(target));
+  }
+
+  pollfd Watch() const override {
+    const bool is_connecting = parts_ == 0;
+    return {.fd = peer_.socket(),
+            .events = static_cast<short>(is_connecting ? POLLOUT : POLLIN),
+            .revents = 0};
+  }
+  void Handle(short events) override {
+    char bytes[64];
+    if (parts_ == 0 && events != 0) {
+      EXPECT_TRUE(peer_.Greet(kKey, Wanted::kSink) && peer_.Send(head_.data(), head_.size()));
+      SendPart();
+    } else if (parts_ == 2 && events != 0) {
+      const ssize_t count = read(peer_.socket(), bytes, sizeof bytes);
+      result_.assign(bytes, count > 0 ? static_cast<size_t>(count) : 0);
+      is_done_ = true;
+    }
+  }
+  void Expire(Clock::time_point now) override {
+    if (parts_ == 1 && now >= next_) {
+      SendPart();
+      shutdown(peer_.socket(), SHUT_WR);
+    }
+    is_done_ = is_done_ || now >= deadline_;
+  }
+  Clock::time_point deadline() const override { return deadline_; }
+  bool IsDone() const override { return is_done_; }
+  std::string Result() const override { return result_; }
+
+ private:
+  void SendPart() {
+    const std::string part(kPart, '\0');
+    EXPECT_TRUE(peer_.Send(part.data(), part.size()));
+    ++parts_;
+    next_ = Clock::now() + pause_;
+  }
+
+  Dialled peer_;
+  std::string head_;
+  std::chrono::milliseconds pause_;
+  Clock::time_point next_;
+  Clock::time_point deadline_;
+  int parts_ = 0;
+  bool is_done_ = false;
+  std::string result_;
+};
+
+// The second part comes later than the flow was to last; that the first came at once is no speed.
+TEST_F(Transfer, WhatComesAfterTheEndOfAFlowIsNotCounted) {
+  Host host(nullptr);
+  TwoParts flow(host.at(), std::string("\x32\0\0\0", 4), std::chrono::milliseconds(200));
+  while (!flow.IsDone()) {
+    host.Turn(flow);
+  }
+
+  EXPECT_LE(std::stoul("0" + flow.Result()), TwoParts::kPart) << flow.Result();
+  EXPECT_THAT(flow.Result(), HasSubstr(" 50000\n"));
+}
+
+TEST_F(Transfer, AFlowOfASenderThatDoesNotSayHowLongCountsToItsEnd) {
+  Host host(nullptr);
+  TwoParts flow(host.at(), "", std::chrono::milliseconds(200));
+  while (!flow.IsDone()) {
+    host.Turn(flow);
+  }
+
+  EXPECT_GE(std::stoul("0" + flow.Result()), TwoParts::kPart) << flow.Result();
 }
 
 TEST_F(Transfer, AFlowIsCountedWhereItArrives) {
