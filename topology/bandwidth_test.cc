@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -74,6 +75,7 @@ TEST(BandwidthMap, IsNotMisledByASlowLinkBelowAFastOne) {
 
   EXPECT_NEAR(map.mbps()[0], 10, 1);
   EXPECT_NEAR(map.mbps()[1], 100, 10);
+  EXPECT_NEAR(map.mbps()[9], 200, 20);
 }
 
 TEST(BandwidthMap, FindsTheSlowOneOfThreeUplinks) {
@@ -207,6 +209,40 @@ TEST(BandwidthMap, NeedsStagesByDepthAndNotByHosts) {
 
   EXPECT_LE(map.stages(), 60);
   EXPECT_GE(*std::min_element(map.mbps().begin(), map.mbps().end()), 45);
+}
+
+// Switches of four branches above hosts by eight; every fourth host and switch is slow, or none is.
+int StagesOf(int hosts, int levels, bool is_even) {
+  std::vector<int> at_level{hosts};
+  for (int level = 1; level < levels; ++level) {
+    at_level.push_back(level == 1 ? hosts / 8 : at_level.back() / 4);
+  }
+  Tree tree{.host_count = hosts, .vertex_count = hosts, .links = {}};
+  std::vector<double> mbps;
+  int first = 0;
+  double rate = 10;
+  for (size_t level = 0; level < at_level.size(); ++level) {
+    const bool is_top = level + 1 == at_level.size();
+    const int above = is_top ? 1 : at_level[level + 1];
+    for (int i = 0; i < at_level[level]; ++i) {
+      tree.links.push_back({first + i, tree.vertex_count + i * above / at_level[level], 20});
+      mbps.push_back(is_even || i % 4 != 1 ? rate : rate / 2);
+    }
+    first = tree.vertex_count;
+    tree.vertex_count += above;
+    rate *= 3;
+  }
+  return Measure(tree, mbps).stages();
+}
+
+TEST(BandwidthMap, NeedsStagesByDepthForAnyNumberOfHosts) {
+  for (const bool is_even : {true, false}) {
+    for (const auto& [hosts, levels] :
+         {std::pair(64, 2), {64, 3}, {256, 3}, {1024, 3}, {1024, 4}}) {
+      EXPECT_LE(StagesOf(hosts, levels, is_even), 5 * levels)
+          << hosts << " hosts, " << levels << " levels" << (is_even ? ", even" : "");
+    }
+  }
 }
 
 // As where a file has switches that lead to no host.
