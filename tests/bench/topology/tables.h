@@ -23,7 +23,8 @@ bool Goals(const Options& options);
 void ErrorDistributions(const Options& options);  // figure 8 of paper 003
 void TimesAndPairs(const Options& options);       // figures 9 and 10
 void AlphaSweep(const Options& options);          // figure 5 of paper 000
-// How well a known tree is kept: false alarms, hosts that join, hosts that are plugged in elsewhere.
+// How well a known tree is kept: false alarms, hosts that join, hosts that are plugged in
+// elsewhere.
 void UpkeepTable(const Options& options);
 
 // Lines through (x, y) points, a legend each.
@@ -32,6 +33,6 @@ struct Series {
   std::vector<std::pair<double, double>> points;
 };
 void WritePlot(const std::string& path, const std::string& title, const std::string& x_label,
-               const std::string& y_label, const std::vector<Series>& series);
+               const std::string& y_label, const std::vector<Series>& series, bool is_log = false);
 
 }  // namespace sekisho::bench
