@@ -28,8 +28,14 @@ std::string Latency(double rtt_us) {
                        : fmt::format("{:.2f} ms", rtt_us / 2000);
 }
 
-std::string Label(const Link& link) {
-  return Latency(link.rtt_us) + (link.is_relayed ? " relayed" : "");
+std::string Note(const std::vector<std::string>& notes, int link, const char* before) {
+  return notes.empty() || notes[link].empty() ? "" : before + notes[link];
+}
+
+std::string Label(const Tree& tree, int number, const std::vector<std::string>& notes) {
+  const Link& link = tree.links[number];
+  return Latency(link.rtt_us) + (link.is_relayed ? " relayed" : "") + Note(notes, number, "  ") +
+         (link.confidence < 0.995 ? fmt::format("  confidence {:.2f}", link.confidence) : "");
 }
 
 }  // namespace
@@ -63,7 +69,8 @@ int Centre(const Tree& tree) {
   return centre;
 }
 
-std::string ShowText(const Tree& tree, const std::vector<std::string>& names) {
+std::string ShowText(const Tree& tree, const std::vector<std::string>& names,
+                     const std::vector<std::string>& notes) {
   const int root = Centre(tree);
   if (root < 0) {
     return "";
@@ -77,11 +84,7 @@ std::string ShowText(const Tree& tree, const std::vector<std::string>& names) {
     stack.pop_back();
     text += std::string(2 * static_cast<size_t>(level), ' ') + names[vertex];
     if (vertex != root) {
-      const Link& link = tree.links[rooted.parent_link[vertex]];
-      text += "  " + Label(link);
-      if (link.confidence < 0.995) {
-        text += fmt::format("  confidence {:.2f}", link.confidence);
-      }
+      text += "  " + Label(tree, rooted.parent_link[vertex], notes);
     }
     text += '\n';
     std::string hosts;
@@ -93,8 +96,9 @@ std::string ShowText(const Tree& tree, const std::vector<std::string>& names) {
     for (const int child : children[vertex]) {
       if (tree.IsHost(child)) {
         const Link& link = tree.links[rooted.parent_link[child]];
-        hosts += fmt::format(" {} ({:.1f}{})", names[child], link.rtt_us / 2,
-                             link.is_relayed ? " relayed" : "");
+        hosts += fmt::format(" {} ({:.1f}{}{})", names[child], link.rtt_us / 2,
+                             link.is_relayed ? " relayed" : "",
+                             Note(notes, rooted.parent_link[child], ", "));
       }
     }
     if (!hosts.empty()) {
@@ -104,7 +108,8 @@ std::string ShowText(const Tree& tree, const std::vector<std::string>& names) {
   return text;
 }
 
-std::string ShowDot(const Tree& tree, const std::vector<std::string>& names) {
+std::string ShowDot(const Tree& tree, const std::vector<std::string>& names,
+                    const std::vector<std::string>& notes) {
   std::string text = "graph topology {\n  node [fontname=\"sans-serif\"];\n";
   std::vector<bool> is_used(tree.vertex_count, false);
   for (const Link& link : tree.links) {
@@ -116,18 +121,21 @@ std::string ShowDot(const Tree& tree, const std::vector<std::string>& names) {
                           tree.IsHost(vertex) ? "box" : "circle");
     }
   }
-  for (const Link& link : tree.links) {
+  for (size_t i = 0; i < tree.links.size(); ++i) {
+    const Link& link = tree.links[i];
     text += fmt::format("  \"{}\" -- \"{}\" [label=\"{}\"{}];\n", names[link.u], names[link.v],
-                        Label(link), link.is_relayed ? " style=dashed" : "");
+                        Label(tree, static_cast<int>(i), notes),
+                        link.is_relayed ? " style=dashed" : "");
   }
   return text + "}\n";
 }
 
 // Layers from left to right; each leaf has a line of its own.
-std::string ShowSvg(const Tree& tree, const std::vector<std::string>& names) {
+std::string ShowSvg(const Tree& tree, const std::vector<std::string>& names,
+                    const std::vector<std::string>& notes) {
   const int root = Centre(tree);
   constexpr double kLine = 16;
-  constexpr double kColumn = 130;
+  const double column = notes.empty() ? 130 : 210;
   std::string lines;
   std::string labels;
   double height = 2 * kLine;
@@ -154,15 +162,16 @@ std::string ShowSvg(const Tree& tree, const std::vector<std::string>& names) {
       }
     }
     for (const int vertex : rooted.order) {
-      const double x = 30 + kColumn * rooted.level[vertex];
+      const double x = 30 + column * rooted.level[vertex];
       if (vertex != root) {
         const int parent = rooted.parent[vertex];
         const Link& link = tree.links[rooted.parent_link[vertex]];
         lines +=
-            fmt::format("<path d=\"M{:.0f} {:.1f}V{:.1f}H{:.0f}\"{}/>\n", x - kColumn, y[parent],
+            fmt::format("<path d=\"M{:.0f} {:.1f}V{:.1f}H{:.0f}\"{}/>\n", x - column, y[parent],
                         y[vertex], x, link.is_relayed ? " stroke-dasharray=\"4 3\"" : "");
-        labels += fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" fill=\"#777\">{}</text>\n",
-                              x - kColumn + 8, y[vertex] - 3, Label(link));
+        labels +=
+            fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" fill=\"#777\">{}</text>\n", x - column + 8,
+                        y[vertex] - 3, Label(tree, rooted.parent_link[vertex], notes));
       }
       labels += tree.IsHost(vertex)
                     ? fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\">{}</text>\n", x + 4,
@@ -178,7 +187,7 @@ std::string ShowSvg(const Tree& tree, const std::vector<std::string>& names) {
       "font-family=\"sans-serif\" font-size=\"10\">\n<rect width=\"100%\" height=\"100%\" "
       "fill=\"#fff\"/>\n<g fill=\"none\" stroke=\"#345\">\n{}</g>\n<g fill=\"#123\">\n{}</g>\n"
       "</svg>\n",
-      150 + kColumn * levels, height + kLine, lines, labels);
+      150 + column * levels, height + kLine, lines, labels);
 }
 
 }  // namespace sekisho::topology

@@ -12,43 +12,20 @@
 #include <nlohmann/json.hpp>
 
 #include "client/rankmap/rankmap_files.h"
+#include "client/topology/topology_show.h"
 #include "topology/alpha_matrix.h"
+#include "topology/confidence.h"
 #include "topology/errors.h"
 #include "topology/fast.h"
 #include "topology/methods.h"
 #include "topology/revise.h"
 #include "topology/run.h"
-#include "topology/show.h"
 #include "topology/text_format.h"
 
 namespace sekisho::client {
 namespace {
 
-nlohmann::json TreeJson(const topology::Tree& tree, const std::vector<std::string>& names) {
-  nlohmann::json json;
-  json["hosts"] = nlohmann::json::array();
-  json["links"] = nlohmann::json::array();
-  // A switch is as sure as the least sure link to another.
-  std::vector<double> confidence(tree.vertex_count, 1);
-  for (const topology::Link& link : tree.links) {
-    json["links"].push_back({{"u", names[link.u]},
-                             {"v", names[link.v]},
-                             {"latency_us", link.rtt_us / 2},
-                             {"confidence", link.confidence},
-                             {"relayed", link.is_relayed}});
-    for (const int end : {link.u, link.v}) {
-      confidence[end] = std::min(confidence[end], link.confidence);
-    }
-  }
-  for (int i = 0; i < tree.host_count; ++i) {
-    json["hosts"].push_back(names[i]);
-  }
-  json["switches"] = nlohmann::json::array();
-  for (int i = tree.host_count; i < tree.vertex_count; ++i) {
-    json["switches"].push_back({{"name", names[i]}, {"confidence", confidence[i]}});
-  }
-  return json;
-}
+constexpr size_t kLeastSure = 3;  // switches that infer names
 
 // What was measured of them before they went says too little of where they belong.
 std::vector<bool> LostHosts(const TopologySource& source) {
@@ -100,6 +77,26 @@ absl::StatusOr<std::unique_ptr<topology::ReviseMethod>> StartFrom(
       topology::Known{.tree = topology::Simplified(named.tree),
                       .is_here = std::vector<bool>(hosts.size(), true)},
       seed);
+}
+
+std::string DescribeLeastSure(const topology::Tree& tree, const std::vector<std::string>& names) {
+  const std::vector<double> confidence = topology::SwitchConfidence(tree);
+  std::vector<int> switches;
+  for (int i = tree.host_count; i < tree.vertex_count; ++i) {
+    switches.push_back(i);
+  }
+  if (switches.size() < 2) {
+    return {};
+  }
+  std::stable_sort(switches.begin(), switches.end(),
+                   [&](int a, int b) { return confidence[a] < confidence[b]; });
+  switches.resize(std::min(switches.size(), kLeastSure));
+  std::string text = "least sure switches (confidence):";
+  for (const int one : switches) {
+    text += fmt::format("{} {} {:.2f}", one == switches.front() ? "" : ",", names[one],
+                        confidence[one]);
+  }
+  return text + '\n';
 }
 
 std::string Describe(const topology::Revision& revision, const std::vector<std::string>& names) {
@@ -163,8 +160,9 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
                         ? 1
                         : 1 + *std::max_element(outcome.site_of.begin(), outcome.site_of.end());
   const double per_host = std::max(count, 1);
+  const std::vector<std::string> names = topology::VertexNames(outcome.tree, hosts.names);
   if (!options.report.empty()) {
-    nlohmann::json json = TreeJson(outcome.tree, topology::VertexNames(outcome.tree, hosts.names));
+    nlohmann::json json = TreeJson(outcome.tree, names);
     json["excluded"] = nlohmann::json::array();
     for (const auto& [host, why] : missing) {
       json["excluded"].push_back({{"host", host}, {"why", why}});
@@ -184,6 +182,7 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
       static_cast<double>(totals.measurements) / per_host,
       static_cast<double>(totals.pings) / per_host,
       totals.relayed > 0 ? fmt::format("; {} measurements through a relay", totals.relayed) : "");
+  out << DescribeLeastSure(outcome.tree, names);
   if (revise != nullptr) {
     out << Describe(revise->revision(), hosts.names);
   }
@@ -251,27 +250,6 @@ absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostr
   out << fmt::format("{} hosts; {:.3f} s {}, {:.1f} measurements a host; {} pairs unknown\n", count,
                      totals.makespan_us / 1e6, source->KindOfTime(),
                      static_cast<double>(totals.measurements) / std::max(count, 1), unknown);
-  return absl::OkStatus();
-}
-
-absl::Status ShowTopology(const TopologyShowOptions& options, std::ostream& out) {
-  std::vector<std::string> names;
-  if (!options.hosts.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(options.hosts));
-    ASSIGN_OR_RETURN(topology::HostList hosts, topology::ParseHosts(text, options.hosts));
-    names = std::move(hosts.names);
-  }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.tree));
-  ASSIGN_OR_RETURN(const topology::NamedTree named, topology::ParseTree(text, options.tree, names));
-  if (options.is_json) {
-    out << TreeJson(named.tree, named.names).dump(1) << '\n';
-  } else if (options.is_dot) {
-    out << topology::ShowDot(named.tree, named.names);
-  } else if (options.is_svg) {
-    out << topology::ShowSvg(named.tree, named.names);
-  } else {
-    out << topology::ShowText(named.tree, named.names);
-  }
   return absl::OkStatus();
 }
 

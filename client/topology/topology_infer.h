@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sekisho topology infer, simulate, matrix and show do.
+// What sekisho topology infer, simulate and matrix do.
 #pragma once
 
 #include <cstdint>
@@ -49,15 +49,5 @@ struct TopologySimulateOptions {
 };
 
 absl::Status SimulateTopology(const TopologySimulateOptions& options, std::ostream& out);
-
-struct TopologyShowOptions {
-  std::string tree;
-  std::string hosts;
-  bool is_dot = false;
-  bool is_svg = false;
-  bool is_json = false;
-};
-
-absl::Status ShowTopology(const TopologyShowOptions& options, std::ostream& out);
 
 }  // namespace sekisho::client

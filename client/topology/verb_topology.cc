@@ -9,6 +9,7 @@
 #include "client/topology/topology_bandwidth.h"
 #include "client/topology/topology_broadcast.h"
 #include "client/topology/topology_infer.h"
+#include "client/topology/topology_show.h"
 
 namespace sekisho::client {
 namespace {
@@ -123,6 +124,8 @@ void AddShow(CLI::App* topology, int& exit_code) {
   CLI::App* app = topology->add_subcommand("show", "Show a tree");
   app->add_option("TREE", o->tree, "File that infer wrote")->required();
   app->add_option("--hosts", o->hosts, "Which names are hosts (those with one link)");
+  app->add_option("--report", o->report, "Of infer --report: how sure the switches are");
+  app->add_option("--bandwidth", o->bandwidth, "Of bandwidth --json: what the links carry");
   CLI::Option* dot = app->add_flag("--dot", o->is_dot, "For Graphviz");
   CLI::Option* svg = app->add_flag("--svg", o->is_svg, "A picture")->excludes(dot);
   app->add_flag("--json", o->is_json, "For programs")->excludes(dot)->excludes(svg);

@@ -15,6 +15,7 @@
 #include "client/topology/topology_infer.h"
 #include "client/topology/topology_jobs.h"
 #include "client/topology/topology_live.h"
+#include "client/topology/topology_show.h"
 #include "topology/fast.h"
 
 namespace sekisho::client {
@@ -123,6 +124,50 @@ TEST_F(TopologyVerb, InfersATreeThatCanBeShown) {
     std::ostringstream shown;
     ASSERT_TRUE(ShowTopology({.tree = File("tree"), .is_svg = is_svg}, shown).ok());
     EXPECT_THAT(shown.str(), HasSubstr("h0063"));
+  }
+}
+
+TEST_F(TopologyVerb, SaysHowSureItIs) {
+  WriteHosts(64);
+
+  ASSERT_TRUE(Infer(Oracle("single64 3")).ok());
+
+  EXPECT_THAT(out_.str(), HasSubstr("least sure switches (confidence): s"));
+}
+
+TEST_F(TopologyVerb, ShowsHowSureSwitchesAreAndWhatLinksCarry) {
+  std::ofstream(File("tree")) << "a s0 9\nb s0 9\nc s1 9\nd s1 9\ns0 s1 2\n";
+  std::ofstream(File("report")) << R"({"links": [
+    {"u": "s0", "v": "a", "confidence": 1}, {"u": "s0", "v": "b", "confidence": 1},
+    {"u": "c", "v": "s1", "confidence": 1}, {"u": "d", "v": "s1", "confidence": 1},
+    {"u": "s1", "v": "s0", "confidence": 0.75}]})";
+  std::ofstream(File("map")) << R"({"links": [
+    {"u": "s1", "v": "s0", "mbps": 12.5}, {"u": "a", "v": "s0", "mbps": 7.5, "is_at_least": true}]})";
+  std::ofstream(File("other"))
+      << R"({"links": [{"u": "x", "v": "y", "confidence": 1, "mbps": 1}]})";
+  std::ofstream(File("nothing")) << "a s0 20\n";
+
+  for (const char* kind : {"text", "dot", "svg", "json"}) {
+    std::ostringstream shown;
+    ASSERT_TRUE(ShowTopology({.tree = File("tree"),
+                              .hosts = "",
+                              .report = File("report"),
+                              .bandwidth = File("map"),
+                              .is_dot = kind[0] == 'd',
+                              .is_svg = kind[0] == 's',
+                              .is_json = kind[0] == 'j'},
+                             shown)
+                    .ok());
+    EXPECT_THAT(shown.str(), HasSubstr("0.75")) << kind;
+    EXPECT_THAT(shown.str(), HasSubstr("12.5")) << kind;
+    EXPECT_THAT(shown.str(), HasSubstr(kind[0] == 'j' ? "\"is_at_least\": true" : ">=7.5 Mb/s"))
+        << kind;
+  }
+  for (const char* wrong : {"other", "nothing"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        ShowTopology({.tree = File("tree"), .hosts = "", .report = File(wrong)}, out_)));
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        ShowTopology({.tree = File("tree"), .hosts = "", .bandwidth = File(wrong)}, out_)));
   }
 }
 
