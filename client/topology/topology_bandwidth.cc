@@ -33,7 +33,7 @@ class Stage {
   Stage(TopologyProbers& probers, int transfer_ms, long& next_id)
       : probers_(probers), transfer_ms_(transfer_ms), next_id_(next_id) {}
 
-  // What each transfer carried in all, Mb/s; where a flow did not run, what the others did.
+  // What each transfer carried in all, Mb/s: too little if a host is lost meanwhile.
   std::vector<double> Run(const std::vector<Transfer>& transfers) {
     carried_.assign(transfers.size(), 0);
     for (size_t i = 0; i < transfers.size(); ++i) {
@@ -87,6 +87,58 @@ class Stage {
   std::vector<double> carried_;
 };
 
+int CountLost(const TopologyProbers& probers) {
+  int lost = 0;
+  for (int host = 0; host < probers.count(); ++host) {
+    lost += probers.Lost(host).empty() ? 0 : 1;
+  }
+  return lost;
+}
+
+// Of each link of the tree.
+struct Mapped {
+  std::vector<double> mbps;  // < 0: of a host that is lost
+  std::vector<bool> is_at_least;
+  int stages = 0;
+};
+
+// The hosts that are there; from the beginning without those that go meanwhile, whose part of what
+// others carried is missing.
+Mapped MapWhatIsThere(const topology::Tree& tree, const TopologyProbers& probers, Stage& stage) {
+  Mapped mapped;
+  for (;;) {
+    topology::Tree there = tree;
+    there.links.clear();
+    std::vector<size_t> kept;
+    for (size_t i = 0; i < tree.links.size(); ++i) {
+      const auto is_lost = [&](int end) { return tree.IsHost(end) && !probers.Lost(end).empty(); };
+      if (!is_lost(tree.links[i].u) && !is_lost(tree.links[i].v)) {
+        there.links.push_back(tree.links[i]);
+        kept.push_back(i);
+      }
+    }
+    topology::BandwidthMap map(there);
+    const int lost = CountLost(probers);
+    for (std::vector<Transfer> transfers = map.Next();
+         !transfers.empty() && CountLost(probers) == lost; transfers = map.Next()) {
+      const std::vector<double> mbps = stage.Run(transfers);
+      for (size_t i = 0; i < transfers.size(); ++i) {
+        map.Report(transfers[i], mbps[i]);
+      }
+    }
+    mapped.stages += map.stages();
+    if (CountLost(probers) == lost) {
+      mapped.mbps.assign(tree.links.size(), -1);
+      mapped.is_at_least.assign(tree.links.size(), false);
+      for (size_t i = 0; i < kept.size(); ++i) {
+        mapped.mbps[kept[i]] = map.mbps()[i];
+        mapped.is_at_least[kept[i]] = map.IsAtLeast(static_cast<int>(i));
+      }
+      return mapped;
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status MapBandwidth(const TopologyBandwidthOptions& options, std::ostream& out,
@@ -99,20 +151,10 @@ absl::Status MapBandwidth(const TopologyBandwidthOptions& options, std::ostream&
                    topology::ParseTree(text, options.tree, hosts.names));
 
   // Measure.
-  topology::BandwidthMap map(named.tree);
   long next_id = 1;
   const auto begin = TopologyProbers::Clock::now();
   Stage stage(probers, options.transfer_ms, next_id);
-  for (;;) {
-    const std::vector<Transfer> transfers = map.Next();
-    if (transfers.empty()) {
-      break;
-    }
-    const std::vector<double> mbps = stage.Run(transfers);
-    for (size_t i = 0; i < transfers.size(); ++i) {
-      map.Report(transfers[i], mbps[i]);
-    }
-  }
+  const Mapped mapped = MapWhatIsThere(named.tree, probers, stage);
   const double seconds =
       std::chrono::duration<double>(TopologyProbers::Clock::now() - begin).count();
 
@@ -120,17 +162,21 @@ absl::Status MapBandwidth(const TopologyBandwidthOptions& options, std::ostream&
   nlohmann::json links = nlohmann::json::array();
   for (size_t i = 0; i < named.tree.links.size(); ++i) {
     const topology::Link& link = named.tree.links[i];
-    const bool is_at_least = map.IsAtLeast(static_cast<int>(i));
+    const bool is_at_least = mapped.is_at_least[i];
     const std::string& u = named.names[link.u];
     const std::string& v = named.names[link.v];
+    if (mapped.mbps[i] <= 0) {
+      log << fmt::format("{} {}: nothing was carried\n", u, v);
+      continue;
+    }
     if (options.is_json) {
-      links.push_back({{"u", u}, {"v", v}, {"mbps", map.mbps()[i]}, {"is_at_least", is_at_least}});
+      links.push_back({{"u", u}, {"v", v}, {"mbps", mapped.mbps[i]}, {"is_at_least", is_at_least}});
     } else {
-      out << fmt::format("{} {} {}{:.1f}\n", u, v, is_at_least ? ">=" : "", map.mbps()[i]);
+      out << fmt::format("{} {} {}{:.1f}\n", u, v, is_at_least ? ">=" : "", mapped.mbps[i]);
     }
   }
   if (options.is_json) {
-    out << nlohmann::json{{"links", links}, {"seconds", seconds}, {"stages", map.stages()}}.dump(1)
+    out << nlohmann::json{{"links", links}, {"seconds", seconds}, {"stages", mapped.stages}}.dump(1)
         << '\n';
   }
   for (int host = 0; host < probers.count(); ++host) {
