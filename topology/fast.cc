@@ -317,6 +317,7 @@ void FastMethod::Report(const Request& request, const Answer& heard) {
 Outcome FastMethod::Finish() {
   Outcome outcome;
   outcome.site_of = site_of_;
+  outcome.tree = {.host_count = hosts_, .vertex_count = hosts_, .links = {}};
   std::vector<bool> is_cut(hosts_, false);
   if (!sites_.empty()) {
     JoinedIslands joined = Join();

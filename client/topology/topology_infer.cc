@@ -205,6 +205,7 @@ absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostr
   topology::RunTotals totals;
   topology::Matrix matrix(count);
   std::set<std::pair<int, int>> relayed;
+  topology::Outcome outcome;
   if (options.method == "alpha") {
     topology::AlphaMatrix method(count, options.alpha, options.seed);
     ASSIGN_OR_RETURN(totals, source->Run(method));
@@ -213,7 +214,8 @@ absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostr
     topology::FastMethod method(
         count, {.site_hints = KnownSites(options.source, source->hosts()), .seed = options.seed});
     ASSIGN_OR_RETURN(totals, source->Run(method));
-    const topology::Tree tree = method.Finish().tree;
+    outcome = method.Finish();
+    const topology::Tree& tree = outcome.tree;
     for (int i = 0; i < count; ++i) {
       const topology::Rooted rooted = topology::HangUp(tree, i);
       std::vector<bool> is_beyond(tree.vertex_count, false);  // a relay
@@ -236,9 +238,11 @@ absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostr
   // Answer.
   std::string text;
   long unknown = 0;
+  std::vector<bool> is_known(count, count < 2);
   for (int i = 0; i < count; ++i) {
     for (int j = i + 1; j < count; ++j) {
       if (matrix.At(i, j) >= 0) {
+        is_known[i] = is_known[j] = true;
         text += fmt::format("{} {} {:.3f}{}\n", i, j, matrix.At(i, j),
                             relayed.contains({i, j}) ? " relayed" : "");
       } else {
@@ -246,7 +250,18 @@ absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostr
       }
     }
   }
+  if (count > 1 && text.empty()) {
+    return topology::errors::NothingAnswered();
+  }
+  for (int i = 0; i < count; ++i) {
+    if (!is_known[i]) {
+      outcome.excluded.insert(outcome.excluded.begin(), {i, "no answer"});  // unless more is known
+    }
+  }
   RETURN_IF_ERROR(WriteFile(options.out, text));
+  for (const auto& [host, why] : Missing(*source, outcome)) {
+    log << fmt::format("{}: {}\n", host, why);
+  }
   out << fmt::format("{} hosts; {:.3f} s {}, {:.1f} measurements a host; {} pairs unknown\n", count,
                      totals.makespan_us / 1e6, source->KindOfTime(),
                      static_cast<double>(totals.measurements) / std::max(count, 1), unknown);

@@ -34,7 +34,8 @@ struct TopologyMatrixOptions {
 
 // Lines "i j rtt_us" of all pairs: what was measured, and the rest from the tree or by the alpha
 // rule.
-absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostream& out);
+absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostream& out,
+                                 std::ostream& log);
 
 struct TopologySimulateOptions {
   std::string family;

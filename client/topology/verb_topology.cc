@@ -74,7 +74,8 @@ void AddMatrix(CLI::App* topology, int& exit_code) {
       ->capture_default_str()
       ->check(CLI::Range(1.0, 1e6));
   app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
-  app->callback([o, &exit_code] { exit_code = ExitCode(WriteTopologyMatrix(*o, std::cout)); });
+  app->callback(
+      [o, &exit_code] { exit_code = ExitCode(WriteTopologyMatrix(*o, std::cout, std::cerr)); });
 }
 
 void AddSimulate(CLI::App* topology, int& exit_code) {

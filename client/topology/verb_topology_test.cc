@@ -352,7 +352,7 @@ TEST_F(TopologyVerb, MarksWhatARelayIsTheOnlyWayTo) {
 
   ASSERT_TRUE(
       WriteTopologyMatrix(
-          {.source = {.hosts = File("hosts"), .oracle = oracle}, .out = File("matrix")}, out_)
+          {.source = {.hosts = File("hosts"), .oracle = oracle}, .out = File("matrix")}, out_, log_)
           .ok());
   EXPECT_EQ(Lines("matrix"), 6u);
   EXPECT_EQ(RelayedLines("matrix"), 4);
@@ -375,10 +375,36 @@ TEST_F(TopologyVerb, WritesAMatrixOfAllPairs) {
         WriteTopologyMatrix({.source = {.hosts = File("hosts"), .oracle = Oracle("single64 3")},
                              .out = File("matrix"),
                              .method = method},
-                            out_)
+                            out_, log_)
             .ok());
     EXPECT_EQ(Lines("matrix"), 64u * 63 / 2);
   }
+  EXPECT_EQ(log_.str(), "");
+}
+
+TEST_F(TopologyVerb, AMatrixNamesHostsThatAreDead) {
+  WriteHosts(64);
+  for (const char* method : {"tree", "alpha"}) {
+    log_.str("");
+    ASSERT_TRUE(WriteTopologyMatrix({.source = {.hosts = File("hosts"),
+                                                .oracle = Oracle("single64 3 --dead 7 --dead 9")},
+                                     .out = File("matrix"),
+                                     .method = method},
+                                    out_, log_)
+                    .ok());
+    EXPECT_EQ(Lines("matrix"), 62u * 61 / 2) << method;
+    EXPECT_EQ(log_.str(), "h0007: no answer\nh0009: no answer\n") << method;
+  }
+
+  WriteHosts(2);
+  fs::remove(File("matrix"));
+  EXPECT_THAT(std::string(WriteTopologyMatrix({.source = {.hosts = File("hosts"),
+                                                          .oracle = Oracle("tiny2 3 --dead 1")},
+                                               .out = File("matrix")},
+                                              out_, log_)
+                              .message()),
+              HasSubstr("no host answered"));
+  EXPECT_FALSE(fs::exists(File("matrix")));
 }
 
 TEST_F(TopologyVerb, SimulatesANetworkFromAFile) {
