@@ -6,14 +6,18 @@
 #include <functional>
 #include <map>
 #include <ostream>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "client/rankmap/rankmap_files.h"
+#include "client/topology/topology_live.h"
 #include "client/topology/topology_probers.h"
 #include "topology/broadcast.h"
 #include "topology/broadcast_chain.h"
 #include "topology/errors.h"
+#include "topology/fast.h"
 #include "topology/text_format.h"
 
 namespace sekisho::client {
@@ -181,6 +185,18 @@ class Broadcast {
   long next_id_ = 1;
 };
 
+// Whoever the tree does not know comes last.
+std::vector<int> OrderOfAll(const topology::Tree& tree, int source) {
+  std::vector<int> order = topology::BroadcastOrder(tree, source);
+  const std::set<int> known(order.begin(), order.end());
+  for (int host = 0; host < tree.host_count; ++host) {
+    if (!known.contains(host)) {
+      order.push_back(host);
+    }
+  }
+  return order;
+}
+
 }  // namespace
 
 absl::Status BroadcastFile(const TopologyBroadcastOptions& options, std::ostream& out,
@@ -191,11 +207,12 @@ absl::Status BroadcastFile(const TopologyBroadcastOptions& options, std::ostream
       return topology::errors::BadPath(path);
     }
   }
+  std::string text;
+  if (!options.tree.empty()) {
+    ASSIGN_OR_RETURN(text, ReadFile(options.tree));
+  }
   TopologyProbers probers;
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.tree));
   ASSIGN_OR_RETURN(const topology::HostList hosts, OpenProbers(options.source, probers));
-  ASSIGN_OR_RETURN(const topology::NamedTree named,
-                   topology::ParseTree(text, options.tree, hosts.names));
   const auto first = options.from.empty()
                          ? hosts.names.begin()
                          : std::find(hosts.names.begin(), hosts.names.end(), options.from);
@@ -204,8 +221,21 @@ absl::Status BroadcastFile(const TopologyBroadcastOptions& options, std::ostream
   }
   const int source = static_cast<int>(first - hosts.names.begin());
 
+  // Where are they?
+  topology::Tree tree;
+  if (options.tree.empty()) {
+    topology::FastMethod method(static_cast<int>(hosts.names.size()),
+                                {.site_hints = KnownSites(options.source, hosts)});
+    RunLive(method, probers, options.source.most_at_once);
+    tree = method.Finish().tree;
+  } else {
+    ASSIGN_OR_RETURN(topology::NamedTree named,
+                     topology::ParseTree(text, options.tree, hosts.names));
+    tree = std::move(named.tree);
+  }
+
   // Copy.
-  const std::vector<int> order = topology::BroadcastOrder(named.tree, source);
+  const std::vector<int> order = OrderOfAll(tree, source);
   Broadcast broadcast(probers, order);
   ASSIGN_OR_RETURN(const uint64_t size, broadcast.Prepare(options.file, options.destination));
   const auto begin = TopologyProbers::Clock::now();

@@ -13,7 +13,7 @@ namespace sekisho::client {
 
 struct TopologyBroadcastOptions {
   TopologySourceOptions source;
-  std::string tree;
+  std::string tree;         // file; empty: it is inferred first
   std::string file;         // on the first host
   std::string destination;  // on all others
   std::string from;         // the first host; empty: the first of the hosts file

@@ -114,7 +114,7 @@ void AddBroadcast(CLI::App* topology, int& exit_code) {
   app->add_option("FILE", o->file, "On the first host")->required();
   app->add_option("DEST", o->destination, "On all others; must not be there yet as DEST.part")
       ->required();
-  app->add_option("--tree", o->tree, "File that infer wrote")->required();
+  app->add_option("--tree", o->tree, "File that infer wrote (else it is inferred first)");
   app->add_option("--from", o->from, "The first host (the first of all)");
   AddSource(app, o->source);
   app->callback([o, &exit_code] { exit_code = ExitCode(BroadcastFile(*o, std::cout, std::cerr)); });
