@@ -45,19 +45,25 @@ inline absl::Status NothingAnswered() {
 
 inline absl::Status NoSource() {
   return absl::InvalidArgumentError(
-      "expected one of --launch 'CMD' (a prober on every host of --hosts), -r SITE --nodes N or "
-      "--job JOB (probers as jobs) and --oracle 'CMD'");
+      "expected one of --hosts FILE (a prober on every host, by ssh or by --launch 'CMD'), -r SITE "
+      "or --job JOB (probers as jobs), and --oracle 'CMD' with --hosts FILE");
 }
 
 inline absl::Status NoHosts() {
   return absl::InvalidArgumentError("--hosts FILE is missing: a host a line, NAME [SITE]");
 }
 
-inline absl::Status SiteNeedsNodes() {
+inline absl::Status NodesOfSites() {
   return absl::InvalidArgumentError(
-      "-r SITE needs --nodes N, and no --hosts: the site chooses them; several sites, each once, "
-      "have "
-      "one --nodes for all or one each, in their order");
+      "-r SITE takes no --hosts, which the site knows; several sites, each once, have one --nodes "
+      "for all, or one each in their order, or none: all nodes");
+}
+
+inline absl::Status NoNodes(std::string_view site, std::string_view said) {
+  return absl::UnavailableError(
+      fmt::format("-r {}: expected a site with nodes that are up, `sekisho sites --json` said "
+                  "\"{}\"",
+                  site, said.substr(0, 200)));
 }
 
 inline absl::Status OneSiteOnly(std::string_view what) {

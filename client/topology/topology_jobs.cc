@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/topology/topology_jobs.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -52,20 +53,47 @@ std::string JobCommand(const std::string& where, const std::string& options = ""
 // what the other job does.
 constexpr const char* kAlone = "(exclusive=yes)";
 
+// This node, beside the jobs that are there.
+constexpr const char* kThisNode = "(node=${HOST##*/})";
+
 // Each job speaks for its user, not for itself: to the relay they are strangers else.  Whoever is
 // at the relay's own site goes there as its site says.
-std::string RelayedCommand(const TopologySourceOptions& options, const ProberRelay& relay) {
+std::string RelayedCommand(const TopologySourceOptions& options, const std::string& where,
+                           const ProberRelay& relay) {
   const std::filesystem::path prober(options.prober);
   setenv("SEKISHO_RELAY_SITE", relay.site.c_str(), 1);
   setenv("SEKISHO_RELAY", ("NXPROXY_SERVER=" + relay.address).c_str(), 1);
   setenv("SEKISHO_THERE", (prober.parent_path() / "sekisho").c_str(), 1);
   return "server=\"$SEKISHO_RELAY\"; test \"$SITE\" = \"$SEKISHO_RELAY_SITE\" && server=; " +
-         JobCommand(kAlone, "--delegate ",
+         JobCommand(where, "--delegate ",
                     "/usr/bin/env -u NXPROXY_TOKEN_FILE NXPROXY_QUIET=1 $server "
                     "\"$SEKISHO_THERE\" relay exec -- ");
 }
 
 }  // namespace
+
+std::string CommandOverSsh(const TopologySourceOptions& options) {
+  SetVariables(options);
+  return "exec ssh -T -o BatchMode=yes -- \"$HOST\" \"$SEKISHO_PROBER\" --probe-only "
+         "${SEKISHO_INTERFACE:+--interface \"$SEKISHO_INTERFACE\"}";
+}
+
+std::vector<std::string> NodesOf(const std::string& answer) {
+  const nlohmann::json json = nlohmann::json::parse(answer, nullptr, false);
+  std::vector<std::string> names;
+  if (json.is_array() && json.size() == 1 && json[0].is_object() && json[0].contains("nodes") &&
+      json[0]["nodes"].is_array()) {
+    for (const nlohmann::json& node : json[0]["nodes"]) {
+      if (node.is_object() && node.value("is_up", false) && node.value("state", "up") == "up" &&
+          node.contains("name") && node["name"].is_string()) {
+        names.push_back(node["name"].get<std::string>());
+      }
+    }
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
 
 absl::StatusOr<ProberRelay> RelayOf(const std::vector<std::string>& answers) {
   std::vector<SiteRelay> relays;
@@ -87,25 +115,38 @@ absl::StatusOr<ProberRelay> RelayOf(const std::vector<std::string>& answers) {
 
 absl::StatusOr<ProberJobs> JobsAtSites(const TopologySourceOptions& options) {
   SetVariables(options);
-  ProberJobs jobs{.hosts = {}, .command = JobCommand(kAlone)};
+  const bool are_all_nodes = options.nodes.empty();
+  const std::string where = are_all_nodes ? kThisNode : kAlone;
+  ProberJobs jobs{.hosts = {}, .command = JobCommand(where)};
   std::vector<std::string> answers;
   for (size_t i = 0; i < options.sites.size(); ++i) {
     const std::string& site = options.sites[i];
-    const int nodes = options.nodes[options.nodes.size() == 1 ? 0 : i];
     jobs.hosts.cluster_names.push_back(site);
-    for (int node = 0; node < nodes; ++node) {
-      jobs.hosts.names.push_back(fmt::format("{}/{}", site, node));
-      jobs.hosts.cluster_of.push_back(static_cast<int>(i));
-    }
-    if (options.sites.size() > 1) {
+    if (are_all_nodes || options.AreSeveralSites()) {
       setenv("SITE", site.c_str(), 1);
       answers.push_back(Ask("sites --live --json \"$SITE\""));
     }
+    std::vector<std::string> nodes;
+    if (are_all_nodes) {
+      nodes = NodesOf(answers.back());
+      if (nodes.empty()) {
+        return topology::errors::NoNodes(site, answers.back());
+      }
+    } else {
+      const int count = options.nodes[options.nodes.size() == 1 ? 0 : i];
+      for (int node = 0; node < count; ++node) {
+        nodes.push_back(std::to_string(node));
+      }
+    }
+    for (const std::string& node : nodes) {
+      jobs.hosts.names.push_back(fmt::format("{}/{}", site, node));
+      jobs.hosts.cluster_of.push_back(static_cast<int>(i));
+    }
   }
-  if (options.sites.size() > 1) {
+  if (options.AreSeveralSites()) {
     const auto relay = RelayOf(answers);
     if (relay.ok()) {
-      jobs.command = RelayedCommand(options, *relay);
+      jobs.command = RelayedCommand(options, where, *relay);
     } else {
       fmt::print(stderr, "sekisho: {}; only what connects directly is measured\n",
                  Message(relay.status()));

@@ -13,9 +13,12 @@
 namespace sekisho::client {
 
 struct ProberJobs {
-  topology::HostList hosts;  // of sites: by numbers, until their probers tell their names
+  topology::HostList hosts;  // of sites: until their probers tell their names, maybe by numbers
   std::string command;       // that starts a prober on $HOST of $SITE
 };
+
+// That starts a prober on $HOST as whoever asks.
+std::string CommandOverSsh(const TopologySourceOptions& options);
 
 absl::StatusOr<ProberJobs> JobsAtSites(const TopologySourceOptions& options);
 absl::StatusOr<ProberJobs> JobsBeside(const TopologySourceOptions& options);  // options.job
@@ -26,5 +29,8 @@ struct ProberRelay {
   std::string address;  // HOST:PORT
 };
 absl::StatusOr<ProberRelay> RelayOf(const std::vector<std::string>& answers);
+
+// The nodes of a site that take jobs, by such an answer.
+std::vector<std::string> NodesOf(const std::string& answer);
 
 }  // namespace sekisho::client

@@ -79,17 +79,17 @@ absl::StatusOr<topology::HostList> HostsOf(const std::string& path) {
   return topology::ParseHosts(text, path);
 }
 
-// Exactly one way to come by measurements.
+// Exactly one way to come by measurements; hosts alone are reached by ssh.
 absl::Status CheckWays(const TopologySourceOptions& options) {
   const int ways = (options.oracle.empty() ? 0 : 1) + (options.launch.empty() ? 0 : 1) +
                    (options.sites.empty() ? 0 : 1) + (options.job.empty() ? 0 : 1);
-  if (ways != 1) {
+  if (ways > 1 || (ways == 0 && options.hosts.empty())) {
     return topology::errors::NoSource();
   }
   const size_t sites = std::set(options.sites.begin(), options.sites.end()).size();
   if (sites > 0 && (!options.hosts.empty() || sites != options.sites.size() ||
-                    (options.nodes.size() != 1 && options.nodes.size() != sites))) {
-    return topology::errors::SiteNeedsNodes();
+                    (options.nodes.size() > 1 && options.nodes.size() != sites))) {
+    return topology::errors::NodesOfSites();
   }
   return absl::OkStatus();
 }
@@ -106,13 +106,14 @@ absl::StatusOr<topology::HostList> OpenProbers(const TopologySourceOptions& opti
   if (!options.oracle.empty()) {
     return topology::errors::OracleCannot();
   }
-  ProberJobs jobs{.hosts = {}, .command = options.launch};
+  ProberJobs jobs;
   if (!options.job.empty()) {
     ASSIGN_OR_RETURN(jobs, JobsBeside(options));
   } else if (!options.sites.empty()) {
     ASSIGN_OR_RETURN(jobs, JobsAtSites(options));
   } else {
     ASSIGN_OR_RETURN(jobs.hosts, HostsOf(options.hosts));
+    jobs.command = options.launch.empty() ? CommandOverSsh(options) : options.launch;
   }
   RETURN_IF_ERROR(probers.Start(jobs.hosts, jobs.command, options.timeout_s));
   for (int host = 0; host < probers.count() && !options.sites.empty(); ++host) {

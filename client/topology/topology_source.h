@@ -18,10 +18,10 @@ namespace sekisho::client {
 struct TopologySourceOptions {
   std::string hosts;                     // file
   std::string oracle;                    // command, or
-  std::string launch;                    // command that starts a prober, or
+  std::string launch;                    // command that starts a prober (empty: by ssh), or
   std::string job;                       // on its nodes, or
   std::vector<std::string> sites;        // jobs of one prober each,
-  std::vector<int> nodes;                // on so many nodes of all, or of each
+  std::vector<int> nodes;                // on so many nodes of all, or of each; empty: on all
   std::string prober = "sekisho-agent";  // on the site's nodes
   std::string interface;                 // there
   int most_at_once = 0;

@@ -26,14 +26,16 @@ int ExitCode(const absl::Status& status) {
 }
 
 void AddSource(CLI::App* app, TopologySourceOptions& o) {
-  app->add_option("--hosts", o.hosts, "Host names, one a line: NAME [SITE]");
+  app->add_option("--hosts", o.hosts,
+                  "Host names, one a line: NAME [SITE]; measure for real, probers by ssh");
   app->add_option("--launch", o.launch,
-                  "Measure for real: this starts sekisho-agent --probe-only on $HOST (of $SITE)");
+                  "... by this instead: it starts sekisho-agent --probe-only on $HOST (of $SITE)");
   app->add_option("-r,--resource", o.sites,
                   "Measure for real: probers as jobs of this site, or these (again: -r SITE)")
       ->allow_extra_args(false);
   app->add_option("--job", o.job, "Measure for real: probers as jobs on the nodes of this job");
-  app->add_option("--nodes", o.nodes, "... on so many of its nodes (again: of the next site)")
+  app->add_option("--nodes", o.nodes,
+                  "... on so many of its nodes (again: of the next site; none: on all)")
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 65536));
   app->add_option("--prober", o.prober, "... where the program is there")->capture_default_str();

@@ -69,6 +69,10 @@ class TopologyVerb : public ::testing::Test {
     return lines;
   }
 
+  std::string ReadAll(const std::string& name) const {
+    std::ifstream file(File(name));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   int RelayedLines(const std::string& name) const {
     std::ifstream file(File(name));
     int lines = 0;
@@ -297,10 +301,9 @@ TEST_F(TopologyVerb, NeedsToKnowWhereMeasurementsComeFrom) {
   WriteHosts(2);
 
   for (const TopologySourceOptions& source : std::vector<TopologySourceOptions>{
-           {.hosts = File("hosts")},
+           {},
            {.hosts = File("hosts"), .oracle = "true", .launch = "true"},
            {.launch = "true"},
-           {.sites = {"siteA"}},
            {.sites = {"siteA", "siteA"}, .nodes = {2}},
            {.sites = {"siteA", "siteB"}, .nodes = {2, 2, 2}},
            {.hosts = File("hosts"), .sites = {"siteA"}, .nodes = {2}}}) {
@@ -308,6 +311,42 @@ TEST_F(TopologyVerb, NeedsToKnowWhereMeasurementsComeFrom) {
         InferTopology({.source = source, .out = File("tree"), .report = ""}, out_, log_)));
   }
   EXPECT_TRUE(IsEmpty());
+}
+
+// What stands in for ssh notes what it was told, and does it here.
+TEST_F(TopologyVerb, ReachesHostsByTheirNamesOverSsh) {
+  std::ofstream(File("ssh")) << "#!/bin/sh\necho \"$@\" >> " << File("told") << "\n"
+                             << "while [ \"$1\" != -- ]; do shift; done\n"
+                             << "test $2 = h0001 && exit 255\nshift 2\nexec \"$@\"\n";
+  fs::permissions(File("ssh"), fs::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  const char* bin = std::getenv("SEKISHO_BIN");
+  setenv("PATH", (directory_.string() + ":" + path).c_str(), 1);
+  WriteHosts(2);
+  TopologyProbers probers;
+
+  const auto hosts =
+      OpenProbers({.hosts = File("hosts"),
+                   .prober = fmt::format("{}/sekisho-agent", bin == nullptr ? "." : bin),
+                   .interface = "lo"},
+                  probers);
+  setenv("PATH", path.c_str(), 1);
+
+  ASSERT_TRUE(hosts.ok()) << hosts.status().ToString();
+  EXPECT_EQ(probers.Lost(0), "");
+  EXPECT_EQ(probers.Lost(1), "its prober ended with exit code 255");
+  EXPECT_THAT(ReadAll("told"), HasSubstr("-T -o BatchMode=yes -- h0000 "));
+}
+
+TEST(ProberJobs, AreOnTheNodesThatTakeJobs) {
+  EXPECT_THAT(NodesOf(R"([{"site": "a", "nodes": [
+                {"name": "n2", "is_up": true, "state": "up"},
+                {"name": "n3", "is_up": false, "state": "down"},
+                {"name": "n4", "is_up": true, "state": "drained"},
+                {"name": "n1", "is_up": true}]}])"),
+              ::testing::ElementsAre("n1", "n2"));
+  EXPECT_TRUE(NodesOf("").empty());
+  EXPECT_TRUE(NodesOf(R"([{"site": "a", "is_up": false}])").empty());
 }
 
 TEST(ProberRelay, IsThatOfTheSiteWhoseNodesReachNoOther) {
