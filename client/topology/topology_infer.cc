@@ -192,7 +192,26 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
   return absl::OkStatus();
 }
 
-absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostream& out) {
+absl::Status KeepTopology(TopologyInferOptions options, const std::function<bool()>& wait,
+                          std::ostream& out, std::ostream& log) {
+  if (options.source.AreSeveralSites() || options.method != "fast") {
+    return topology::errors::OneSiteOnly("--live");
+  }
+  RETURN_IF_ERROR(InferTopology(options, out, log));
+  options.known = options.out;
+  options.has_site_hints = false;
+  while (wait()) {
+    ++options.seed;
+    const absl::Status status = InferTopology(options, out, log);
+    if (!status.ok()) {
+      log << fmt::format("the tree stays as it is: {}\n", std::string(status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostream& out,
+                                 std::ostream& log) {
   // Validate.
   if (options.method != "tree" && options.method != "alpha") {
     return topology::errors::UnknownMatrixMethod(options.method);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <string>
 
@@ -23,6 +24,11 @@ struct TopologyInferOptions {
 
 absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& out,
                            std::ostream& log);
+
+// Infers it and, each time when `wait` says so, brings what is in options.out up to date; what goes
+// wrong then is said, and the file stays.
+absl::Status KeepTopology(TopologyInferOptions options, const std::function<bool()>& wait,
+                          std::ostream& out, std::ostream& log);
 
 struct TopologyMatrixOptions {
   TopologySourceOptions source;

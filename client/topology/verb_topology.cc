@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/topology/verb_topology.h"
 
+#include <chrono>
 #include <iostream>
 #include <memory>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 
@@ -63,7 +65,23 @@ void AddInfer(CLI::App* topology, int& exit_code) {
                   "Bring this tree up to date: is it true, and where are new hosts?")
       ->excludes(hints);
   app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
-  app->callback([o, &exit_code] { exit_code = ExitCode(InferTopology(*o, std::cout, std::cerr)); });
+  const auto is_live = std::make_shared<bool>(false);
+  const auto period_s = std::make_shared<int>(600);
+  CLI::Option* live = app->add_flag(
+      "--live", *is_live, "Go on: look again every --period seconds, and write the tree again");
+  app->add_option("--period", *period_s, "Seconds")
+      ->capture_default_str()
+      ->needs(live)
+      ->check(CLI::Range(1, 86400));
+  app->callback([o, is_live, period_s, &exit_code] {
+    const auto wait = [&] {
+      std::cout.flush();
+      std::this_thread::sleep_for(std::chrono::seconds(*period_s));
+      return true;
+    };
+    exit_code = ExitCode(*is_live ? KeepTopology(*o, wait, std::cout, std::cerr)
+                                  : InferTopology(*o, std::cout, std::cerr));
+  });
 }
 
 void AddMatrix(CLI::App* topology, int& exit_code) {

@@ -102,6 +102,31 @@ TEST_F(TopologyVerb, BringsAKnownTreeUpToDateForFewMeasurements) {
   EXPECT_THAT(out_.str(), HasSubstr("0 placed, 0 moved"));
 }
 
+TEST_F(TopologyVerb, KeepsATreeUpToDateAndBearsARoundThatFails) {
+  WriteHosts(64);
+  const auto answer_as = [this](const std::string& command) {
+    std::ofstream(File("oracle")) << "exec " << command << '\n';
+  };
+  answer_as(Oracle("single64 7"));
+  int rounds = 0;
+  std::string before;
+
+  const absl::Status status = KeepTopology(
+      {.source = {.hosts = File("hosts"), .oracle = "exec sh " + File("oracle"), .timeout_s = 1},
+       .out = File("tree")},
+      [&] {
+        before = rounds == 0 ? ReadAll("tree") : before;
+        answer_as(rounds == 0 ? "false" : Oracle("single64 7"));
+        EXPECT_EQ(ReadAll("tree"), before);
+        return ++rounds < 3;
+      },
+      out_, log_);
+
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_THAT(log_.str(), HasSubstr("the tree stays as it is: the oracle ended"));
+  EXPECT_THAT(out_.str(), HasSubstr("0 placed, 0 moved"));
+}
+
 TEST_F(TopologyVerb, SaysWhichHostIsASwitchOfTheKnownTree) {
   WriteHosts(3);
   std::ofstream(File("old")) << "h0000 h0001 1\nh0001 h0002 1\n";
