@@ -7,6 +7,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,6 +35,13 @@ void Put(uint64_t number, size_t size, char* bytes) {
   for (size_t i = 0; i < size; ++i) {
     bytes[i] = static_cast<char>(number >> 8 * i);
   }
+}
+
+// Bytes come and go in packets that are full only if what is left over waits for the next ones: on
+// every hop of a chain else a part of the link goes to headers.
+void SetNoDelay(int socket, bool is_on) {
+  const int on = is_on ? 1 : 0;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 }  // namespace
@@ -125,7 +134,9 @@ ServeTask::ServeTask(int socket, const Copy* copy)
     : socket_(socket),
       copy_(copy),
       is_done_(copy == nullptr),
-      deadline_(Clock::now() + kPatience) {}
+      deadline_(Clock::now() + kPatience) {
+  SetNoDelay(socket_, false);
+}
 
 ServeTask::~ServeTask() { close(socket_); }
 
@@ -165,6 +176,9 @@ bool ServeTask::Fill() {
   Put(*got, kHead, unsent_.data());
   unsent_.resize(kHead + *got);
   offset_ += *got;
+  if (offset_ == copy_->size()) {
+    SetNoDelay(socket_, true);  // the rest at once: nobody has more for it to wait for
+  }
   return true;
 }
 
