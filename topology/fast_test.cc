@@ -81,6 +81,11 @@ TEST(FastMethod, InventsNoSwitchInAStar) {
   }
 }
 
+// Eight sites around one switch: some two or three of them look like a group by chance.
+TEST(FastMethod, InventsNoSwitchBetweenManySites) {
+  EXPECT_GE(Solve("flat1024", 3001, true).score.accuracy, 0.99);
+}
+
 TEST(FastMethod, FindsWhereChainedSitesLetEachOtherIn) {
   const sim::Trial trial = Solve("skew256", 61);
 

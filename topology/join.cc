@@ -15,10 +15,11 @@ namespace sekisho::topology {
 namespace {
 
 constexpr int kGatewayRounds = 3;
-constexpr double kCoreZ = 2.0;         // a link of the core must be so many times its error
-constexpr double kStubZ = 3.0;         // and so a site's link to the core
-constexpr double kPrior = 6;           // measurements that the assumed noise counts for
-constexpr double kSecondGateway = 10;  // what a second gateway must explain, squared deviations
+constexpr double kCoreZ = 2.0;             // a link of the core must be so many times its error ...
+constexpr double kCoreBeyondChance = 0.8;  // ... and this much more than the best of all by chance
+constexpr double kStubZ = 3.0;             // and so a site's link to the core
+constexpr double kPrior = 6;               // measurements that the assumed noise counts for
+constexpr double kSecondGateway = 10;      // what a second gateway must explain, squared deviations
 
 struct Distance {
   double rtt_us = 0;
@@ -194,7 +195,7 @@ Tree Joiner::Core(const std::vector<Observation>& distances) const {
   }
   Fit fit(std::move(core), distances);
   fit.Solve(0);
-  fit.Contract({.floor_us = 0.3, .z = kCoreZ});
+  fit.Contract({.floor_us = 0.3, .z = kCoreZ, .beyond_chance = kCoreBeyondChance});
   core = fit.Result();
   std::vector<bool> is_gone(core.links.size(), false);
   std::vector<bool> is_joined(core.vertex_count, false);
