@@ -269,6 +269,20 @@ TEST_F(TopologyVerb, NamesHostsThatAreDead) {
   EXPECT_EQ(log_.str(), "h0007: no answer\nh0009: no answer\n");
 }
 
+TEST_F(TopologyVerb, FindsOneSwitchWhereAllRoundTripsAreTheSame) {
+  WriteHosts(20);
+
+  ASSERT_TRUE(Infer(R"(while read what rest; do case $what in
+    N) echo 20 ;;
+    M) echo 100 100 100 1 250 ;;
+    Q) exit ;;
+    esac; done)")
+                  .ok());
+
+  EXPECT_THAT(out_.str(), HasSubstr("20 hosts, 1 site, 1 switches"));
+  EXPECT_EQ(Lines("tree"), 20u);
+}
+
 TEST_F(TopologyVerb, RefusesAnOracleForOtherHosts) {
   WriteHosts(63);
 
