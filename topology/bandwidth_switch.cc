@@ -101,9 +101,14 @@ Transfer Switch::Between(int one, std::vector<int> others) const {
       transfer.links.push_back(branches_[other].link);
     }
   }
+  // Each to two, where there are two: who meets one that takes little has another that takes more.
   const std::vector<int>& senders = branches_[one].hosts;
+  const size_t fan = std::min({size_t{2}, senders.size(), targets.size()});
   for (size_t k = 0; k < std::max(senders.size(), targets.size()); ++k) {
-    transfer.flows.emplace_back(senders[k % senders.size()], targets[k % targets.size()]);
+    for (size_t turn = 0; turn < fan; ++turn) {
+      transfer.flows.emplace_back(senders[k % senders.size()],
+                                  targets[(k + turn) % targets.size()]);
+    }
   }
   return transfer;
 }
