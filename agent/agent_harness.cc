@@ -191,11 +191,6 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
                           [this](const task::Spec& spec, task::Ended& ended) {
                             return !pmi || pmi->Judge(spec, ended);
                           }});
-  CHECK(tasks->Recover().ok());
-  launcher = std::make_unique<LauncherService>(
-      loop, outbox, launches, [this](const std::string& job_id, const std::string& token) {
-        return tasks->FindByToken(job_id, token);
-      });
   pmi = std::make_unique<PmiServer>(
       loop, outbox,
       [this](const std::string& job_id, const std::string& token) {
@@ -203,6 +198,12 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
       },
       [this](const std::string& job_id, int task) { tasks->Kill(job_id, task); },
       [this](const std::string& job_id, int task) { tasks->TakeEnd(job_id, task); });
+  CHECK(pmi->KeepIn(root + "/state/.pmi").ok() && tasks->Recover().ok());
+  pmi->Recover([this](const std::string& job_id) { return tasks->FindRunning(job_id); });
+  launcher = std::make_unique<LauncherService>(
+      loop, outbox, launches, [this](const std::string& job_id, const std::string& token) {
+        return tasks->FindByToken(job_id, token);
+      });
   CHECK(pmi->Listen(node.pmi_socket).ok());
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + node.launch_socket, grpc::InsecureServerCredentials());

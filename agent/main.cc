@@ -163,7 +163,17 @@ absl::Status Run(const Config& config, bool is_check) {
                    [&pmi_pointer](const task::Spec& spec, task::Ended& ended) {
                      return pmi_pointer == nullptr || pmi_pointer->Judge(spec, ended);
                    }});
+  const auto find_task = [&tasks](const std::string& job_id, const std::string& token) {
+    return tasks.FindByToken(job_id, token);
+  };
+  const auto find_running = [&tasks](const std::string& job_id) { return tasks.FindRunning(job_id); };
+  PmiServer pmi(loop, outbox, find_task,
+                [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); },
+                [&tasks](const std::string& job_id, int task) { tasks.TakeEnd(job_id, task); });
+  pmi_pointer = &pmi;
+  RETURN_IF_ERROR(pmi.KeepIn(config.state_directory() + "/.pmi"));
   RETURN_IF_ERROR(tasks.Recover());
+  pmi.Recover(find_running);
   PmDaemons pm_daemons(loop,
                        {.program = config.pm_program(),
                         // Accounts write there: not below /run, which is memory.
@@ -171,20 +181,13 @@ absl::Status Run(const Config& config, bool is_check) {
                         .state_directory = config.state_directory() + "/.pm",
                         .task_program = config.task_program(),
                         .node = node},
-                       [&tasks](const std::string& job_id) { return tasks.FindRunning(job_id); });
+                       find_running);
   proto::AgentMessage::Hello held;
   tasks.FillHello(held);
   RETURN_IF_ERROR(pm_daemons.Recover(held));
   RETURN_IF_ERROR(pm_daemons.Listen(config.pm_socket()));
   Launches launches(outbox);
-  const auto find_task = [&tasks](const std::string& job_id, const std::string& token) {
-    return tasks.FindByToken(job_id, token);
-  };
   LauncherService launcher(loop, outbox, launches, find_task);
-  PmiServer pmi(loop, outbox, find_task,
-                [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); },
-                [&tasks](const std::string& job_id, int task) { tasks.TakeEnd(job_id, task); });
-  pmi_pointer = &pmi;
   RETURN_IF_ERROR(pmi.Listen(config.pmi_socket()));
   Acceptor door(loop, {.per_peer = kLaunchesPerAccount}, /*expect_tls=*/false);
   ASSIGN_OR_RETURN(const auto server, ServeLauncher(door, config.launch_socket(), launcher));

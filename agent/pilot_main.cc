@@ -158,16 +158,18 @@ absl::Status Run(const Options& options) {
                      return pmi_pointer == nullptr || pmi_pointer->Judge(spec, ended);
                    }});
   leave.Use(tasks);
-  RETURN_IF_ERROR(tasks.Recover());
-  Launches launches(outbox);
   const auto find_task = [&tasks](const std::string& job_id, const std::string& token) {
     return tasks.FindByToken(job_id, token);
   };
-  LauncherService launcher(loop, outbox, launches, find_task);
   PmiServer pmi(loop, outbox, find_task,
                 [&tasks](const std::string& job_id, int task) { tasks.Kill(job_id, task); },
                 [&tasks](const std::string& job_id, int task) { tasks.TakeEnd(job_id, task); });
   pmi_pointer = &pmi;
+  RETURN_IF_ERROR(pmi.KeepIn(options.records + "/ranks"));
+  RETURN_IF_ERROR(tasks.Recover());
+  pmi.Recover([&tasks](const std::string& id) { return tasks.FindRunning(id); });
+  Launches launches(outbox);
+  LauncherService launcher(loop, outbox, launches, find_task);
   RETURN_IF_ERROR(pmi.Listen(pmi_socket));
   Acceptor door(loop, {}, /*expect_tls=*/false);
   ASSIGN_OR_RETURN(const auto server, ServeLauncher(door, launch_socket, launcher));

@@ -9,6 +9,7 @@ namespace sekisho::agent {
 namespace {
 
 constexpr size_t kFreshMost = 1 << 20;  // of one node between two barriers
+constexpr char kBarrierOut[] = "cmd=barrier_out rc=0\n";
 
 size_t SizeOf(const PmiPairs& pairs) {
   size_t size = 0;
@@ -26,7 +27,7 @@ int RankOf(const PmiCommand& command, int speaker) {
 
 }  // namespace
 
-PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
+PmiRanks::Effects PmiRanks::OnLine(int rank, uint64_t number, std::string_view line) {
   Effects effects;
   const auto answer = [&effects, rank](std::string text) {
     effects.lines.emplace_back(rank, std::move(text) + "\n");
@@ -37,6 +38,9 @@ PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
     return effects;
   }
   const std::string& name = command->name;
+  static const std::set<std::string> kNews = {"init",      "put",    "barrier_in", "finalize", "represent",
+                                              "inside", "outside", "lost",       "abort"};
+  effects.is_news = kNews.count(name) > 0;
   if (name == "init") {
     inside_.insert(rank);
     answer(command->Get("pmi_version") == "1"
@@ -58,7 +62,7 @@ PmiRanks::Effects PmiRanks::OnLine(int rank, std::string_view line) {
     answer(found == pairs_.end() ? "cmd=get_result rc=-1 msg=no_such_key value=unknown"
                                  : "cmd=get_result rc=0 value=" + found->second);
   } else if (name == "barrier_in") {
-    return EnterBarrier(rank);
+    return EnterBarrier(rank, number);
   } else if (name == "finalize") {
     inside_.erase(rank);
     answer("cmd=finalize_ack rc=0");
@@ -105,6 +109,11 @@ std::optional<int> PmiRanks::AbortCode(int rank) const {
   return found == aborted_.end() ? std::nullopt : std::optional(found->second);
 }
 
+uint64_t PmiRanks::Entered(int rank) const {
+  const auto found = entered_.find(rank);
+  return found == entered_.end() ? 0 : found->second;
+}
+
 std::string PmiRanks::Put(const PmiCommand& command) {
   const std::string& key = command.Get("key");
   const std::string& value = command.Get("value");
@@ -118,8 +127,16 @@ std::string PmiRanks::Put(const PmiCommand& command) {
   return "cmd=put_result rc=0 msg=success";
 }
 
-PmiRanks::Effects PmiRanks::EnterBarrier(int rank) {
+PmiRanks::Effects PmiRanks::EnterBarrier(int rank, uint64_t number) {
   Effects effects;
+  if (number <= entered_[rank]) {  // said again
+    if (waiting_.count(rank) == 0) {
+      effects.lines.emplace_back(rank, kBarrierOut);
+    }
+    return effects;
+  }
+  effects.is_news = true;
+  entered_[rank] = number;
   waiting_.insert(rank);
   if (int(waiting_.size()) < local_ranks_ || pending_) {
     return effects;
@@ -142,6 +159,7 @@ PmiRanks::Effects PmiRanks::OnFenceDone(const proto::Fence& result) {
     effects.complaint = "what the other sites gave cannot be read";
     return effects;
   }
+  effects.is_news = true;
   pairs_.merge(*pairs);
   for (auto& [key, value] : *pairs) {  // what was there before
     pairs_[key] = std::move(value);
@@ -149,7 +167,7 @@ PmiRanks::Effects PmiRanks::OnFenceDone(const proto::Fence& result) {
   pending_.reset();
   ++barriers_;
   for (const int rank : waiting_) {
-    effects.lines.emplace_back(rank, "cmd=barrier_out rc=0\n");
+    effects.lines.emplace_back(rank, kBarrierOut);
   }
   waiting_.clear();
   return effects;

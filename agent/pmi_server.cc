@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pmi_server.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 
@@ -10,6 +15,7 @@
 #include <asio/read_until.hpp>
 #include <asio/write.hpp>
 
+#include "agent/errors.h"
 #include "agent/local_door.h"
 #include "common/log.h"
 
@@ -33,13 +39,19 @@ std::string ValueIn(const task::Spec& spec, const std::string& name) {
   return "";
 }
 
+void Warn(const std::string& job_id) {
+  spdlog::error("what ranks say cannot be kept, a restart of this agent would end their world: {} job={}",
+                std::strerror(errno), job_id);
+}
+
 int NumberIn(const task::Spec& spec, const std::string& name) {
   return std::atoi(ValueIn(spec, name).c_str());
 }
 
 }  // namespace
 
-// A rank's line out; what it has not read yet waits here, an answer a question.
+// A rank's line out; what it has not read yet waits here, an answer a question.  Answers are numbered for the
+// supervisor between us and the rank (agent/task/pmi_lines.h), which says how many lines it has had answered already.
 struct PmiServer::Connection {
   Connection(Loop& loop, stream_protocol::socket accepted)
       : loop(loop), socket(std::move(accepted)) {}
@@ -48,7 +60,12 @@ struct PmiServer::Connection {
   stream_protocol::socket socket;
   std::string input;
   std::deque<std::string> output;
+  uint64_t lines = 0;        // of the rank, so far
+  bool is_counting = false;  // a supervisor of before does not
 
+  static void Answer(const std::shared_ptr<Connection>& self, const std::string& text) {
+    Push(self, self->is_counting ? std::to_string(self->lines) + " " + text : text);
+  }
   static void Push(const std::shared_ptr<Connection>& self, std::string text) {
     self->output.push_back(std::move(text));
     if (self->output.size() == 1) {
@@ -73,6 +90,7 @@ struct PmiServer::Connection {
     }
     std::string line = self->input.substr(0, size - 1);
     self->input.erase(0, size);
+    ++self->lines;
     co_return line;
   }
 };
@@ -85,7 +103,43 @@ PmiServer::PmiServer(Loop& loop, Outbox& outbox, FindTask find_task, KillTask ki
       take_end_(std::move(take_end)),
       acceptor_(loop) {}
 
-PmiServer::~PmiServer() = default;
+PmiServer::~PmiServer() {
+  for (const auto& [job_id, job] : jobs_) {
+    for (const auto& [rank, weak] : job.by_rank) {
+      if (const auto connection = weak.lock()) {
+        std::error_code ignored;
+        connection->socket.close(ignored);
+      }
+    }
+  }
+}
+
+absl::Status PmiServer::KeepIn(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (chmod(directory.c_str(), 0700) != 0) {
+    return errors::BadDirectory(directory, std::strerror(errno));
+  }
+  directory_ = directory;
+  return absl::OkStatus();
+}
+
+void PmiServer::Recover(const std::function<const task::Spec*(const std::string& job_id)>& find_running) {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
+    found.push_back(entry.path().filename());
+  }
+  for (const std::string& job_id : found) {
+    const task::Spec* spec = find_running(job_id);
+    if (spec != nullptr && !spec->pmi_socket.empty()) {
+      JobOf(*spec);
+    }
+    if (jobs_.count(job_id) == 0) {  // nor has any of its tasks ended: it is not held
+      unlink((directory_ + "/" + job_id).c_str());
+    }
+  }
+}
 
 // The token decides who comes in, not the account.
 absl::Status PmiServer::Listen(const std::string& path) {
@@ -109,22 +163,66 @@ awaitable<const task::Spec*> PmiServer::Greet(std::shared_ptr<Connection> connec
   std::string job_id;
   std::string token;
   int task = -1;
+  uint64_t first = 0;
   words >> mark >> job_id >> task >> token;
+  if (words >> first && first > 0) {
+    connection->is_counting = true;
+    connection->lines = first - 1;
+  } else {
+    connection->lines = 0;
+  }
   const task::Spec* spec = mark == "sekisho" ? find_task_(job_id, token) : nullptr;
   co_return spec != nullptr && spec->task == task ? spec : nullptr;
 }
 
-// What its ranks are told of each other is in their specs, so that an agent that was restarted knows it too; but for the
-// size of a world whose release says another: that comes again with the release.
-PmiServer::Job& PmiServer::JobOf(const task::Spec& spec) {
-  Job& job = jobs_[spec.job_id];
-  if (!job.ranks) {
-    const int ranks = job.release.ranks() > 0 ? job.release.ranks() : NumberIn(spec, "PMI_SIZE");
-    job.ranks = std::make_unique<PmiRanks>(ranks, NumberIn(spec, "SEKISHO_LOCAL_RANKS"),
-                                           ValueIn(spec, "SEKISHO_WORLD"));
-    job.ranks->SetProcessMapping(job.release.process_mapping());
+PmiServer::Job& PmiServer::Open(const std::string& job_id) {
+  const auto [entry, is_new] = jobs_.try_emplace(job_id);
+  Job& job = entry->second;
+  if (!is_new || directory_.empty() || !task::IsJobId(job_id)) {
+    return job;
+  }
+  if (!job.journal.Open(directory_ + "/" + job_id, job.before)) {
+    Warn(job_id);
+  }
+  for (const PmiEntry& known : job.before) {
+    if (known.kind == PmiEntry::Kind::kRelease) {
+      job.release.ParseFromString(known.data);
+    }
   }
   return job;
+}
+
+// What its ranks are told of each other is in their specs, so that an agent that was restarted knows it too; but for the
+// size of a world whose release says another.
+PmiServer::Job* PmiServer::JobOf(const task::Spec& spec) {
+  Job& job = Open(spec.job_id);
+  if (job.ranks) {
+    return &job;
+  }
+  if (spec.await_release && job.release.job_id().empty()) {
+    return nullptr;
+  }
+  const int ranks = job.release.ranks() > 0 ? job.release.ranks() : NumberIn(spec, "PMI_SIZE");
+  job.ranks = std::make_unique<PmiRanks>(ranks, NumberIn(spec, "SEKISHO_LOCAL_RANKS"), ValueIn(spec, "SEKISHO_WORLD"));
+  job.ranks->SetProcessMapping(job.release.process_mapping());
+  for (const PmiEntry& known : std::exchange(job.before, {})) {  // what follows from it was done, or is asked for again
+    proto::Fence fence;
+    if (known.kind == PmiEntry::Kind::kTask) {
+      job.tasks[known.rank] = static_cast<int>(known.number);
+    } else if (known.kind == PmiEntry::Kind::kLine) {
+      job.ranks->OnLine(known.rank, known.number, known.data);
+    } else if (known.kind == PmiEntry::Kind::kFence && fence.ParseFromString(known.data)) {
+      job.ranks->OnFenceDone(fence);
+    }
+  }
+  return &job;
+}
+
+// Before anybody is told what follows from it.
+void PmiServer::Keep(const std::string& job_id, Job& job, const PmiEntry& entry) {
+  if (job.journal.is_open() && !job.journal.Append(entry)) {
+    Warn(job_id);
+  }
 }
 
 int PmiServer::RankOf(const Job& job, const task::Spec& spec) {
@@ -138,12 +236,25 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
   }
   const std::string job_id = spec->job_id;
   const int task = spec->task;
-  Job& own = JobOf(*spec);
-  const int rank = RankOf(own, *spec);
-  own.by_rank[rank] = connection;
-  own.tasks[rank] = task;
+  Job* const own = JobOf(*spec);
+  if (own == nullptr) {
+    co_return;  // its release is yet to be said again to this agent: it comes again
+  }
+  const int rank = RankOf(*own, *spec);
+  if (own->tasks.count(rank) == 0) {
+    if (connection->lines > 0) {  // better an error than a barrier that nobody else is in
+      spdlog::error("what a rank said was not kept, it gets no more answers job={} rank={}", job_id, rank);
+      co_return co_await LetGo(connection);
+    }
+    own->tasks[rank] = task;
+    Keep(job_id, *own, {PmiEntry::Kind::kTask, rank, static_cast<uint64_t>(task), ""});
+  }
+  own->by_rank[rank] = connection;
   for (;;) {
     const std::optional<std::string> line = co_await Connection::ReadLine(connection);
+    if (!connection->socket.is_open()) {
+      co_return;  // we are no more
+    }
     const auto job = jobs_.find(job_id);
     if (job == jobs_.end() || !job->second.ranks) {
       co_return;
@@ -152,11 +263,14 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
       job->second.ranks->OnGone(rank);
       co_return TakeEnds(job_id);
     }
-    PmiRanks::Effects effects = job->second.ranks->OnLine(rank, *line);
+    PmiRanks::Effects effects = job->second.ranks->OnLine(rank, connection->lines, *line);
     if (!effects.complaint.empty()) {
       spdlog::warn("a rank gets no more answers job={} rank={}: {}", job_id, rank,
                    Printable(effects.complaint));
       co_return co_await LetGo(connection);
+    }
+    if (effects.is_news) {
+      Keep(job_id, job->second, {PmiEntry::Kind::kLine, rank, connection->lines, *line});
     }
     if (const auto aborted = job->second.tasks.find(effects.aborted.value_or(-1));
         aborted != job->second.tasks.end()) {
@@ -173,6 +287,9 @@ awaitable<void> PmiServer::Serve(std::shared_ptr<Connection> connection) {
 // Of ranks that have ended already.
 void PmiServer::TakeEnds(const std::string& job_id) {
   const auto job = jobs_.find(job_id);
+  if (job == jobs_.end()) {
+    return;
+  }
   for (const auto& [rank, since] : std::map(job->second.leaving)) {
     take_end_(job_id, job->second.tasks[rank]);
   }
@@ -181,7 +298,11 @@ void PmiServer::TakeEnds(const std::string& job_id) {
 // It reads the end of our answers.  What it says still must not kill it: its exit code is to come.
 awaitable<void> PmiServer::LetGo(std::shared_ptr<Connection> connection) {
   std::error_code ignored;
-  connection->socket.shutdown(asio::socket_base::shutdown_send, ignored);
+  if (connection->is_counting) {
+    Connection::Push(connection, "end\n");
+  } else {
+    connection->socket.shutdown(asio::socket_base::shutdown_send, ignored);
+  }
   for (bool is_open = true; is_open;) {
     const std::optional<std::string> line = co_await Connection::ReadLine(connection);
     is_open = line.has_value();
@@ -191,7 +312,7 @@ awaitable<void> PmiServer::LetGo(std::shared_ptr<Connection> connection) {
 void PmiServer::Apply(const std::string& job_id, Job& job, PmiRanks::Effects effects) {
   for (auto& [rank, text] : effects.lines) {
     if (const auto connection = job.by_rank[rank].lock()) {
-      Connection::Push(connection, std::move(text));
+      Connection::Answer(connection, text);
     }
   }
   if (effects.fence) {
@@ -202,29 +323,44 @@ void PmiServer::Apply(const std::string& job_id, Job& job, PmiRanks::Effects eff
   }
 }
 
+bool PmiServer::IsKnown(const std::string& job_id) const {
+  return jobs_.count(job_id) > 0 ||
+         (!directory_.empty() && access((directory_ + "/" + job_id).c_str(), F_OK) == 0);
+}
+
 bool PmiServer::Judge(const task::Spec& spec, task::Ended& ended) {
-  const auto job = spec.pmi_socket.empty() ? jobs_.end() : jobs_.find(spec.job_id);
-  if (job == jobs_.end() || !job->second.ranks || ended.gram_code != 0) {
+  Job* const found = spec.pmi_socket.empty() || !IsKnown(spec.job_id) ? nullptr : JobOf(spec);
+  if (found == nullptr) {
     return true;
   }
-  const int rank = RankOf(job->second, spec);
-  if (const auto code = job->second.ranks->AbortCode(rank)) {
+  Job& job = *found;
+  const int rank = RankOf(job, spec);
+  if (job.ranks->Speaks(rank)) {  // it may have ended when no agent was there
+    job.ranks->OnGone(rank);
+    job.leaving.erase(rank);
+    TakeEnds(spec.job_id);
+  }
+  if (ended.gram_code != 0) {
+    return true;
+  }
+  if (const auto code = job.ranks->AbortCode(rank)) {
     ended.code = *code & 0xff;
     ended.signal = 0;
   }
   const bool is_well = ended.code == 0 && ended.signal == 0;
-  if (is_well && job->second.ranks->IsLeaving(rank)) {
+  if (is_well && job.ranks->IsLeaving(rank)) {
     // A program leaves MPI_Finalize after 2 s though its server has not heard it: libpmix does not wait any longer.
     const auto now = std::chrono::steady_clock::now();
-    if (now - job->second.leaving.try_emplace(rank, now).first->second < kLeavesWithin) {
+    job.tasks[rank] = spec.task;
+    if (now - job.leaving.try_emplace(rank, now).first->second < kLeavesWithin) {
       return false;
     }
   }
-  job->second.leaving.erase(rank);
-  if (is_well && job->second.ranks->IsInside(rank)) {
+  job.leaving.erase(rank);
+  if (is_well && job.ranks->IsInside(rank)) {
     ended.gram_code = task::kExecutionFailed;
-    ended.reason = job->second.ranks->AbortCode(rank) ? "it called MPI_Abort"
-                                                      : "it ended inside MPI, without MPI_Finalize";
+    ended.reason = job.ranks->AbortCode(rank) ? "it called MPI_Abort"
+                                              : "it ended inside MPI, without MPI_Finalize";
   }
   return true;
 }
@@ -241,7 +377,11 @@ void PmiServer::OnWelcome() {
 
 void PmiServer::Handle(const proto::ServerMessage& message) {
   if (message.has_release()) {
-    jobs_[message.release().job_id()].release = message.release();
+    Job& job = Open(message.release().job_id());
+    if (job.release.job_id().empty()) {  // else it is said again
+      job.release = message.release();
+      Keep(message.release().job_id(), job, {PmiEntry::Kind::kRelease, 0, 0, job.release.SerializeAsString()});
+    }
   } else if (message.has_fence()) {
     if (const auto job = jobs_.find(message.fence().job_id());
         job != jobs_.end() && job->second.ranks) {
@@ -249,10 +389,21 @@ void PmiServer::Handle(const proto::ServerMessage& message) {
       if (!effects.complaint.empty()) {
         spdlog::error("{} job={}", effects.complaint, job->first);
       }
+      // Who has yet to say again that he came is let go then, and not twice.
+      std::erase_if(effects.lines, [&job = job->second](const auto& line) {
+        const auto connection = job.by_rank[line.first].lock();
+        return connection && connection->lines < job.ranks->Entered(line.first);
+      });
+      if (effects.is_news) {
+        Keep(job->first, job->second, {PmiEntry::Kind::kFence, 0, 0, message.fence().fence().SerializeAsString()});
+      }
       Apply(job->first, job->second, std::move(effects));
     }
   } else if (message.has_forget() && message.forget().task() == 0) {
-    jobs_.erase(message.forget().job_id());
+    if (const auto job = jobs_.find(message.forget().job_id()); job != jobs_.end()) {
+      job->second.journal.Remove();
+      jobs_.erase(job);
+    }
   }
 }
 

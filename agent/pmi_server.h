@@ -7,10 +7,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <asio/local/stream_protocol.hpp>
 
 #include "agent/outbox.h"
+#include "agent/pmi_journal.h"
 #include "agent/pmi_ranks.h"
 #include "agent/task/spec.h"
 #include "common/loop.h"
@@ -35,6 +37,10 @@ class PmiServer {
   PmiServer(const PmiServer&) = delete;
   PmiServer& operator=(const PmiServer&) = delete;
 
+  // Before tasks of an earlier agent are taken up: what ranks say is kept there from now on, for the agent after this one.
+  absl::Status KeepIn(const std::string& directory);
+  // Once they are.  `find_running`: Tasks::FindRunning.
+  void Recover(const std::function<const task::Spec*(const std::string& job_id)>& find_running);
   absl::Status Listen(const std::string& path);
 
   // After a Welcome: what the server may have missed.
@@ -48,6 +54,8 @@ class PmiServer {
  private:
   struct Connection;
   struct Job {
+    PmiJournal journal;
+    std::vector<PmiEntry> before;  // what an earlier agent had come to know of the ranks
     proto::ServerMessage::Release release;
     std::unique_ptr<PmiRanks> ranks;  // once the first of them has come
     std::map<int, std::weak_ptr<Connection>> by_rank;
@@ -57,7 +65,13 @@ class PmiServer {
 
   // The task that calls; null if it is none of ours.
   awaitable<const task::Spec*> Greet(std::shared_ptr<Connection> connection);
-  Job& JobOf(const task::Spec& spec);
+  // With what the journal says.
+  Job& Open(const std::string& job_id);
+  // Or known to the agent before us.  Not once it is forgotten, though its last tasks may still be ending.
+  bool IsKnown(const std::string& job_id) const;
+  // Null if it is not released as far as we were told.
+  Job* JobOf(const task::Spec& spec);
+  static void Keep(const std::string& job_id, Job& job, const PmiEntry& entry);
   // As parts of the world were dropped, if any were.
   static int RankOf(const Job& job, const task::Spec& spec);
   awaitable<void> Serve(std::shared_ptr<Connection> connection);
@@ -67,6 +81,7 @@ class PmiServer {
 
   Loop& loop_;
   Outbox& outbox_;
+  std::string directory_;  // of the journals; "": nothing is kept
   FindTask find_task_;
   KillTask kill_task_;
   TakeEnd take_end_;

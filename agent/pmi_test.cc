@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of an MPI program at their agent: they stand before their exec until they are released, and
 // find each other by PMI-1.
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "agent/agent_fixture.h"
 
 namespace sekisho::agent {
@@ -42,6 +45,11 @@ class PmiTest : public AgentTest {
     proto::ServerMessage message;
     message.mutable_release()->set_job_id("job");
     message.mutable_release()->set_process_mapping("(vector,(0,1,2))");
+    server_.Send(message);
+  }
+  void Forget() {
+    proto::ServerMessage message;
+    message.mutable_forget()->set_job_id("job");
     server_.Send(message);
   }
   void EndFence(const proto::RankFence& given) {
@@ -129,6 +137,245 @@ TEST_F(PmiTest, AFenceThatGotNoAnswerIsSaidAgainAfterTheConnectionWasLost) {
 
   ASSERT_TRUE(AwaitEnd(0) && AwaitEnd(1));
   EXPECT_EQ(Task(1).exited->exit().code(), 0);
+}
+
+// As kRank; stands still where the file `on.WORD` is not there yet, having said so.
+std::string SteppingRank() {
+  std::string rank = kRank;
+  const auto step = [&rank](const std::string& before, const std::string& word) {
+    rank.insert(rank.find(before), "step(\"" + word + "\")\n");
+  };
+  step("print(ask(\"cmd=barrier_in", "put");
+  step("print(ask(f\"cmd=get", "met");
+  step("ask(\"cmd=finalize", "done");
+  rank.insert(rank.find("rank = int"), R"(import time
+def step(word):
+    open(word + os.environ["PMI_RANK"], "w")
+    while not os.path.exists("on." + word):
+        time.sleep(0.01)
+)");
+  return rank;
+}
+
+class PmiRestartTest : public PmiTest {
+ protected:
+  // Both ranks, and the agent, to where they stand still.
+  void Begin() {
+    StartWaiting(SteppingRank(), 0);
+    StartWaiting(SteppingRank(), 1);
+    ASSERT_TRUE(Await([&] { return Task(0).ready == 1 && Task(1).ready == 1; }));
+    Release();
+    AwaitAt("put");
+  }
+  void AwaitAt(const std::string& word) {
+    ASSERT_TRUE(Await([&] { return Exists(word + "0") && Exists(word + "1"); })) << word;
+  }
+  void AwaitFence(size_t fences) {
+    ASSERT_TRUE(Await([&] { return server_.fences.size() == fences; }));
+  }
+  void ExpectGoodEnd() {
+    ASSERT_TRUE(AwaitEnd(0) && AwaitEnd(1));
+    for (const int rank : {0, 1}) {
+      EXPECT_EQ(Task(rank).exited->exit().code(), 0);
+      EXPECT_EQ(Task(rank).exited->gram_code(), 0) << Task(rank).exited->reason();
+      EXPECT_EQ(Task(rank).output[0], "cmd=barrier_out rc=0\ncmd=get_result rc=0 value=card of " +
+                                          std::to_string(1 - rank) + "\ncmd=get_result rc=0 value=(vector,(0,1,2))\n");
+    }
+  }
+  // What its ranks have said goes with it, also if they run still and want answers.
+  void TearDown() override {
+    EXPECT_TRUE(fs::exists(State() + "/.pmi/job"));
+    Forget();
+    EXPECT_TRUE(Await([&] { return ListTaskDirectories(State()).empty(); }));
+    EXPECT_FALSE(fs::exists(State() + "/.pmi/job"));
+    PmiTest::TearDown();
+  }
+};
+
+TEST_F(PmiRestartTest, RanksThatHavePutFindEachOtherThroughTheNextAgent) {
+  Begin();
+  StopAgent();
+  StartAgent();
+  Touch("on.put");
+  AwaitFence(1);
+  EXPECT_EQ(server_.fences.at(0).fence().data(), "P0=card of 0\nP1=card of 1\n");
+  EndFence(server_.fences.at(0));
+  Touch("on.met");
+  Touch("on.done");
+  ExpectGoodEnd();
+}
+
+TEST_F(PmiRestartTest, RanksInABarrierLeaveItThroughTheNextAgentWhichSaysTheirGiftAgain) {
+  Begin();
+  Touch("on.put");
+  AwaitFence(1);
+  StopAgent();
+  StartAgent();
+  AwaitFence(2);
+  EXPECT_EQ(server_.fences.at(1).fence().data(), server_.fences.at(0).fence().data());
+  EndFence(server_.fences.at(1));
+  Touch("on.met");
+  Touch("on.done");
+  ExpectGoodEnd();
+}
+
+TEST_F(PmiRestartTest, WhatACollectiveHasGivenIsKnownToTheNextAgent) {
+  Begin();
+  Touch("on.put");
+  AwaitFence(1);
+  EndFence(server_.fences.at(0));
+  AwaitAt("met");
+  StopAgent();
+  StartAgent();
+  Touch("on.met");
+  AwaitAt("done");
+  StopAgent();
+  Touch("on.done");
+  loop_.run_for(300ms);
+  StartAgent();
+  ExpectGoodEnd();
+  EXPECT_EQ(server_.fences.size(), 1u);
+}
+
+TEST_F(PmiRestartTest, NothingIsLeftOfAJobThatIsForgottenWhileItsRanksMeet) {
+  Begin();
+  Touch("on.put");
+  AwaitFence(1);
+}
+
+// A rank's supervisor (agent/task/pmi_lines.h), as a test has it speak.
+class PmiByHandTest : public PmiRestartTest {
+ protected:
+  void SetUp() override {
+    PmiRestartTest::SetUp();
+    for (const int rank : {0, 1}) {
+      StartWaiting("sleep 60", rank);
+      ASSERT_TRUE(Await([&] { return Task(rank).ready == 1; }));
+    }
+    Release();
+    ASSERT_TRUE(Await([&] { return Task(0).started == 1 && Task(1).started == 1; }));
+  }
+  void TearDown() override {
+    for (const int fd : fds_) {
+      close(fd);
+    }
+    PmiRestartTest::TearDown();
+  }
+  int Dial(const std::string& text) {
+    sockaddr_un address{AF_UNIX, {}};
+    (root_ + "/pmi").copy(address.sun_path, sizeof address.sun_path - 1);
+    const int fd = fds_.emplace_back(socket(AF_UNIX, SOCK_STREAM, 0));
+    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    Say(fd, text);
+    return fd;
+  }
+  static void Say(int fd, const std::string& text) {
+    EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  std::string HearLine(int fd) {
+    std::string line;
+    const auto is_whole = [&] {
+      char c = 0;
+      while (!line.ends_with('\n') && recv(fd, &c, 1, MSG_DONTWAIT) == 1) {
+        line += c;
+      }
+      return line.ends_with('\n');
+    };
+    EXPECT_TRUE(Await(is_whole)) << line;
+    return line;
+  }
+  std::vector<int> fds_;
+};
+
+TEST_F(PmiByHandTest, ARankThatHasYetToSayAgainThatItIsInABarrierLeavesItOnce) {
+  Dial("sekisho job 0 secret0 1\ncmd=get_appnum\ncmd=barrier_in\n");
+  Dial("sekisho job 1 secret1 1\ncmd=barrier_in\n");
+  AwaitFence(1);
+  StopAgent();
+  StartAgent();
+  AwaitFence(2);
+
+  const int rank = Dial("sekisho job 0 secret0 1\ncmd=get_appnum\n");
+  EXPECT_EQ(HearLine(rank), "1 cmd=appnum rc=0 appnum=0\n");
+  const auto known = fs::file_size(State() + "/.pmi/job");
+  EndFence(server_.fences.at(1));
+  ASSERT_TRUE(Await([&] { return fs::file_size(State() + "/.pmi/job") > known; }));
+  Say(rank, "cmd=barrier_in\ncmd=get_appnum\n");
+
+  EXPECT_EQ(HearLine(rank), "2 cmd=barrier_out rc=0\n");
+  EXPECT_EQ(HearLine(rank), "3 cmd=appnum rc=0 appnum=0\n");
+}
+
+TEST_F(PmiByHandTest, ARankOfAJobThatIsForgottenIsAStrangerBeforeItHasEnded) {
+  ASSERT_NE(agent_->tasks->FindByToken("job", "secret0"), nullptr);
+  proto::ServerMessage forget;
+  forget.mutable_forget()->set_job_id("job");
+
+  agent_->tasks->Handle(forget);
+
+  ASSERT_EQ(agent_->tasks->running(), 2u);
+  EXPECT_EQ(agent_->tasks->FindByToken("job", "secret0"), nullptr);
+}
+
+TEST_F(PmiByHandTest, ARankOfWhichNothingWasKeptGetsTheEndOfItsAnswers) {
+  EXPECT_EQ(HearLine(Dial("sekisho job 0 secret0 7\ncmd=barrier_in\n")), "end\n");
+  EXPECT_EQ(HearLine(Dial("sekisho job 1 secret1 1\ncmd=get_appnum\n")), "1 cmd=appnum rc=0 appnum=0\n");
+}
+
+// Says `word` to its agent, which is gone, and exits with 0 once it has its answer, if it waits for one.
+constexpr char kWhileAway[] = R"(/usr/bin/python3 -c '
+import os, time
+fd = int(os.environ["PMI_FD"])
+os.write(fd, b"cmd=init pmi_version=1 pmi_subversion=1\n")
+os.read(fd, 100)
+open("inside", "w")
+while not os.path.exists("go"):
+    time.sleep(0.01)
+WORD
+')";
+
+class PmiAwayTest : public PmiTest {
+ protected:
+  const proto::AgentMessage::Exited& EndAway(const std::string& word) {
+    std::string script = kWhileAway;
+    script.replace(script.find("WORD"), 4, word);
+    StartWaiting(script);
+    Release();
+    EXPECT_TRUE(Await([&] { return Exists("inside"); }));
+    StopAgent();
+    Touch("go");
+    loop_.run_for(300ms);
+    StartAgent();
+    EXPECT_TRUE(AwaitEnd());
+    return *Task().exited;
+  }
+};
+
+TEST_F(PmiAwayTest, ARankThatEndsInsideMpiHasFailed) {
+  EXPECT_EQ(EndAway("").reason(), "it ended inside MPI, without MPI_Finalize");
+}
+
+TEST_F(PmiAwayTest, ARankThatFinalizesWaitsForTheNextAgentAndHasEndedWell) {
+  EXPECT_EQ(EndAway("os.write(fd, b\"cmd=finalize\\n\")\nos.read(fd, 100)").gram_code(), 0);
+}
+
+TEST_F(PmiAwayTest, ARankThatAbortsIsKilledByTheNextAgent) {
+  EXPECT_EQ(EndAway("os.write(fd, b\"cmd=abort exitcode=7\\n\")\ntime.sleep(60)").exit().code(), 7);
+}
+
+TEST_F(PmiTest, ARankThatSaysWhatIsNoPmiGetsTheEndOfItsAnswersAndMayGoOn) {
+  StartWaiting(R"(/usr/bin/python3 -c '
+import os
+fd = int(os.environ["PMI_FD"])
+os.write(fd, b"GET / HTTP/1.0\n")
+assert os.read(fd, 100) == b""
+os.write(fd, b"more\n" * 100)
+')");
+  Release();
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().exited->exit().code(), 0);
+  EXPECT_EQ(Task().exited->gram_code(), 0);
 }
 
 TEST_F(PmiTest, ARankThatEndsInsideMpiHasFailedWhateverItsCode) {

@@ -282,7 +282,7 @@ const task::Spec* Tasks::FindRunning(const std::string& job_id) const {
 
 const task::Spec* Tasks::FindByToken(const std::string& job_id, const std::string& token) const {
   for (const auto& [key, task] : tasks_) {
-    if (key.first == job_id && task->is_running() && !token.empty() &&
+    if (key.first == job_id && task->is_running() && !task->is_forgotten() && !token.empty() &&
         task->spec().launch_token == token) {
       return &task->spec();
     }

@@ -52,7 +52,7 @@ class Tasks {
   size_t running() const;
   // A running task of the job, or null.
   const task::Spec* FindRunning(const std::string& job_id) const;
-  // The running task that was given this token, or null.
+  // The running task that was given this token and is wanted still, or null.
   const task::Spec* FindByToken(const std::string& job_id, const std::string& token) const;
 
  private:

@@ -48,11 +48,12 @@ class PmiClientTest : public testing::Test {
   void Answer() {
     PmiRanks ranks(1, 1, "world-7");
     std::string input;
+    uint64_t lines = 0;
     char buffer[4096];
     for (ssize_t n; (n = read(pair_[1], buffer, sizeof buffer)) > 0;) {
       input.append(buffer, size_t(n));
       for (size_t end; (end = input.find('\n')) != std::string::npos; input.erase(0, end + 1)) {
-        auto effects = ranks.OnLine(0, input.substr(0, end));
+        auto effects = ranks.OnLine(0, ++lines, input.substr(0, end));
         if (effects.fence) {
           effects = ranks.OnFenceDone(*effects.fence);
         }

@@ -90,7 +90,7 @@ struct Spec {
   bool check_only = false;
   bool await_release = false;        // wait for kRelease before the exec
   std::vector<std::string> wrapper;  // words before the program, once that was found
-  std::string pmi_socket;            // of the agent; the program gets a connection to it as kPmiFd
+  std::string pmi_socket;            // of the agent, for an MPI rank: it says as kPmiFd what goes there
   bool is_helper = false;
   std::string launch;  // ... of this launch, as the queue server names it
   int64_t wall_limit_ms = 0;

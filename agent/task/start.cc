@@ -6,10 +6,8 @@
 #include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -182,25 +180,6 @@ Failure AwaitRelease(const Streams& streams, int failure_fd) {
   return {};
 }
 
-// The agent learns by the token which task it is that calls.
-Failure ConnectPmi(const Spec& spec) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string hello = "sekisho " + spec.job_id + " " + std::to_string(spec.task) + " " + spec.launch_token + "\n";
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (spec.pmi_socket.size() >= sizeof address.sun_path) {
-    errno = ENAMETOOLONG;
-    return Fail(kNoMpirun, "cannot reach the agent at " + spec.pmi_socket);
-  }
-  spec.pmi_socket.copy(address.sun_path, sizeof address.sun_path - 1);
-  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      write(fd, hello.data(), hello.size()) != static_cast<ssize_t>(hello.size()) ||
-      dup2(fd, kPmiFd) != kPmiFd) {
-    return Fail(kNoMpirun, "cannot reach the agent at " + spec.pmi_socket);
-  }
-  return {};
-}
-
 Failure Execute(const Spec& spec, const Streams& streams, int failure_fd) {
   if (spec.argument.empty() || spec.argument[0].empty()) {
     return {kUndefinedExecutable, "no executable given"};
@@ -217,10 +196,8 @@ Failure Execute(const Spec& spec, const Streams& streams, int failure_fd) {
       return failure;
     }
   }
-  if (!spec.pmi_socket.empty()) {
-    if (Failure failure = ConnectPmi(spec); failure.has()) {
-      return failure;
-    }
+  if (streams.pmi >= 0 && dup2(streams.pmi, kPmiFd) != kPmiFd) {
+    return Fail(kNoMpirun, "cannot give it its process manager");
   }
   for (int signal = 1; signal < NSIG; ++signal) {
     std::signal(signal, SIG_DFL);

@@ -23,6 +23,7 @@ struct Streams {
   int output = -1;
   int error = -1;
   int release = -1;  // a waiting task: becomes readable when it may run
+  int pmi = -1;      // a rank of an MPI program: to its process manager
 };
 
 // What a waiting task writes to `failure_fd` once nothing but its exec is left.

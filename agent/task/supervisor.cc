@@ -73,7 +73,7 @@ int OpenSpool(int dir_fd, const char* name, const Spec& spec) {
 }  // namespace
 
 Supervisor::Supervisor(const Spec& spec, int dir_fd)
-    : spec_(spec), dir_fd_(dir_fd), group_(spec.grouping, spec.cgroup, getpid()), input_(dir_fd) {}
+    : spec_(spec), dir_fd_(dir_fd), group_(spec.grouping, spec.cgroup, getpid()), input_(dir_fd), pmi_(spec) {}
 
 void Supervisor::Run() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -121,6 +121,9 @@ Failure Supervisor::Start() {
   if (spec_.has_input && (streams.input = input_.Open(spec_.uid, spec_.gid)) < 0) {
     return fail(kStdinNotFound, "cannot make the standard input's pipe");
   }
+  if (!spec_.pmi_socket.empty() && (streams.pmi = pmi_.Open()) < 0) {
+    return fail(kNoMpirun, "cannot make a way to its process manager");
+  }
   if (spec_.stdout_path.empty() && (streams.output = OpenSpool(dir_fd_, kStdoutFile, spec_)) < 0) {
     return fail(kOpeningStdout, "cannot make the standard output's spool file");
   }
@@ -143,7 +146,7 @@ Failure Supervisor::Start() {
   }
   close(pipe_ends[1]);
   release_pipe_ = release_ends[1];
-  for (const int fd : {streams.input, streams.output, streams.error, streams.release}) {
+  for (const int fd : {streams.input, streams.output, streams.error, streams.release, streams.pmi}) {
     if (fd >= 0) {
       close(fd);
     }
@@ -158,9 +161,12 @@ Failure Supervisor::Start() {
 void Supervisor::Watch() {
   input_.Grown(false);  // what came before we were
   while (!main_status_) {
-    pollfd fds[3] = {
-        {signal_fd_, POLLIN, 0}, {start_pipe_, POLLIN, 0}, {input_.wait_fd(), POLLOUT, 0}};
-    poll(fds, 3, PollTimeout());
+    pollfd fds[5] = {{signal_fd_, POLLIN, 0},
+                     {start_pipe_, POLLIN, 0},
+                     {input_.wait_fd(), POLLOUT, 0},
+                     pmi_.RankReady(),
+                     pmi_.AgentReady()};
+    poll(fds, 5, PollTimeout());
     if (fds[1].revents != 0) {
       OnStartPipe();
     }
@@ -170,6 +176,7 @@ void Supervisor::Watch() {
     if (fds[0].revents != 0) {
       OnReady(signal_fd_);
     }
+    pmi_.Pump(NowMs());  // also what it has said before its end
     OnDeadline();
   }
   if (start_pipe_ >= 0) {
@@ -251,7 +258,10 @@ void Supervisor::Release() {
 int Supervisor::PollTimeout() const {
   const int64_t limit = stopped_ms_ != 0 ? 0 : deadline_ms_;
   const int64_t next = kill_at_ms_ != 0 ? kill_at_ms_ : limit;
-  return next == 0 ? -1 : static_cast<int>(std::clamp<int64_t>(next - NowMs(), 0, 1 << 30));
+  const int64_t now = NowMs();
+  const int own = next == 0 ? -1 : static_cast<int>(std::clamp<int64_t>(next - now, 0, 1 << 30));
+  const int pmi = pmi_.WaitMs(now);
+  return own < 0 || pmi < 0 ? std::max(own, pmi) : std::min(own, pmi);
 }
 
 void Supervisor::OnDeadline() {

@@ -9,6 +9,7 @@
 
 #include "agent/task/group.h"
 #include "agent/task/input_pump.h"
+#include "agent/task/pmi_pump.h"
 #include "agent/task/spec.h"
 #include "agent/task/start.h"
 
@@ -48,6 +49,7 @@ class Supervisor {
   int dir_fd_;
   Group group_;
   InputPump input_;
+  PmiPump pmi_;
   int signal_fd_ = -1;
   bool is_released_ = false;
   int release_pipe_ = -1;  // to a waiting task
