@@ -19,6 +19,12 @@ constexpr size_t kWorldDigits = 32;
 constexpr char kPmixLock[] = "pmix-lock";
 constexpr char kLinks[] = "links";  // as agents look for it
 
+// Where the ranks of one part listen, below and above the next one's: sites may have the same private addresses, and
+// then a port tells their ranks apart.
+constexpr int kPortsFrom = 2000;
+constexpr int kPortsOfPart = 1000;
+constexpr int kPartsWithPorts = 62;
+
 constexpr int64_t kReadyMostMs = int64_t{30} * 24 * 3600 * 1000;  // as the leader has it
 
 bool IsWorld(std::string_view name) {
@@ -47,6 +53,16 @@ void SetRankProgram(const std::string& program, const std::string& mpi, Start& s
   (*start.mutable_environment())["SEKISHO_PMIX_LOCK"] = std::string("@FILES@/") + kPmixLock;
 }
 
+// Open MPI tries the ports of its range from below, so that it listens at the same one everywhere; UCX any.
+void SetPorts(int part, Start& start) {
+  const int first = kPortsFrom + part % kPartsWithPorts * kPortsOfPart;
+  for (const std::string family : {"v4", "v6"}) {
+    SetDefault(start, "OMPI_MCA_btl_tcp_port_min_" + family, std::to_string(first));
+    SetDefault(start, "OMPI_MCA_btl_tcp_port_range_" + family, std::to_string(kPortsOfPart));
+  }
+  SetDefault(start, "UCX_TCP_PORT_RANGE", std::to_string(first) + "-" + std::to_string(first + kPortsOfPart - 1));
+}
+
 // Ranks of several sites meet at a relay, those of one site directly.
 void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start& start) {
   auto& environment = *start.mutable_environment();
@@ -67,6 +83,7 @@ void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start
   }
   // UCX takes hosts with one kernel for one host, which they are where sites are containers of it.
   SetDefault(start, "UCX_TLS", "tcp,self");
+  SetPorts(charter.part(), start);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::IsSupersetOf;
 using ::testing::Key;
 using ::testing::Not;
 using ::testing::Pair;
@@ -148,6 +149,18 @@ TEST(Ranks, ThatCannotDialOutGoThroughTheRelayInside) {
               Contains(Pair("NXPROXY_SERVER", "b-head:7514")));
 }
 
+TEST(Ranks, OfEachPartListenAtPortsOfTheirOwn) {
+  proto::Charter charter = SomeCharter();
+  const Start second = Ranks(charter, kOpenNodes)[1];
+  EXPECT_THAT(Environment(second), IsSupersetOf({Pair("OMPI_MCA_btl_tcp_port_min_v4", "3000"), Pair("OMPI_MCA_btl_tcp_port_range_v4", "1000"),
+                                                 Pair("OMPI_MCA_btl_tcp_port_min_v6", "3000"), Pair("UCX_TCP_PORT_RANGE", "3000-3999")}));
+  charter.set_parts(1024);
+  charter.set_part(61);
+  EXPECT_THAT(Environment(Ranks(charter, kOpenNodes)[0]), Contains(Pair("UCX_TCP_PORT_RANGE", "63000-63999")));
+  charter.set_part(62);
+  EXPECT_THAT(Environment(Ranks(charter, kOpenNodes)[0]), Contains(Pair("UCX_TCP_PORT_RANGE", "2000-2999")));
+}
+
 TEST(Ranks, OfOneSiteNeedNoRelay) {
   proto::Charter charter = SomeCharter();
   charter.clear_relay();
@@ -168,10 +181,11 @@ TEST(Ranks, AreOfTheMpiThatTheirJobNames) {
 
 TEST(Ranks, KeepWhatTheUserPreloadsAndChooses) {
   const Start start =
-      Ranks(SomeCharter(), kOpenNodes, false, "(environment=(LD_PRELOAD /my.so)(UCX_TLS all))")[0];
+      Ranks(SomeCharter(), kOpenNodes, false, "(environment=(LD_PRELOAD /my.so)(UCX_TLS all)(UCX_TCP_PORT_RANGE 0))")[0];
 
   EXPECT_THAT(Environment(start), Contains(Pair("LD_PRELOAD", "/my.so:/opt/libsekisho-mpich.so")));
   EXPECT_THAT(Environment(start), Contains(Pair("UCX_TLS", "all")));
+  EXPECT_THAT(Environment(start), Contains(Pair("UCX_TCP_PORT_RANGE", "0")));
 }
 
 absl::Status Check(const proto::Charter& charter, const RelaySettings& relay,

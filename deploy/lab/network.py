@@ -59,8 +59,10 @@ def connect(world, pids):
                     f"link add {host.name} netns {pids[router]} type veth"
                     f" peer name {INSIDE} netns {pids[host.name]}"
                 ]
-        # Were a site's inside addresses reachable from outside, this would be the way: the router decides.
-        lines += [f"route add {site.inside} via {site.outside[2]}"]
+        # Were a site's inside addresses reachable from outside, this would be the way: the router decides.  Of sites
+        # that have the same ones it could only be the way to one of them.
+        if not world.overlapping(site):
+            lines += [f"route add {site.inside} via {site.outside[2]}"]
     _ip(lines)
 
 
@@ -92,7 +94,7 @@ def configure(world, host):
         lines += _leg(host.outside, OUTSIDE, site.internet_address)
         # The insides of other sites do not exist for this one.
         for other in world.sites.values():
-            if other is not site:
+            if other is not site and other not in world.overlapping(site):
                 lines += [f"route add unreachable {other.inside}"]
         _forward()
     elif host.inside:

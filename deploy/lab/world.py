@@ -111,6 +111,10 @@ class World:
     def site_of(self, host):
         return self.sites.get(host.site)
 
+    def overlapping(self, site):
+        """The other sites that have some of its inside addresses too."""
+        return [other for other in self.sites.values() if other is not site and other.inside.overlaps(site.inside)]
+
 
 def read_json(path):
     """JSON with // comments.  Errors name file and line."""
