@@ -30,8 +30,15 @@ class PassageTest : public ::testing::Test {
     signers_.emplace(*identity::TrustStore::Load(directory_.path()), identity::Purpose::kAny);
     body_.set_gatekeeper_subject(kGatekeeper);
     body_.mutable_passage()->set_world("world-0123456789abcdef0123456789abcdef");
-    body_.mutable_passage()->set_until_ms(
-        std::chrono::duration_cast<std::chrono::milliseconds>((TestNow() + hours(1)).time_since_epoch()).count());
+    Date(TestNow(), TestNow() + hours(1));
+  }
+
+  void Date(identity::Time signed_at, identity::Time until) {
+    const auto ms = [](identity::Time time) {
+      return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+    };
+    body_.set_time_ms(ms(signed_at));
+    body_.mutable_passage()->set_until_ms(ms(until));
   }
 
   proto::SignedRequest Signed(const identity::Credential& signer) const { return test::Signed(body_, signer); }
@@ -59,6 +66,44 @@ TEST_F(PassageTest, NotPastItsEnd) {
   const auto late = Judge(passage, TestNow() + hours(1) + minutes(1));
   EXPECT_EQ(late.status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("has expired"));
+}
+
+constexpr hours kProxyLife(12);  // of taro_
+constexpr hours kDay(24);
+
+TEST_F(PassageTest, HoldsLongerThanTheProxyThatSignedIt) {
+  Date(TestNow(), TestNow() + 7 * kDay);
+  const proto::SignedRequest passage = Signed(taro_);
+  EXPECT_TRUE(Judge(passage, TestNow() + kProxyLife + hours(1)).ok());
+  EXPECT_TRUE(Judge(passage, TestNow() + 7 * kDay).ok());
+  EXPECT_FALSE(Judge(passage, TestNow() + 7 * kDay + hours(1)).ok()) << "but not past its own end";
+}
+
+TEST_F(PassageTest, NotSignedBeforeOrAfterItsProxysTime) {
+  for (const identity::Time signed_at : {TestNow() - hours(1), TestNow() + kProxyLife + hours(1)}) {
+    Date(signed_at, TestNow() + 7 * kDay);
+    EXPECT_FALSE(Judge(Signed(taro_), TestNow() + kProxyLife + hours(2)).ok());
+  }
+}
+
+TEST_F(PassageTest, AnExpiredProxyIsGoodForNoPassageThatIsEightDaysOld) {
+  Date(TestNow(), TestNow() + 365 * kDay);
+  EXPECT_TRUE(Judge(Signed(taro_), TestNow() + 8 * kDay - hours(1)).ok());
+  EXPECT_FALSE(Judge(Signed(taro_), TestNow() + 8 * kDay).ok());
+}
+
+TEST_F(PassageTest, NotOfWhoWasRevokedMeanwhile) {
+  const identity::Credential user = ca_.IssueUser(kTaro);
+  const identity::Credential proxy = MakeProxy(user);
+  Date(TestNow(), TestNow() + 7 * kDay);
+  const auto list = [&](const std::vector<const X509*>& revoked) {  // newer than the passage
+    ca_.Install(directory_.path(), ca_.Crl(revoked, {.last_update = TestNow() + hours(2)}));
+    signers_->SetTrust(*identity::TrustStore::Load(directory_.path()));
+  };
+  list({});
+  EXPECT_TRUE(Judge(Signed(proxy), TestNow() + kDay).ok());
+  list({user.chain.front().get()});
+  EXPECT_FALSE(Judge(Signed(proxy), TestNow() + kDay).ok());
 }
 
 TEST_F(PassageTest, NotAtAnotherGatekeeper) {

@@ -251,7 +251,9 @@ Identity Describe(const Path& path, const Layout& layout) {
 
 }  // namespace
 
-Verdict JudgeChain(const Chain& presented, const TrustStore& trust, Time now, Purpose purpose) {
+Verdict JudgeChain(const Chain& presented, const TrustStore& trust, Time now, Purpose purpose,
+                   std::optional<Time> signed_at) {
+  const Time valid_at = signed_at.value_or(now);
   std::variant<Path, Refusal> built = BuildPath(presented, trust);
   if (Refusal* refusal = std::get_if<Refusal>(&built)) {
     return *std::move(refusal);
@@ -264,10 +266,10 @@ Verdict JudgeChain(const Chain& presented, const TrustStore& trust, Time now, Pu
   const Layout& layout = std::get<Layout>(roles);
 
   Identity identity = Describe(path, layout);
-  std::optional<Refusal> refusal = JudgeTimes(path, layout, now);
+  std::optional<Refusal> refusal = JudgeTimes(path, layout, valid_at);
   if (!refusal) refusal = JudgeProxies(path, layout, identity);
   if (!refusal) refusal = JudgeIssuing(path, layout, trust, now);
-  if (!refusal) refusal = SecondOpinion(path, now, purpose);
+  if (!refusal) refusal = SecondOpinion(path, valid_at, purpose);
   if (refusal) {
     return *std::move(refusal);
   }

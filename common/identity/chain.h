@@ -6,6 +6,7 @@
 // OpenSSL's, over exactly the path that we built.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -21,8 +22,10 @@ enum class Purpose { kAny, kClient, kServer };
 
 using Verdict = std::variant<Identity, Refusal>;
 
-// `presented` is leaf first.
-Verdict JudgeChain(const Chain& presented, const TrustStore& trust, Time now, Purpose purpose);
+// `presented` is leaf first.  Of a chain with which something was signed before, `signed_at`: its
+// certificates must have been valid then, and may not be revoked now.
+Verdict JudgeChain(const Chain& presented, const TrustStore& trust, Time now, Purpose purpose,
+                   std::optional<Time> signed_at = std::nullopt);
 
 // The same as Status: see ToStatus of refusal.h.
 absl::StatusOr<Identity> VerifyChain(const Chain& presented, const TrustStore& trust, Time now,

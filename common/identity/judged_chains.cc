@@ -30,6 +30,20 @@ std::variant<const JudgedChains::Judged*, Refusal> JudgedChains::Judge(
   return &remembered_.insert_or_assign(fingerprint, Entry{std::move(judged), now, until}).first->second.judged;
 }
 
+std::variant<const JudgedChains::Judged*, Refusal> JudgedChains::JudgeThen(
+    const std::function<absl::StatusOr<Chain>()>& parse, Time now, Time signed_at) {
+  const absl::StatusOr<Chain> chain = parse();
+  if (!chain.ok()) {
+    return Refusal{Reason::kMalformed, chain.status().ToString()};
+  }
+  Verdict verdict = JudgeChain(*chain, *trust_, now, purpose_, signed_at);
+  if (Refusal* refusal = std::get_if<Refusal>(&verdict)) {
+    return *std::move(refusal);
+  }
+  then_ = {std::get<Identity>(std::move(verdict)), Share(X509_get0_pubkey(chain->front().get()))};
+  return &then_;
+}
+
 void JudgedChains::SetTrust(std::shared_ptr<const TrustStore> trust) {
   trust_ = std::move(trust);
   remembered_.clear();

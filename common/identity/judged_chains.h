@@ -37,6 +37,9 @@ class JudgedChains {
   std::variant<const Judged*, Refusal> Judge(const std::string& presented,
                                              const std::function<absl::StatusOr<Chain>()>& parse,
                                              Time now);
+  // As JudgeChain judges what was signed before.  Nothing is remembered.
+  std::variant<const Judged*, Refusal> JudgeThen(const std::function<absl::StatusOr<Chain>()>& parse, Time now,
+                                                 Time signed_at);
 
   // New authorities or revocation lists: everything remembered is judged anew.
   void SetTrust(std::shared_ptr<const TrustStore> trust);
@@ -54,6 +57,7 @@ class JudgedChains {
   std::shared_ptr<const TrustStore> trust_;
   const Purpose purpose_;
   std::unordered_map<std::string, Entry> remembered_;  // by SHA-256 of what was presented
+  Judged then_;
 };
 
 }  // namespace sekisho::identity

@@ -40,7 +40,7 @@ absl::StatusOr<SignedRequest> Sign(std::string_view body, const Credential& cred
   return request;
 }
 
-Verdict JudgeRequest(const SignedRequest& request, JudgedChains& chains, Time now) {
+Verdict JudgeRequest(const SignedRequest& request, JudgedChains& chains, Time now, std::optional<Time> signed_at) {
   if (request.body.size() > kBodyBytesMax || request.signature.size() > kSignatureBytesMax) {
     return Refusal{
         Reason::kRequestTooLarge,
@@ -51,7 +51,8 @@ Verdict JudgeRequest(const SignedRequest& request, JudgedChains& chains, Time no
     return Refusal{Reason::kChainTooLong, fmt::format("{} certificates, more than the {} allowed",
                                                       request.chain.size(), kChainCertificatesMax)};
   }
-  const auto judged = chains.Judge(Join(request.chain), [&] { return ParseDerChain(request.chain); }, now);
+  const auto parse = [&] { return ParseDerChain(request.chain); };
+  const auto judged = signed_at ? chains.JudgeThen(parse, now, *signed_at) : chains.Judge(Join(request.chain), parse, now);
   if (const Refusal* refusal = std::get_if<Refusal>(&judged)) {
     return *refusal;
   }

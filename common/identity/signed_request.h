@@ -6,6 +6,7 @@
 // the body says (site, request id, time) is its reader's business: freshness.h judges it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,9 @@ struct SignedRequest {
 absl::StatusOr<SignedRequest> Sign(std::string_view body, const Credential& credential);
 
 // Who signed: chain first, then the signature.
-Verdict JudgeRequest(const SignedRequest& request, JudgedChains& chains, Time now);
+// `signed_at`: the chain must have been good then (JudgeChain).
+Verdict JudgeRequest(const SignedRequest& request, JudgedChains& chains, Time now,
+                     std::optional<Time> signed_at = std::nullopt);
 absl::StatusOr<Identity> VerifyRequest(const SignedRequest& request, JudgedChains& chains, Time now);
 
 }  // namespace sekisho::identity
