@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <filesystem>
 
 #include <asio/buffer.hpp>
 #include <asio/local/stream_protocol.hpp>
@@ -108,6 +109,19 @@ milliseconds BackOff(int failures) {
                        : std::min(milliseconds(30'000), milliseconds(100) * (1 << std::min(failures - 1, 12)));
 }
 
+std::vector<std::string> LeadingAccounts(const std::string& state_directory) {
+  std::vector<std::string> accounts;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(state_directory, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code unreadable;
+    if (is_regular_file(symlink_status(entry->path() / "leads", unreadable))) {
+      accounts.push_back(entry->path().filename());
+    }
+  }
+  std::sort(accounts.begin(), accounts.end());
+  return accounts;
+}
+
 JobManagers::JobManagers(Loop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
 JobManagers::~JobManagers() = default;
 
@@ -145,6 +159,18 @@ awaitable<absl::StatusOr<std::shared_ptr<grpc::Channel>>> JobManagers::Get(std::
     co_await manager->changed.WaitFor(left);
   }
   co_return errors::Stopping();
+}
+
+void JobManagers::StartLeading() {
+  for (const std::string& account : LeadingAccounts(options_.state_directory)) {
+    spdlog::info("jobmanager leads on account={}", account);
+    co_spawn(
+        loop_,
+        [](JobManagers* self, std::string name) -> awaitable<void> {
+          (co_await self->Get(std::move(name))).status().IgnoreError();  // Keep() has said why
+        }(this, account),
+        detached);
+  }
 }
 
 awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <grpcpp/channel.h>
 
@@ -40,6 +41,9 @@ class JobManagers {
   // The secret that the account's jobmanager expects with each call.
   std::string TokenOf(const std::string& account) const;
 
+  // Starts those that were leading programs over several sites when they ended: nobody may ever call them.
+  void StartLeading();
+
   // Ends all of them; returns when they have ended.
   awaitable<void> Stop();
 
@@ -62,6 +66,9 @@ class JobManagers {
 // Failed starts in a row, after one more process that lived for so long (0: was never ready).  One that
 // ended because it was told to is no failure.
 int FailuresAfter(int failures, bool is_clean, std::chrono::steady_clock::duration lived);
+
+// Accounts whose jobmanager has left the file `leads` in its directory, below this one.
+std::vector<std::string> LeadingAccounts(const std::string& state_directory);
 
 // Time before the next start after `failures` in a row: 100 ms, doubled, at most 30 s.
 std::chrono::milliseconds BackOff(int failures);

@@ -155,6 +155,7 @@ absl::Status Run(const Config& config) {
     metrics.Gauge("calls", "Calls in progress.", service.calls());
     figures.AddTo(metrics);
   });
+  jobmanagers.StartLeading();
   spdlog::info("gatekeeper ready site={} port={}", config.site(), acceptor.port());
   NotifyReady();
 

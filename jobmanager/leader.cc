@@ -2,7 +2,12 @@
 #include "jobmanager/leader.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <functional>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "common/call_metadata.h"
 #include "common/log.h"
@@ -239,6 +244,7 @@ absl::Status Leaders::Resume() {
   if (!worlds.ParseFromString(text)) {
     return absl::DataLossError("the stored worlds cannot be read");
   }
+  Mark(worlds.world_size() > 0);
   for (const proto::LedWorld& led : worlds.world()) {
     spdlog::info("leading on world={} parts={}", led.name(), led.begin().part_size());
     Add(led);
@@ -294,6 +300,21 @@ void Leaders::Put() {
     }
   }
   store_.Put(kWorlds, worlds.SerializeAsString());
+  Mark(worlds.world_size() > 0);
+}
+
+// The gatekeeper looks for it when it starts: a world whose user has gone has nobody else who would call us.
+void Leaders::Mark(bool leads) {
+  if (!leads) {
+    unlink(marker_.c_str());
+    return;
+  }
+  const int fd = open(marker_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) {
+    spdlog::error("{}: {}: worlds are led on after a restart only when their user calls", marker_, std::strerror(errno));
+    return;
+  }
+  close(fd);
 }
 
 }  // namespace sekisho::jobmanager

@@ -89,8 +89,9 @@ class Leader {
 // The worlds that this account leads, and what the disk remembers of them.
 class Leaders {
  public:
-  Leaders(Loop& loop, EventStore& store, DialGatekeeper dial)
-      : loop_(loop), store_(store), dial_(std::move(dial)) {}
+  // `marker`: a file that is there as long as any is led.
+  Leaders(Loop& loop, EventStore& store, std::string marker, DialGatekeeper dial)
+      : loop_(loop), store_(store), marker_(std::move(marker)), dial_(std::move(dial)) {}
 
   // Goes on with what an earlier process led.
   absl::Status Resume();
@@ -103,9 +104,11 @@ class Leaders {
   std::shared_ptr<Leader> Add(proto::LedWorld led);
   awaitable<void> ForgetLater(std::string name);
   void Put();
+  void Mark(bool leads);
 
   Loop& loop_;
   EventStore& store_;
+  const std::string marker_;
   const DialGatekeeper dial_;
   std::map<std::string, std::shared_ptr<Leader>> leaders_;  // by world
   std::set<std::string> over_;                              // of these, for who comes late

@@ -97,7 +97,7 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   jobs.Start();
 
   // To the gatekeepers of other sites, and to our own, by the same credential: what lets a leader in is its passage.
-  Leaders leaders(loop, *store, [&](const std::string& address, const std::string& subject) {
+  Leaders leaders(loop, *store, arguments.state + "/leads", [&](const std::string& address, const std::string& subject) {
     const tls::ClientTls gatekeeper =
         tls::MakeClientTls(own, OrDefault(config.ca_directory(), "/etc/grid-security/certificates"),
                            {.host = address.substr(0, address.rfind(':')), .subject = subject});

@@ -72,7 +72,8 @@ struct Manager {
     EXPECT_TRUE(jobs->Load().ok());
     on.Do([this] { jobs->Start(); });
     leaders = std::make_unique<Leaders>(
-        on.loop, *store, [](const std::string&, const std::string&) { return std::shared_ptr<grpc::Channel>(); });
+        on.loop, *store, directory + "/leads",
+        [](const std::string&, const std::string&) { return std::shared_ptr<grpc::Channel>(); });
     service =
         std::make_unique<Service>(on.loop, *jobs, *leaders, "secret", std::vector<std::string>{"jobmanager"});
     grpc::ServerBuilder builder;
