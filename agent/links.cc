@@ -27,8 +27,8 @@ std::shared_ptr<grpc::Channel> DialQueueServer(const std::string& address, const
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 6000);  // it allows a ping in 5 s
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 4000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(kServerMessageMost);
   rpc::SetWindow(arguments);

@@ -121,6 +121,7 @@ void Conductor::Run() {
   co_spawn(loop_, Schedule(), detached);
   co_spawn(loop_, Commit(), detached);
   co_spawn(loop_, EndStalled(), detached);
+  co_spawn(loop_, EndUnheard(), detached);
   co_spawn(loop_, EndUncommitted(), detached);
   if (relay_ != nullptr) {
     co_spawn(loop_, RenewRelay(), detached);
@@ -136,6 +137,17 @@ awaitable<void> Conductor::EndStalled() {
         Perform(std::move(effects));
       }
     }
+  }
+}
+
+awaitable<void> Conductor::EndUnheard() {
+  for (;;) {
+    const auto steady = std::chrono::steady_clock::now().time_since_epoch();
+    Effects effects = queue_.EndUnheard(std::chrono::duration_cast<std::chrono::milliseconds>(steady).count(), NowMs());
+    if (!effects.events.empty()) {
+      Perform(std::move(effects));
+    }
+    co_await Sleep(loop_, std::chrono::seconds(1));
   }
 }
 

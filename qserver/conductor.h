@@ -152,6 +152,7 @@ class Conductor {
   void RequestPass();
   awaitable<void> Schedule();
   awaitable<void> EndStalled();
+  awaitable<void> EndUnheard();
   awaitable<void> EndUncommitted();
   awaitable<bool> Pass();
   std::vector<Queue::NodeView> Views() const;

@@ -139,6 +139,9 @@ class Queue {
   absl::StatusOr<Effects> OnOrder(const std::string& job_id, const proto::Order& order, int64_t now_ms);
   // Parts that no leader has released in time.
   Effects EndUnreleased(int64_t now_ms);
+  // Those of worlds over several sites whose nodes have been away for too long.  To be asked often; `steady_ms` never
+  // jumps.
+  Effects EndUnheard(int64_t steady_ms, int64_t now_ms);
 
   // ---- The users.  Their right to it was verified.
   absl::StatusOr<Effects> Cancel(const std::string& job_id, const std::string& reason,
@@ -299,6 +302,8 @@ class Queue {
   std::unordered_map<std::string, Usage> usage_;  // by subject
   std::set<std::string> attached_;
   std::set<std::string> relaunching_;  // nodes whose agents know that launches are said again, as they last said
+  std::map<std::string, int64_t> unheard_;  // nodes with ranks that are not attached, and from when on that counts
+  bool looks_for_unheard_ = false;
   std::map<std::string, std::string> boots_;  // of nodes, as they last said
   uint64_t next_order_ = 1;
 };

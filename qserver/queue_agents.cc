@@ -41,6 +41,7 @@ proto::ServerMessage::Welcome Queue::Welcome(const std::string& node,
 void Queue::SetAttached(const std::string& node, bool is_attached) {
   if (is_attached) {
     attached_.insert(node);
+    unheard_.erase(node);
   } else {
     attached_.erase(node);
   }

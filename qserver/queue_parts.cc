@@ -18,6 +18,9 @@ constexpr size_t kFenceMost = 3 << 20;  // of a part: one message carries it
 // The leader gives up first: what it has released must not end as if it had not.
 constexpr int64_t kLeaderFirstMs = 30'000;
 
+constexpr int64_t kUnheardMs = 12'000;  // an agent that is restarted is back long before
+constexpr int64_t kReturnMs = 60'000;   // all of a large site come back after our own restart
+
 constexpr int kRanksMost = 1 << 27;  // of 1024 parts, 100,000 each
 
 std::set<std::string> NodesOf(const Job& job) {
@@ -198,6 +201,30 @@ void Queue::ReportEnd(Job& job, const proto::JobEvent::Ended& ended) {
   last.set_reason(ended.reason());
   last.set_remedy(ended.remedy());
   last.set_gram_code(ended.gram_code());
+}
+
+// Only here silence decides: its ranks keep those of other sites waiting, who have nobody else to tell them.
+Effects Queue::EndUnheard(int64_t steady_ms, int64_t now_ms) {
+  const int64_t from_ms = steady_ms + (std::exchange(looks_for_unheard_, true) ? 0 : kReturnMs);
+  std::set<std::pair<std::string, std::string>> lost;  // job, node
+  for (const auto& [job_id, job] : holding_) {
+    if (!job->charter() || job->charter()->relay().empty() || job->has_engine ||
+        (!job->part->is_released && !job->status.cancelling())) {
+      continue;
+    }
+    for (const Task& task : job->tasks) {
+      if (!task.is_ended && attached_.count(task.node) == 0 &&
+          steady_ms >= unheard_.try_emplace(task.node, from_ms).first->second + kUnheardMs) {
+        lost.emplace(job_id, task.node);
+      }
+    }
+  }
+  Effects effects;
+  for (const auto& [job_id, node] : lost) {
+    LoseNode(*FindMutable(job_id), node, fmt::format("node {} has been silent for more than {} s", node, kUnheardMs / 1000),
+             now_ms, effects);
+  }
+  return effects;
 }
 
 Effects Queue::EndUnreleased(int64_t now_ms) {

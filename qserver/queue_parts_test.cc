@@ -15,34 +15,41 @@ using ::testing::IsEmpty;
 
 constexpr int64_t kNow = 1'000'000;
 
+// Into the queue as job j, at once on as many nodes as it has ranks: n1, n2, ...
+Effects AcceptPart(Queue& queue, int first_rank, int count, const std::string& relay) {
+  const std::string rsl = "&(executable=/bin/x)(count=" + std::to_string(count) + ")";
+  Admitted admitted;
+  admitted.job_id = "j";
+  admitted.submitted.set_rsl(rsl);
+  admitted.submitted.set_subject("/CN=Alice");
+  admitted.demand = MakeDemand("j", *rsl::ParseAndDescribe(rsl, {}), 0);
+  admitted.charter.emplace();
+  admitted.charter->set_world("world-1");
+  admitted.charter->set_first_rank(first_rank);
+  admitted.charter->set_ranks(2 * count);
+  admitted.charter->set_relay(relay);
+  proto::RequestBody body;  // by the user's clock, which is four minutes behind
+  body.set_time_ms(kNow - 240'000);
+  admitted.charter->set_ready_by_ms(kNow - 239'000);
+  *body.mutable_submit()->mutable_charter() = *admitted.charter;
+  admitted.submitted.mutable_request()->set_body(body.SerializeAsString());
+  proto::Decision decision;
+  decision.set_job_id("j");
+  for (int node = 1; node <= count; ++node) {
+    queue.SetAttached("n" + std::to_string(node), true);
+    proto::Placement& place = *decision.mutable_start()->add_placement();
+    place.set_node("n" + std::to_string(node));
+    place.set_processes(1);
+  }
+  return queue.Accept(admitted, &decision, kNow);
+}
+
 // A part of two ranks on two nodes: ranks 2 and 3 of 4.
 class QueuePartsTest : public ::testing::Test {
  protected:
+  explicit QueuePartsTest(std::string relay = "") : relay_(std::move(relay)) {}
   void SetUp() override {
-    const std::string rsl = "&(executable=/bin/x)(count=2)";
-    Admitted admitted;
-    admitted.job_id = "j";
-    admitted.submitted.set_rsl(rsl);
-    admitted.submitted.set_subject("/CN=Alice");
-    admitted.demand = MakeDemand("j", *rsl::ParseAndDescribe(rsl, {}), 0);
-    admitted.charter.emplace();
-    admitted.charter->set_world("world-1");
-    admitted.charter->set_first_rank(2);
-    admitted.charter->set_ranks(4);
-    proto::RequestBody body;  // by the user's clock, which is four minutes behind
-    body.set_time_ms(kNow - 240'000);
-    admitted.charter->set_ready_by_ms(kNow - 239'000);
-    *body.mutable_submit()->mutable_charter() = *admitted.charter;
-    admitted.submitted.mutable_request()->set_body(body.SerializeAsString());
-    proto::Decision decision;
-    decision.set_job_id("j");
-    for (const char* node : {"n1", "n2"}) {
-      queue_.SetAttached(node, true);
-      proto::Placement& place = *decision.mutable_start()->add_placement();
-      place.set_node(node);
-      place.set_processes(1);
-    }
-    started_ = queue_.Accept(admitted, &decision, kNow);
+    started_ = AcceptPart(queue_, 2, 2, relay_);
     submitted_ = started_.events.front();
   }
 
@@ -86,6 +93,7 @@ class QueuePartsTest : public ::testing::Test {
     queue_.OnReady("n2", Key(1));
   }
 
+  const std::string relay_;  // where it meets ranks of other sites
   Queue queue_{TaskSettings(), 0};
   Effects started_;
   proto::JobEvent submitted_;
@@ -211,6 +219,99 @@ TEST_F(QueuePartsTest, AReleasedOneIsLeftAlone) {
   queue_.OnOrder("j", Release(), kNow).IgnoreError();
 
   EXPECT_THAT(Sent(queue_.EndUnreleased(kNow + 50'000)), IsEmpty());
+}
+
+// Of a world over several sites.
+class WidePartsTest : public QueuePartsTest {
+ protected:
+  WidePartsTest() : QueuePartsTest("b-dmz:7514") {}
+};
+
+TEST_F(WidePartsTest, ANodeThatStaysAwayIsWhatFailed) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+  EXPECT_THAT(Sent(queue_.EndUnheard(0, kNow)), IsEmpty());
+  queue_.SetAttached("n2", false);
+  EXPECT_THAT(Sent(queue_.EndUnheard(1'000, kNow)), IsEmpty());
+  EXPECT_THAT(Sent(queue_.EndUnheard(12'999, kNow)), IsEmpty());
+
+  EXPECT_THAT(Sent(queue_.EndUnheard(13'000, kNow)), ElementsAre("kill@n1", "kill@n2"));
+  EXPECT_THAT(Sent(queue_.EndUnheard(14'000, kNow)), IsEmpty()) << "said twice";
+  queue_.OnExited("n1", Killed(0, 15), kNow);
+
+  ASSERT_EQ(Reports().size(), 3u);
+  EXPECT_EQ(Reports()[1].failed().rank(), 3);
+  EXPECT_EQ(Reports()[1].failed().node(), "n2");
+  EXPECT_EQ(Reports()[1].failed().reason(), "node n2 has been silent for more than 12 s");
+  EXPECT_TRUE(Reports()[2].has_ended());
+}
+
+TEST_F(WidePartsTest, ANodeThatComesBackInTimeCostsNothing) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+  EXPECT_THAT(Sent(queue_.EndUnheard(0, kNow)), IsEmpty());
+  for (int64_t steady_ms = 1'000; steady_ms < 100'000; steady_ms += 12'000) {
+    queue_.SetAttached("n2", false);
+    EXPECT_THAT(Sent(queue_.EndUnheard(steady_ms, kNow)), IsEmpty());
+    EXPECT_THAT(Sent(queue_.EndUnheard(steady_ms + 11'999, kNow)), IsEmpty());
+    queue_.SetAttached("n2", true);
+  }
+}
+
+TEST_F(WidePartsTest, NodesHaveAMinuteMoreToComeBackToAQueueServerThatWasRestarted) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+  queue_.SetAttached("n2", false);
+
+  EXPECT_THAT(Sent(queue_.EndUnheard(0, kNow)), IsEmpty());
+  EXPECT_THAT(Sent(queue_.EndUnheard(71'999, kNow)), IsEmpty());
+  EXPECT_THAT(Sent(queue_.EndUnheard(72'000, kNow)), ElementsAre("kill@n1", "kill@n2"));
+}
+
+TEST_F(WidePartsTest, BeforeTheReleaseNoNodeIsGivenUp) {
+  StandReady();
+  queue_.EndUnheard(0, kNow);
+  queue_.SetAttached("n2", false);
+  queue_.EndUnheard(1'000, kNow);
+
+  EXPECT_THAT(Sent(queue_.EndUnheard(3'600'000, kNow)), IsEmpty());
+}
+
+TEST_F(QueuePartsTest, OfAWorldAtOneSiteNoNodeIsGivenUp) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+  queue_.EndUnheard(0, kNow);
+  queue_.SetAttached("n2", false);
+  queue_.EndUnheard(1'000, kNow);
+
+  EXPECT_THAT(Sent(queue_.EndUnheard(3'600'000, kNow)), IsEmpty());
+}
+
+TEST(QueueParts, ACollectiveCostsAReportAPartHoweverManyNodesThatHas) {
+  for (const int ranks : {2, 200}) {
+    Queue queue(TaskSettings(), 0);
+    AcceptPart(queue, 0, ranks, "b-dmz:7514");
+    proto::TaskKey key;
+    key.set_job_id("j");
+    for (int task = 0; task < ranks; ++task) {
+      key.set_task(task);
+      queue.OnReady("n" + std::to_string(task + 1), key);
+    }
+    proto::Order release;
+    release.mutable_release()->set_process_mapping("(vector,(0,4,1))");
+    ASSERT_TRUE(queue.OnOrder("j", release, kNow).ok());
+    const auto& reports = queue.Find("j")->part->reports;
+    ASSERT_EQ(reports.size(), 1u);
+    proto::RankFence given;
+    given.set_job_id("j");
+    given.mutable_fence()->set_id("pmi 0");
+    given.mutable_fence()->set_data("x");
+    for (int node = 1; node <= ranks; ++node) {
+      queue.OnFence("n" + std::to_string(node), given, kNow);
+    }
+    ASSERT_EQ(reports.size(), 2u) << ranks << " ranks";
+    EXPECT_EQ(reports[1].fence().data(), std::string(ranks, 'x'));
+  }
 }
 
 TEST_F(QueuePartsTest, NobodyElsesTaskOrNodeIsListenedTo) {

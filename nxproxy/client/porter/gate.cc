@@ -14,10 +14,11 @@ constexpr size_t kDialledMax = 1024;
 
 }  // namespace
 
-Gate::Gate(Loop& loop, const wire::HostPort& server, const std::string& program, Handlers handlers)
+Gate::Gate(Loop& loop, const wire::HostPort& server, const std::string& program, int64_t beat_most_ms,
+           Handlers handlers)
     : loop_(loop),
       handlers_(std::move(handlers)),
-      relays_(loop, server, program, SessionHandlers()) {}
+      relays_(loop, server, program, beat_most_ms, SessionHandlers()) {}
 
 Session::Handlers Gate::SessionHandlers() {
   Session::Handlers out;

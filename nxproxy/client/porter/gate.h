@@ -27,7 +27,7 @@ class Gate {
     std::function<void(Gate&, const wire::Opening&, int fd)> on_joined;
   };
 
-  Gate(Loop& loop, const wire::HostPort& server, const std::string& program, Handlers handlers);
+  Gate(Loop& loop, const wire::HostPort& server, const std::string& program, int64_t beat_most_ms, Handlers handlers);
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 

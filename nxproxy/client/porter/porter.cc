@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include <unistd.h>
 
@@ -16,6 +17,8 @@ namespace sekisho::nxproxy::client {
 namespace {
 
 constexpr int64_t kSweepMs = 2000;
+// Who ends for a relay that is away notices within 12 s that it is, whose packets nobody answers.
+constexpr int64_t kBeatUnreachedMs = 3000;
 constexpr int64_t kSayAgainMs = 10'000;
 constexpr int64_t kOthersBackMs = 8000;
 constexpr size_t kNamesMax = 65'536;
@@ -30,8 +33,9 @@ Porter::Porter(Loop& loop, const std::vector<wire::HostPort>& servers, BindPlan 
       records_(loop, plan_.links),
       knocks_(loop, [this](const wire::Address&) { loop_.After(0, [this] { SweepNow(); }); }),
       server_(loop, [this](const std::shared_ptr<Asker>& asker) { OnRequest(asker); }) {
+  const int64_t beat_most_ms = plan_.ends_unreached ? kBeatUnreachedMs : std::numeric_limits<int64_t>::max();
   for (const wire::HostPort& server : servers) {
-    gates_.push_back(std::make_unique<Gate>(loop, server, plan_.label, GateHandlers()));
+    gates_.push_back(std::make_unique<Gate>(loop, server, plan_.label, beat_most_ms, GateHandlers()));
   }
   const wire::Address here = Interfaces::Read().Main();
   if (here.is_v4() && plan_.is_inviting.value_or(!IsPrivate(here))) {

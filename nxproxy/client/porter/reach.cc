@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <list>
 #include <memory>
 
@@ -74,7 +75,7 @@ struct Visit {
         failures.Take(message);
       }
     };
-    relays = std::make_unique<Relays>(loop, server, options.verb, handlers);
+    relays = std::make_unique<Relays>(loop, server, options.verb, std::numeric_limits<int64_t>::max(), handlers);
     relays->Start();
     loop.Run();
     return exit_code;

@@ -4,11 +4,13 @@
 namespace sekisho::nxproxy::client {
 
 Relays::Relays(Loop& loop, const wire::HostPort& server, const std::string& program,
-               Session::Handlers handlers)
+               int64_t beat_most_ms, Session::Handlers handlers)
     : loop_(loop),
       program_(program),
+      beat_most_ms_(beat_most_ms),
       handlers_(std::move(handlers)),
-      first_(std::make_unique<Session>(loop, server, nullptr, program, HandlersOf(true))) {}
+      first_(std::make_unique<Session>(loop, server, nullptr, program, beat_most_ms,
+                                       HandlersOf(true))) {}
 
 Session::Handlers Relays::HandlersOf(bool is_first) {
   Session::Handlers out = handlers_;
@@ -28,7 +30,8 @@ void Relays::OnUp(bool is_first, bool is_resumed) {
     handlers_.on_refused(
         {wire::Code::kProtocol, "the relay names '" + upstream + "' as the next", "", ""});
   } else if (second_ == nullptr) {
-    second_ = std::make_unique<Session>(loop_, *server, first_.get(), program_, HandlersOf(false));
+    second_ = std::make_unique<Session>(loop_, *server, first_.get(), program_, beat_most_ms_,
+                                        HandlersOf(false));
     second_->Start();
   }
 }

@@ -14,7 +14,7 @@ namespace sekisho::nxproxy::client {
 class Relays {
  public:
   // As of a session; of the last relay of the row.
-  Relays(Loop& loop, const wire::HostPort& server, const std::string& program,
+  Relays(Loop& loop, const wire::HostPort& server, const std::string& program, int64_t beat_most_ms,
          Session::Handlers handlers);
 
   void Start() { first_->Start(); }
@@ -34,6 +34,7 @@ class Relays {
 
   Loop& loop_;
   const std::string program_;
+  const int64_t beat_most_ms_;
   const Session::Handlers handlers_;
   std::unique_ptr<Session> first_;
   std::unique_ptr<Session> second_;

@@ -59,12 +59,13 @@ std::string ToText(const Refusal& refusal) {
 }
 
 Session::Session(Loop& loop, wire::HostPort server, Session* via, std::string program,
-                 Handlers handlers)
+                 int64_t beat_most_ms, Handlers handlers)
     : loop_(loop),
       server_(std::move(server)),
       server_text_(TextOf(server_)),
       via_(via),
       program_(std::move(program)),
+      beat_most_ms_(beat_most_ms),
       handlers_(std::move(handlers)) {}
 
 Session::~Session() {
@@ -225,10 +226,9 @@ void Session::OnWelcome(const wire::Message& message) {
 }
 
 void Session::Beat() {
-  const int64_t interval_ms =
-      1000 * static_cast<int64_t>(welcome_.heartbeat_s != 0
-                                      ? std::min<uint64_t>(welcome_.heartbeat_s, 3600)
-                                      : kHeartbeatS);
+  const uint64_t relay_s =
+      welcome_.heartbeat_s != 0 ? std::min<uint64_t>(welcome_.heartbeat_s, 3600) : kHeartbeatS;
+  const int64_t interval_ms = std::min(static_cast<int64_t>(1000 * relay_s), beat_most_ms_);
   if (control_ != nullptr && loop_.now_ms() - control_->last_heard_ms() > 3 * interval_ms) {
     Drop();
     return;

@@ -37,7 +37,10 @@ class Session {
   };
 
   // To the relay at `server`, through `via` (an inner relay's session, already up) if given.
-  Session(Loop& loop, wire::HostPort server, Session* via, std::string program, Handlers handlers);
+  // `beat_most_ms`: it asks for a word at least so often; after three without one the relay is
+  // away.
+  Session(Loop& loop, wire::HostPort server, Session* via, std::string program,
+          int64_t beat_most_ms, Handlers handlers);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -86,6 +89,7 @@ class Session {
   const std::string server_text_;
   Session* const via_;
   const std::string program_;
+  const int64_t beat_most_ms_;
   const Handlers handlers_;
   wire::Address place_;
   ContextPtr context_;
