@@ -103,6 +103,30 @@ TEST_F(WorldTest, IsReleasedAgainForAPartThatMissedIt) {
   EXPECT_TRUE(world_.OnConnected(1).orders[0].second.has_release());
 }
 
+TEST(World, ACollectiveCostsAnOrderAPartHoweverManyRanksThatHas) {
+  for (const int ranks : {2, 200}) {
+    World world("world-1", {{"siteA", ranks}, {"siteB", ranks}, {"siteC", ranks}});
+    for (int part = 0; part < 3; ++part) {
+      world.OnSubmitted(part, "job");
+      proto::Report ready;
+      ready.mutable_ready()->set_adds_own(true);
+      for (int node = 0; node < ranks; ++node) {
+        ready.mutable_ready()->add_placement()->set_processes(1);
+      }
+      world.OnReport(part, ready);
+    }
+    EXPECT_EQ(world.Release().orders.size(), 3u);
+    size_t orders = 0;
+    for (int part = 0; part < 3; ++part) {
+      proto::Report given;
+      given.mutable_fence()->set_id("pmi 0");
+      given.mutable_fence()->set_data("x");
+      orders += world.OnReport(part, given).orders.size();
+    }
+    EXPECT_EQ(orders, 3u) << ranks << " ranks a part";
+  }
+}
+
 TEST_F(WorldTest, JoinsWhatThePartsGive) {
   Run();
 

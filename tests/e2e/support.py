@@ -187,6 +187,19 @@ def start(*words, user=None, **options):
     return subprocess.Popen([*head, *words], **options)
 
 
+def ranks_on(node, program):
+    """{rank: pid} of a multi-site program's ranks that run there."""
+    look = f"for pid in $(pgrep -f '^{program}'); do echo $pid $(tr '\\0' '\\n' </proc/$pid/environ | sed -n 's/^SEKISHO_RANK=//p'); done"
+    pairs = [line.split() for line in on(node, "sh", "-c", look).out.splitlines()]
+    return {int(pair[1]): pair[0] for pair in pairs if len(pair) == 2}
+
+
+def left_of_worlds(nodes):
+    """Whatever runs on the nodes with the environment of a rank: its program, porter, server of PMIx; and who starts it."""
+    look = "grep -lzs '^SEKISHO_WORLD=' /proc/[0-9]*/environ | cut -d/ -f3 | xargs -r ps -o pid=,args= -p"
+    return [f"{node}: {line}" for node in nodes for line in on(node, "sh", "-c", look).out.splitlines()]
+
+
 def submit(*words, user=None):
     """The new job's name."""
     return expect_ok(sekisho("submit", *words, user=user)).out.strip()
