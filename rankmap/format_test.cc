@@ -119,6 +119,7 @@ TEST(Qaplib, RefusesWhatIsNotTwoSquareMatrices) {
   EXPECT_THAT(QapError("2\n0 1 2 0\n0 3 4 0 5 6\n"), HasSubstr("two square matrices"));
   EXPECT_THAT(QapError("2\n0 1 -2 0\n0 3 4 0\n"), StartsWith("f:2: number '-2'"));
   EXPECT_THAT(QapError("2\n0 nan 2 0\n0 3 4 0\n"), HasSubstr("nan"));
+  EXPECT_THAT(QapError("2\n0 1 2 0\n0 3 4 1"), StartsWith("f:3: the last line does not end"));  // 1 or 10?
   EXPECT_FALSE(ParseQap("", "f").ok());
   EXPECT_FALSE(ParseQap("9999999\n", "f").ok());
 }

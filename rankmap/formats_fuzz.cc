@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (void)ParseMetisGraph(text, "f");
       break;
     default: {
-      const NamedText file{"f", std::string(text)};
+      const NamedText file{"f.0.prof", std::string(text)};
       (void)ParseMonitoring({&file, 1});
       (void)ParseHosts(text, "f");
       break;

@@ -2,6 +2,7 @@
 #include "rankmap/importers.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <map>
 
@@ -184,13 +185,68 @@ std::string PrintMetisGraph(const Pattern& pattern) {
   return text;
 }
 
+namespace {
+
+// Of PREFIX.<rank>.prof: PREFIX and the rank.
+struct DumpName {
+  std::string prefix;
+  uint32_t rank = 0;
+};
+
+absl::StatusOr<DumpName> ParseDumpName(const std::string& name) {
+  const size_t end = name.rfind('.');
+  const size_t dot = end == std::string::npos || end == 0 ? end : name.rfind('.', end - 1);
+  DumpName parsed;
+  if (dot != std::string::npos && dot < end) {
+    const char* const last = name.data() + end;
+    const auto [stop, error] = std::from_chars(name.data() + dot + 1, last, parsed.rank);
+    if (error == std::errc() && stop == last && parsed.rank < Pattern::kMaxRanks) {
+      parsed.prefix = name.substr(0, dot);
+      return parsed;
+    }
+  }
+  return errors::BadFile(name, 0, "expected a name as PREFIX.<rank>.prof");
+}
+
+// "D <communicator> procs: 0,1,2": the highest of them, if that is what the line says.
+uint32_t HighestMember(const Words& words) {
+  uint32_t highest = 0;
+  for (size_t i = 1; i + 1 < words.size(); ++i) {
+    std::string_view list = words[i] == "procs:" ? words[i + 1] : "";
+    while (!list.empty()) {
+      uint32_t rank = 0;
+      const auto [stop, error] = std::from_chars(list.data(), list.data() + list.size(), rank);
+      if (error != std::errc() || rank >= Pattern::kMaxRanks) {
+        break;
+      }
+      highest = std::max(highest, rank);
+      list.remove_prefix(std::min<size_t>(stop - list.data() + 1, list.size()));
+    }
+  }
+  return highest;
+}
+
+}  // namespace
+
 absl::StatusOr<Pattern> ParseMonitoring(std::span<const NamedText> files) {
   std::vector<Message> messages;
+  std::map<uint32_t, std::string> names;  // by rank
   uint32_t highest = 0;
+  std::string prefix;
   for (const NamedText& file : files) {
+    ASSIGN_OR_RETURN(const DumpName name, ParseDumpName(file.name));
+    if (const auto [other, is_new] = names.emplace(name.rank, file.name); !is_new) {
+      return errors::BadFile(file.name, 0,
+                             fmt::format("rank {} has {} as well: expected one run's files", name.rank, other->second));
+    }
+    prefix = name.prefix;
+    highest = std::max(highest, name.rank);
     LineReader reader(file.text, file.name, '\0');
     Words words;
     while (reader.Next(words)) {
+      if (words[0] == "D") {
+        highest = std::max(highest, HighestMember(words));
+      }
       if (words[0] != "E" && words[0] != "I") {
         continue;  // headings, one-sided, collectives (already counted as point to point)
       }
@@ -212,9 +268,14 @@ absl::StatusOr<Pattern> ParseMonitoring(std::span<const NamedText> files) {
   if (files.empty()) {
     return errors::BadPattern("no files of pml_monitoring (PREFIX.<rank>.prof)");
   }
-  // A rank that talks to nobody still has a file.
-  const int ranks = std::max(static_cast<int>(highest) + 1, static_cast<int>(files.size()));
-  return Pattern::Create(ranks, std::move(messages));
+  // A rank that talks to nobody still has a file; without one, what it sends would not be there.
+  for (uint32_t rank = 0; rank <= highest; ++rank) {
+    if (!names.contains(rank)) {
+      return errors::BadFile(fmt::format("{}.{}.prof", prefix, rank), 0,
+                             fmt::format("is missing: the run had {} ranks or more", highest + 1));
+    }
+  }
+  return Pattern::Create(static_cast<int>(highest) + 1, std::move(messages));
 }
 
 absl::StatusOr<Pattern> PatternOfQap(const QapInstance& instance) {

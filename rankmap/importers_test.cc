@@ -62,6 +62,19 @@ TEST(Importers, MonitoringCountsApplicationAndLibraryMessagesOnce) {
               testing::StartsWith("p.0.prof:1: "));
 }
 
+TEST(Importers, MonitoringOfWhichARanksFileIsMissingIsRefusedWithItsName) {
+  const auto error = [](const std::vector<NamedText>& files) {
+    return std::string(ParseMonitoring(files).status().message());
+  };
+  const std::string to_2 = "E\t0\t2\t100 bytes\t4 msgs sent\n";
+
+  EXPECT_THAT(error({{"d/p.0.prof", to_2}, {"d/p.1.prof", ""}}), testing::StartsWith("d/p.2.prof:0: is missing"));
+  EXPECT_THAT(error({{"p.0.prof", ""}, {"p.3.prof", ""}}), testing::StartsWith("p.1.prof:0: is missing"));
+  EXPECT_THAT(error({{"p.0.prof", "D\tMPI_COMM_WORLD\tprocs: 0,1\n"}}), testing::StartsWith("p.1.prof:0: is missing"));
+  EXPECT_THAT(error({{"p.0.prof", ""}, {"q.0.prof", ""}}), testing::StartsWith("q.0.prof:0: rank 0 has p.0.prof as well"));
+  EXPECT_THAT(error({{"p.x.prof", ""}}), testing::StartsWith("p.x.prof:0: "));
+}
+
 TEST(Outputs, SayThePlacementInEachLaunchersWords) {
   const std::vector<int> nodes = {2, 0, 2, 1};
   const std::vector<std::string> hosts = {"a", "b", "c"};

@@ -17,7 +17,7 @@ struct Number {
 
 // All numbers of the file; separators are blanks and commas.
 absl::StatusOr<std::vector<Number>> Numbers(std::string_view text, std::string_view file,
-                                            size_t most) {
+                                            size_t most, bool must_end) {
   LineReader reader(text, file);
   std::vector<std::string_view> words;
   std::vector<Number> numbers;
@@ -42,6 +42,11 @@ absl::StatusOr<std::vector<Number>> Numbers(std::string_view text, std::string_v
   if (numbers.empty()) {
     return reader.Error("no numbers");
   }
+  // What a file ends in without a newline or blank may be the beginning of a number; 0 begins none.
+  const bool is_open = text.back() >= '0' && text.back() <= '9';
+  if (must_end && is_open && numbers.back().value != 0) {
+    return reader.CutOff();
+  }
   return numbers;
 }
 
@@ -57,10 +62,21 @@ int64_t QapInstance::Cost(const std::vector<int>& permutation) const {
   return cost;
 }
 
+bool IsPermutation(const std::vector<int>& list, int size) {
+  std::vector<char> seen(size);
+  for (const int place : list) {
+    if (place < 0 || place >= size || seen[place] != 0) {
+      return false;
+    }
+    seen[place] = 1;
+  }
+  return static_cast<int>(list.size()) == size;
+}
+
 absl::StatusOr<QapInstance> ParseQap(std::string_view text, std::string_view file) {
   constexpr size_t kMost =
       2 + 2 * static_cast<size_t>(QapInstance::kMaxSize) * QapInstance::kMaxSize;
-  ASSIGN_OR_RETURN(const std::vector<Number> numbers, Numbers(text, file, kMost));
+  ASSIGN_OR_RETURN(const std::vector<Number> numbers, Numbers(text, file, kMost, true));
   const int64_t n = numbers[0].value;
   if (n < 1 || n > QapInstance::kMaxSize) {
     return errors::BadFile(file, numbers[0].line,
@@ -93,7 +109,7 @@ absl::StatusOr<QapInstance> ParseQap(std::string_view text, std::string_view fil
 
 absl::StatusOr<QapSolution> ParseQapSolution(std::string_view text, std::string_view file) {
   ASSIGN_OR_RETURN(const std::vector<Number> numbers,
-                   Numbers(text, file, 2 + QapInstance::kMaxSize));
+                   Numbers(text, file, 2 + QapInstance::kMaxSize, false));
   const int64_t n = numbers[0].value;
   if (static_cast<int64_t>(numbers.size()) != n + 2) {
     return errors::BadFile(file, numbers.back().line,

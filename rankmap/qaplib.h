@@ -25,6 +25,9 @@ struct QapInstance {
 // Numbers in free form: n, [the optimum if there is one number too many], A, B.
 absl::StatusOr<QapInstance> ParseQap(std::string_view text, std::string_view file);
 
+// Every number from 0 to size - 1, once.
+bool IsPermutation(const std::vector<int>& list, int size);
+
 struct QapSolution {
   int64_t value = 0;
   std::vector<int> permutation;  // from 0

@@ -18,6 +18,11 @@ inline absl::Status BadFile(std::string_view source, std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", source, what));
 }
 
+inline absl::Status NotOneTree(std::string_view source, size_t line, std::string_view why) {
+  return absl::InvalidArgumentError(
+      fmt::format("{}:{}: the lines are not one tree: {}", source, line, why));
+}
+
 inline absl::Status HostCount(size_t named, long told) {
   return absl::InvalidArgumentError(
       fmt::format("the hosts file names {} hosts, the oracle says {}", named, told));

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <system_error>
 #include <unordered_map>
@@ -125,12 +126,13 @@ absl::StatusOr<NamedTree> ParseTree(std::string_view text, std::string_view sour
     std::string_view u, v;
     double latency_us;
     bool is_relayed;
+    size_t line = 0;
   };
   std::vector<Edge> edges;
   std::map<std::string_view, int> degree;
   RETURN_IF_ERROR(ForEachLine(
       text, [&](const std::vector<std::string_view>& words, size_t line) -> absl::Status {
-        Edge edge{words[0], words.size() > 1 ? words[1] : "", 0, words.size() == 4};
+        Edge edge{words[0], words.size() > 1 ? words[1] : "", 0, words.size() == 4, line};
         if (words.size() < 2 || words.size() > 4 || !IsName(edge.u) || !IsName(edge.v) ||
             edge.u == edge.v || (edge.is_relayed && words[3] != "relayed") ||
             (words.size() >= 3 && (!ParseNumber(words[2], edge.latency_us) ||
@@ -168,11 +170,29 @@ absl::StatusOr<NamedTree> ParseTree(std::string_view text, std::string_view sour
     result.tree.links.push_back(
         {number.at(edge.u), number.at(edge.v), 2 * edge.latency_us, 1, edge.is_relayed});
   }
-  if (edges.empty()) {
-    return result;
+  // Which names hang together, line by line: each line joins two parts, at the end there is one.
+  std::vector<int> part(result.names.size());
+  std::iota(part.begin(), part.end(), 0);
+  const auto part_of = [&](int vertex) {
+    while (part[vertex] != vertex) {
+      vertex = part[vertex] = part[part[vertex]];
+    }
+    return vertex;
+  };
+  for (const Edge& edge : edges) {
+    const int u = part_of(number.at(edge.u));
+    const int v = part_of(number.at(edge.v));
+    if (u == v) {
+      return errors::NotOneTree(source, edge.line,
+                                fmt::format("another way from {} to {}", edge.u, edge.v));
+    }
+    part[v] = u;
   }
-  if (edges.size() + 1 != degree.size() || !IsForest(result.tree)) {
-    return errors::BadFile(source, "the lines are not one tree");
+  for (const Edge& edge : edges) {
+    if (part_of(number.at(edge.u)) != part_of(number.at(edges[0].u))) {
+      return errors::NotOneTree(source, edge.line,
+                                fmt::format("no way from {} to {}", edges[0].u, edge.u));
+    }
   }
   return result;
 }

@@ -17,6 +17,7 @@
 #include "rankmap/evaluate.h"
 #include "rankmap/importers.h"
 #include "rankmap/network_format.h"
+#include "rankmap/outputs.h"
 #include "rankmap/pattern_format.h"
 #include "rankmap/text.h"
 
@@ -174,21 +175,19 @@ absl::Status CheckFit(const ProblemFiles& files, const rankmap::Pattern& pattern
                                   fmt::format("for the network {}: {}", files.network, std::string(status.message())));
 }
 
-absl::StatusOr<rankmap::Placement> ReadPlacement(const std::string& path,
-                                                 const rankmap::Pattern& pattern,
-                                                 const rankmap::Network& network) {
+absl::StatusOr<std::vector<int>> ReadNodes(const std::string& path, const rankmap::Network& network,
+                                           std::optional<int> ranks) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  ASSIGN_OR_RETURN(const std::vector<int> nodes, rankmap::ParsePlacement(text, path));
-  const size_t ranks = size_t(pattern.ranks());
+  ASSIGN_OR_RETURN(std::vector<int> nodes, rankmap::ParsePlacement(text, path));
   const auto error = [&](size_t index, const std::string& what) {
     return rankmap::errors::BadFile(path, LineOf(path, index), what);
   };
-  if (nodes.size() != ranks) {
-    return error(std::min(nodes.size() - 1, ranks),
-                 fmt::format("{} lines for {} ranks: expected one node for each", nodes.size(), ranks));
+  if (ranks && nodes.size() != size_t(*ranks)) {
+    return error(std::min(nodes.size() - 1, size_t(*ranks)),
+                 fmt::format("{} lines for {} ranks: expected one node for each", nodes.size(), *ranks));
   }
   std::vector<int> taken(size_t(network.nodes()));
-  for (size_t rank = 0; rank < ranks; ++rank) {
+  for (size_t rank = 0; rank < nodes.size(); ++rank) {
     if (nodes[rank] >= network.nodes()) {
       return error(rank, fmt::format("rank {} on node {}: the network has {}", rank, nodes[rank], network.nodes()));
     }
@@ -196,7 +195,24 @@ absl::StatusOr<rankmap::Placement> ReadPlacement(const std::string& path,
       return error(rank, fmt::format("rank {} on node {}, which is taken: capacity {}", rank, nodes[rank], network.capacity()));
     }
   }
+  return nodes;
+}
+
+absl::StatusOr<rankmap::Placement> ReadPlacement(const std::string& path,
+                                                 const rankmap::Pattern& pattern,
+                                                 const rankmap::Network& network) {
+  ASSIGN_OR_RETURN(const std::vector<int> nodes, ReadNodes(path, network, pattern.ranks()));
   return rankmap::FromNodes(network, pattern.ranks(), nodes);
+}
+
+absl::StatusOr<std::vector<std::string>> ReadHosts(const std::string& path, int nodes) {
+  ASSIGN_OR_RETURN(const std::string names, ReadFile(path));
+  ASSIGN_OR_RETURN(std::vector<std::string> hosts, rankmap::ParseHosts(names, path));
+  if (static_cast<int>(hosts.size()) < nodes) {
+    return rankmap::errors::BadFile(path, LineOf(path, hosts.size()),
+                                    fmt::format("{} hosts for {} nodes: expected one for each", hosts.size(), nodes));
+  }
+  return hosts;
 }
 
 }  // namespace sekisho::client

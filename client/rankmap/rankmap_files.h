@@ -2,8 +2,10 @@
 // The files of sekisho rankmap: read whole with a limit, written beside and renamed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/status.h"
 #include "rankmap/evaluate.h"
@@ -40,5 +42,10 @@ absl::Status CheckFit(const ProblemFiles& files, const rankmap::Pattern& pattern
 absl::StatusOr<rankmap::Placement> ReadPlacement(const std::string& path,
                                                  const rankmap::Pattern& pattern,
                                                  const rankmap::Network& network);
+// The same as the file says it; `ranks`: how many there must be.
+absl::StatusOr<std::vector<int>> ReadNodes(const std::string& path, const rankmap::Network& network,
+                                           std::optional<int> ranks);
+// Names of at least so many nodes.
+absl::StatusOr<std::vector<std::string>> ReadHosts(const std::string& path, int nodes);
 
 }  // namespace sekisho::client

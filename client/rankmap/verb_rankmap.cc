@@ -151,22 +151,20 @@ absl::StatusOr<std::string> ConvertPattern(const ConvertOptions& options) {
 }
 
 absl::StatusOr<std::string> ConvertPlacement(const ConvertOptions& options) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(options.placement));
-  ASSIGN_OR_RETURN(const std::vector<int> nodes, rankmap::ParsePlacement(text, options.placement));
-  int node_count = *std::max_element(nodes.begin(), nodes.end()) + 1;
-  if (!options.network.empty()) {
+  std::vector<int> nodes;
+  int node_count = 0;
+  if (options.network.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(options.placement));
+    ASSIGN_OR_RETURN(nodes, rankmap::ParsePlacement(text, options.placement));
+    node_count = *std::max_element(nodes.begin(), nodes.end()) + 1;
+  } else {
     ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
-    RETURN_IF_ERROR(rankmap::FromNodes(network, static_cast<int>(nodes.size()), nodes).status());
+    ASSIGN_OR_RETURN(nodes, ReadNodes(options.placement, network, {}));
     node_count = network.nodes();
   }
   std::vector<std::string> hosts;
   if (!options.hosts.empty()) {
-    ASSIGN_OR_RETURN(const std::string names, ReadFile(options.hosts));
-    ASSIGN_OR_RETURN(hosts, rankmap::ParseHosts(names, options.hosts));
-    if (static_cast<int>(hosts.size()) < node_count) {
-      return absl::InvalidArgumentError(
-          fmt::format("{}: {} hosts for {} nodes", options.hosts, hosts.size(), node_count));
-    }
+    ASSIGN_OR_RETURN(hosts, ReadHosts(options.hosts, node_count));
   }
   for (int node = 0; options.hosts.empty() && node < node_count; ++node) {
     hosts.push_back(fmt::format("node{}", node));

@@ -104,8 +104,8 @@ TEST_F(RankmapVerb, NamesTheHostThatATreeDoesNotKnow) {
   const Outcome solved = Run({"solve", "--network", Path("t.edges") + "," + Path("hosts"), "--pattern",
                               Path("p"), "-o", Path("out")});
 
-  EXPECT_NE(solved.code, 0);
-  EXPECT_THAT(solved.err, HasSubstr("z is no host of"));
+  EXPECT_EQ(solved.code, 64);
+  EXPECT_EQ(solved.err, Path("hosts") + ":2: z is no host of " + Path("t.edges") + "\n");
   EXPECT_FALSE(std::filesystem::exists(Path("out")));
 }
 
@@ -218,7 +218,23 @@ TEST_F(RankmapVerb, WrongFilesAreNamedWithTheLineAndLeaveTheOldResult) {
     std::string network, pattern, place;
   };
   const std::string torus = "torus:2x2";
+  const std::string tree = Write("t.edges", "a s1 20\nb s1 20\n");
+  std::string crowd = "# hosts\n";
+  for (int i = 0; i < 8193; ++i) {
+    crowd += "a\n";
+  }
+  const std::string spare_rank = "E 0 2 5 bytes 1 msgs sent\n";  // nobody has rank 2's file
+  Write("lost.0.prof", spare_rank);
+  Write("lost.1.prof", "");
   const std::vector<Wrong> wrong = {
+      {tree + "," + Write("unknown", "# two\na\n\nz:2\n"), good, "unknown:4: z is no host of "},
+      {tree + "," + Write("crowd", crowd), good, "crowd:8194: expected 1 to 8192 hosts, saw 8193"},
+      {tree + "," + Write("nobody", "# none\n"), good, "nobody:1: expected 1 to 8192 hosts, saw 0"},
+      {Write("two.edges", "a s1 20\nb s1 20\n# far\nc s2 20\nd s2 20\n"), good,
+       "two.edges:4: the lines are not one tree: no way from a to c"},
+      {Write("ring.edges", "a s1 20\nb s1 20\na b 3\n"), good, "ring.edges:3: the lines are not one tree: another way from a to b"},
+      {torus, Path("lost"), "lost.2.prof:0: is missing"},
+      {torus, Write("cut.dat", "2\n0 1 2 0\n0 3 4 1"), "cut.dat:3: the last line does not end"},
       {Write("short", "matrix 2\n0 1\n1\n"), good, "short:3: "},
       {Write("oblong", "matrix 2\n0 1 2\n1 0 2\n"), good, "oblong:2: "},
       {Write("negative", "matrix 2\n0 -1\n1 0\n"), good, "negative:2: "},
@@ -241,6 +257,7 @@ TEST_F(RankmapVerb, WrongFilesAreNamedWithTheLineAndLeaveTheOldResult) {
     const Outcome outcome = Run({"solve", "--network", one.network, "--pattern", one.pattern, "-o", old, "--time", "1s"});
     EXPECT_EQ(outcome.code, 64) << one.place;
     EXPECT_THAT(outcome.err, StartsWith(Path(one.place)));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     const Outcome bound = Run({"bound", "--network", one.network, "--pattern", one.pattern});
     EXPECT_EQ(bound.code, 64) << one.place;
   }
@@ -260,7 +277,7 @@ TEST_F(RankmapVerb, WrongPlacementsAndInstancesAreNamedWithTheLine) {
     EXPECT_THAT(outcome.err, StartsWith(Path(place)));
     EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", good, "-o", Path("out"), "--start", path}).code, 64);
   }
-  for (const char* text : {"2\n0 1 2 0\n0 3 4\n", "2\n0 1 -2 0\n0 3 4 0\n", "2\n0 nan 2 0\n0 3 4 0\n", "2\n0 1 2 0\n0 3 4 0 5 6\n"}) {
+  for (const char* text : {"2\n0 1 2 0\n0 3 4\n", "2\n0 1 -2 0\n0 3 4 0\n", "2\n0 nan 2 0\n0 3 4 0\n", "2\n0 1 2 0\n0 3 4 0 5 6\n", "2\n0 1 2 0\n0 3 4 12"}) {
     const Outcome outcome = Run({"solve", "--qap", Write("q.dat", text), "-o", Path("out"), "--time", "1s"});
     EXPECT_EQ(outcome.code, 64) << text;
     EXPECT_THAT(outcome.err, testing::ContainsRegex("q[.]dat:[0-9]+: "));
@@ -280,6 +297,22 @@ TEST_F(RankmapVerb, ConvertsForLaunchers) {
             "beta\nalpha\nbeta\n");
   EXPECT_EQ(Run({"convert", "--placement", placement, "--to", "cray"}).out, "1\n0,2\n");
   EXPECT_EQ(Run({"convert", "--placement", placement, "--to", "csv"}).code, 64);
+}
+
+TEST_F(RankmapVerb, WhatCannotBeConvertedIsNamedWithTheLine) {
+  const std::string placement = Write("pl", "# ranks\n1\n0\n1\n");
+  const auto error = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"convert", "--placement", placement, "--to", "machinefile", "-o", Path("out")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = Run(words);
+    EXPECT_EQ(outcome.code, 64);
+    EXPECT_FALSE(std::filesystem::exists(Path("out")));
+    return outcome.err;
+  };
+
+  EXPECT_THAT(error({"--hosts", Write("few", "# one\n\nalpha\n")}), StartsWith(Path("few") + ":3: 1 hosts for 2 nodes"));
+  EXPECT_THAT(error({"--network", "torus:2x2"}), StartsWith(placement + ":4: rank 2 on node 1, which is taken: capacity 1"));
+  EXPECT_THAT(error({"--network", "tree:1"}), StartsWith(placement + ":2: rank 0 on node 1: the network has 1"));
 }
 
 TEST_F(RankmapVerb, BoundsArePrinted) {
