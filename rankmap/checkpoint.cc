@@ -8,21 +8,6 @@
 #include "rankmap/solver.h"
 
 namespace sekisho::rankmap {
-namespace {
-
-bool IsPermutation(const std::vector<uint32_t>& slots, int size) {
-  std::vector<char> seen(size);
-  for (const uint32_t slot : slots) {
-    if (slot >= static_cast<uint32_t>(size) || seen[slot] != 0) {
-      return false;
-    }
-    seen[slot] = 1;
-  }
-  return static_cast<int>(slots.size()) == size;
-}
-
-}  // namespace
-
 uint64_t Solver::Key() const {
   const SolveOptions& o = problem_.options;
   uint64_t key = problem_.pattern.Hash() * 31 + problem_.network.Hash();

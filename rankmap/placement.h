@@ -10,6 +10,18 @@
 
 namespace sekisho::rankmap {
 
+// Each of `size` slots once.
+inline bool IsPermutation(const std::vector<uint32_t>& slots, int size) {
+  std::vector<char> seen(static_cast<size_t>(size));
+  for (const uint32_t slot : slots) {
+    if (slot >= static_cast<uint32_t>(size) || seen[slot] != 0) {
+      return false;
+    }
+    seen[slot] = 1;
+  }
+  return static_cast<int>(slots.size()) == size;
+}
+
 class Placement {
  public:
   Placement() = default;

@@ -159,6 +159,8 @@ std::string Portfolio::Save() const {
     const std::string bytes = is_threaded_ ? saved_[i] : solvers_[i]->Save();
     out.PutList(std::vector<char>(bytes.begin(), bytes.end()));
   }
+  // Threads may have published a better one since they were saved.
+  out.PutList(is_threaded_ ? shared_.slots() : solvers_[0]->best().slots());
   return std::move(out).Finish();
 }
 
@@ -187,6 +189,14 @@ absl::Status Portfolio::Restore(std::string_view bytes) {
       shared_value_ = solvers_[i]->best_value();
       shared_ = solvers_[i]->best();
     }
+  }
+  const std::vector<uint32_t> best = in.GetList<uint32_t>();
+  if (!in.is_finished() || !IsPermutation(best, problem_.network.slots())) {
+    return errors::BadCheckpoint("damaged");
+  }
+  if (const double value = problem_.Value(Placement(best)); value < shared_value_) {
+    shared_ = Placement(best);
+    shared_value_ = value;
   }
   return absl::OkStatus();
 }

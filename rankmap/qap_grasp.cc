@@ -52,7 +52,7 @@ void PlaceTwo(const QapInstance& q, Random& random, std::vector<int>& place) {
 
 }  // namespace
 
-std::vector<int> GraspConstruct(const QapInstance& q, Random& random) {
+std::vector<int> GraspConstruct(const QapInstance& q, Random& random, const Stop& stop) {
   const int n = q.size;
   std::vector<int> place(n, -1);
   if (n == 1) {
@@ -85,6 +85,9 @@ std::vector<int> GraspConstruct(const QapInstance& q, Random& random) {
   }
   std::vector<std::pair<int64_t, int>> candidates;
   for (; placed < n; ++placed) {
+    if (stop()) {
+      return {};
+    }
     candidates.clear();
     for (int i = 0; i < n; ++i) {
       for (int k = 0; k < n && place[i] < 0; ++k) {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "rankmap/bisem.h"
 #include "rankmap/qaplib.h"
 #include "rankmap/random.h"
 
@@ -12,7 +13,7 @@ namespace sekisho::rankmap {
 constexpr double kGraspAlpha = 0.25;
 constexpr double kGraspBeta = 0.5;
 
-// A greedy randomised placement; the local search is the caller's.
-std::vector<int> GraspConstruct(const QapInstance& instance, Random& random);
+// A greedy randomised placement, none if stopped; the local search is the caller's.
+std::vector<int> GraspConstruct(const QapInstance& instance, Random& random, const Stop& stop);
 
 }  // namespace sekisho::rankmap

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "rankmap/archive.h"
-#include "rankmap/errors.h"
 #include "rankmap/qap_grasp.h"
 
 namespace sekisho::rankmap {
@@ -38,15 +36,16 @@ void QapSolver::Note(const std::vector<int>& permutation, int64_t cost) {
   }
 }
 
-std::vector<int> QapSolver::RandomPermutation() {
+std::vector<int> QapSolver::RandomPermutation(Random& random) const {
   std::vector<int> p(n_);
   std::iota(p.begin(), p.end(), 0);
-  random_.Shuffle(p);
+  random.Shuffle(p);
   return p;
 }
 
 // What the parents agree on stays; elsewhere each location comes from one of them if still free.
-std::vector<int> QapSolver::Cross(const std::vector<int>& a, const std::vector<int>& b) {
+std::vector<int> QapSolver::Cross(const std::vector<int>& a, const std::vector<int>& b,
+                                  Random& random) const {
   std::vector<int> child(n_, -1);
   std::vector<char> used(n_);
   for (int i = 0; i < n_; ++i) {
@@ -57,10 +56,10 @@ std::vector<int> QapSolver::Cross(const std::vector<int>& a, const std::vector<i
   }
   std::vector<int> order(n_);
   std::iota(order.begin(), order.end(), 0);
-  random_.Shuffle(order);
+  random.Shuffle(order);
   for (const int i : order) {
     if (child[i] < 0) {
-      const bool first = (random_.Next() >> 63) != 0;
+      const bool first = (random.Next() >> 63) != 0;
       const int want = first ? a[i] : b[i];
       const int other = first ? b[i] : a[i];
       child[i] = used[want] == 0 ? want : used[other] == 0 ? other : -1;
@@ -75,7 +74,7 @@ std::vector<int> QapSolver::Cross(const std::vector<int>& a, const std::vector<i
       left.push_back(k);
     }
   }
-  random_.Shuffle(left);
+  random.Shuffle(left);
   for (int i = 0; i < n_; ++i) {
     if (child[i] < 0) {
       child[i] = left.back();
@@ -85,70 +84,85 @@ std::vector<int> QapSolver::Cross(const std::vector<int>& a, const std::vector<i
   return child;
 }
 
-std::vector<int> QapSolver::Kick(const std::vector<int>& from, int strength) {
+std::vector<int> QapSolver::Kick(const std::vector<int>& from, int strength, Random& random) const {
   std::vector<int> p = from;
-  int last = static_cast<int>(random_.Below(n_));
+  int last = static_cast<int>(random.Below(n_));
   for (int k = 0; k < strength; ++k) {
-    const int next = static_cast<int>(random_.Below(n_));
+    const int next = static_cast<int>(random.Below(n_));
     std::swap(p[last], p[next]);
     last = next;
   }
   return p;
 }
 
-std::vector<int> QapSolver::NextStart() {
+// Empty if stopped.
+std::vector<int> QapSolver::NextStart(Random& random, const Stop& stop) const {
   if (method_ == QapMethod::kGrasp) {
-    return GraspConstruct(instance_, random_);
+    return GraspConstruct(instance_, random, stop);
   }
   if (method_ == QapMethod::kTabu) {
-    return RandomPermutation();
+    return RandomPermutation(random);
   }
   if (method_ == QapMethod::kIterated) {
-    return round_ == 0 ? RandomPermutation() : Kick(population_[0].permutation, strength_);
+    return population_.empty() ? RandomPermutation(random)
+                               : Kick(population_[0].permutation, strength_, random);
   }
   // The first rounds look for one good placement before many.
   if (population_.size() < 3 || (population_.size() < kPopulation && round_ % 2 == 1)) {
-    return RandomPermutation();
+    return RandomPermutation(random);
   }
   if (round_ % 4 == 0) {
-    return Kick(best_, strength_);
+    return Kick(best_, strength_, random);
   }
   const auto size = static_cast<uint32_t>(population_.size());
-  const uint32_t a = random_.Below(size);
-  const uint32_t b = (a + 1 + random_.Below(size - 1)) % size;
-  return Cross(population_[a].permutation, population_[b].permutation);
+  const uint32_t a = random.Below(size);
+  const uint32_t b = (a + 1 + random.Below(size - 1)) % size;
+  return Cross(population_[a].permutation, population_[b].permutation, random);
 }
 
-void QapSolver::BeginRound() {
-  saved_ = Save();
-  tabu_.Start(NextStart());
-  tabu_.Descend();
-  is_in_round_ = true;
-  tabu_moves_ = tabu_.iterations();
+bool QapSolver::BeginRound(const Stop& stop) {
+  Random random = random_;  // ours only once there is a start: whoever saves meanwhile repeats it
+  const std::vector<int> start = NextStart(random, stop);
+  if (start.empty()) {
+    return false;
+  }
+  random_ = random;
+  tabu_.Begin(start);
+  stage_ = Stage::kDescending;
+  return true;
 }
 
 void QapSolver::Step(const Stop& stop) {
   if (n_ < 2 || stop()) {
     return;
   }
-  if (!is_in_round_) {
-    BeginRound();
-    Note(tabu_.best(), tabu_.best_cost());
+  if (stage_ == Stage::kBetween && !BeginRound(stop)) {
     return;
   }
+  if (!tabu_.Prepare(static_cast<int>(std::min<int64_t>(chunk_, n_)))) {
+    return;
+  }
+  if (stage_ == Stage::kSearching) {
+    return Search();
+  }
+  if (tabu_.Descend(chunk_)) {
+    stage_ = Stage::kSearching;
+  }
+  Note(tabu_.best(), tabu_.best_cost());
+}
+
+void QapSolver::Search() {
   if (method_ == QapMethod::kGrasp) {
     return EndRound();
   }
   const int64_t wanted = method_ == QapMethod::kTabu ? INT64_MAX : length_;
-  const int64_t left = wanted - tabu_moves_;
-  if (left > 0) {
+  if (const int64_t left = wanted - tabu_.iterations(); left > 0) {
     const int low = std::max(n_ * 9 / 10, 1);
     const int high = std::max(n_ * 11 / 10 + 2, low + 1);
     tabu_.Run(std::min(left, chunk_), low, high, random_);
-    tabu_moves_ = tabu_.iterations();
     Note(tabu_.best(), tabu_.best_cost());
   }
-  if (tabu_moves_ >= wanted) {
+  if (tabu_.iterations() >= wanted) {
     EndRound();
   }
 }
@@ -166,11 +180,9 @@ void QapSolver::EndRound() {
     Join(tabu_.best(), tabu_.best_cost());
   }
   strength_ = is_better || strength_ >= n_ / 2 ? 3 : strength_ + std::max(n_ / 20, 1);
-  moves_ += std::max<int64_t>(tabu_moves_, 1);
-  tabu_moves_ = 0;
+  moves_ += std::max<int64_t>(tabu_.iterations(), 1);
   ++round_;
-  is_in_round_ = false;
-  saved_.clear();
+  stage_ = Stage::kBetween;
 }
 
 // Keeps the best few different placements, best first.
@@ -207,88 +219,9 @@ void QapSolver::Offer(const std::vector<int>& permutation, int64_t cost) {
   Note(permutation, cost);
   if (method_ == QapMethod::kAuto) {
     Join(permutation, cost);
+  } else if (method_ == QapMethod::kIterated && !population_.empty() && cost < population_[0].cost) {
+    population_[0] = {cost, permutation};
   }
-}
-
-uint64_t QapSolver::Key() const {
-  uint64_t key = seed_ * 31 + static_cast<uint64_t>(method_);
-  for (const std::vector<int64_t>* matrix : {&instance_.a, &instance_.b}) {
-    for (const int64_t value : *matrix) {
-      key = (key ^ value) * 0x100000001b3 + (key >> 31);
-    }
-  }
-  return key;
-}
-
-std::string QapSolver::Save() const {
-  if (is_in_round_) {
-    return saved_;
-  }
-  ArchiveWriter out;
-  out.Put(Key());
-  out.Put(random_.state());
-  out.Put(moves_);
-  out.Put(round_);
-  out.Put(length_);
-  out.Put(stale_);
-  out.Put(strength_);
-  out.Put(best_cost_);
-  out.PutList(best_);
-  out.Put<uint64_t>(population_.size());
-  for (const Member& member : population_) {
-    out.Put(member.cost);
-    out.PutList(member.permutation);
-  }
-  return std::move(out).Finish();
-}
-
-absl::Status QapSolver::Restore(std::string_view bytes) {
-  ArchiveReader in(bytes);
-  if (!in.is_good() || in.Get<uint64_t>() != Key()) {
-    return errors::BadCheckpoint("damaged, or made for another instance, method or seed");
-  }
-  const auto state = in.Get<std::array<uint64_t, 4>>();
-  const auto moves = in.Get<int64_t>();
-  const auto round = in.Get<int64_t>();
-  const auto length = in.Get<int64_t>();
-  const auto stale = in.Get<int32_t>();
-  const auto strength = in.Get<int32_t>();
-  std::vector<Member> members(1);
-  members[0].cost = in.Get<int64_t>();
-  members[0].permutation = in.GetList<int>();
-  const auto count = in.Get<uint64_t>();
-  for (uint64_t i = 0; i < count && in.is_good() && count <= kPopulation; ++i) {
-    Member member;
-    member.cost = in.Get<int64_t>();
-    member.permutation = in.GetList<int>();
-    members.push_back(std::move(member));
-  }
-  for (const Member& member : members) {
-    std::vector<int> sorted = member.permutation;
-    std::sort(sorted.begin(), sorted.end());
-    bool is_good = static_cast<int>(sorted.size()) == n_;
-    for (int i = 0; is_good && i < n_; ++i) {
-      is_good = sorted[i] == i;
-    }
-    if (!is_good) {
-      return errors::BadCheckpoint("damaged");
-    }
-  }
-  if (!in.is_finished() || length < 1) {
-    return errors::BadCheckpoint("damaged");
-  }
-  random_.set_state(state);
-  moves_ = moves;
-  round_ = round;
-  length_ = length;
-  stale_ = stale;
-  strength_ = strength;
-  best_cost_ = members[0].cost;
-  best_ = std::move(members[0].permutation);
-  population_.assign(members.begin() + 1, members.end());
-  is_in_round_ = false;
-  tabu_moves_ = 0;
-  return absl::OkStatus();
 }
 
 }  // namespace sekisho::rankmap

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,32 +21,36 @@ class QapSolver {
   // `instance` outlives this.
   QapSolver(const QapInstance& instance, QapMethod method, uint64_t seed);
 
-  // Some 10 ms of work.
+  // Some 10 ms of work, longer only where `stop` is asked meanwhile: then nothing has happened.
   void Step(const Stop& stop);
 
-  int64_t moves() const { return moves_ + tabu_moves_; }
+  int64_t moves() const { return moves_ + (is_between_rounds() ? 0 : tabu_.iterations()); }
   int64_t best_cost() const { return best_cost_; }
   const std::vector<int>& best() const { return best_; }
 
-  // Another thread's find joins the population.
+  // Then another thread's find may join the population.
+  bool is_between_rounds() const { return stage_ == Stage::kBetween; }
   void Offer(const std::vector<int>& permutation, int64_t cost);
 
-  // The state before the round under way, which a resumed search repeats.
+  // All of the search, in mid-round too: who restores it goes on as this one would.
   std::string Save() const;
   absl::Status Restore(std::string_view bytes);
 
  private:
+  enum class Stage : uint8_t { kBetween, kDescending, kSearching };
+
   struct Member {
     int64_t cost = 0;
     std::vector<int> permutation;
   };
 
   uint64_t Key() const;
-  std::vector<int> RandomPermutation();
-  std::vector<int> Cross(const std::vector<int>& a, const std::vector<int>& b);
-  std::vector<int> Kick(const std::vector<int>& from, int strength);
-  std::vector<int> NextStart();
-  void BeginRound();
+  std::vector<int> RandomPermutation(Random& random) const;
+  std::vector<int> Cross(const std::vector<int>& a, const std::vector<int>& b, Random& random) const;
+  std::vector<int> Kick(const std::vector<int>& from, int strength, Random& random) const;
+  std::vector<int> NextStart(Random& random, const Stop& stop) const;
+  bool BeginRound(const Stop& stop);
+  void Search();
   void EndRound();
   void Join(const std::vector<int>& permutation, int64_t cost);
   void Renew();
@@ -60,7 +63,7 @@ class QapSolver {
   QapTabu tabu_;
   int n_;
 
-  // State between rounds.
+  // What rounds leave to the next.
   int64_t moves_ = 0;
   int64_t round_ = 0;
   int64_t length_ = 0;    // tabu iterations of a round
@@ -70,10 +73,8 @@ class QapSolver {
   std::vector<int> best_;
   int64_t best_cost_ = 0;
 
-  bool is_in_round_ = false;
-  int64_t tabu_moves_ = 0;
-  int64_t chunk_ = 0;
-  std::string saved_;
+  Stage stage_ = Stage::kBetween;
+  int64_t chunk_ = 0;  // swaps, or rows of deltas, of some 10 ms
 };
 
 }  // namespace sekisho::rankmap

@@ -63,6 +63,11 @@ QapTabu::QapTabu(const QapInstance& instance)
 }
 
 void QapTabu::Start(const std::vector<int>& permutation) {
+  Begin(permutation);
+  Prepare(n_);
+}
+
+void QapTabu::Begin(const std::vector<int>& permutation) {
   permutation_ = permutation;
   cost_ = static_cast<double>(instance_.Cost(permutation));
   for (Term& term : terms_) {
@@ -73,7 +78,16 @@ void QapTabu::Start(const std::vector<int>& permutation) {
       }
     }
   }
-  for (int i = 0; i < n_; ++i) {
+  prepared_ = 0;
+  tabu_.assign(static_cast<size_t>(n_) * n_, 0);
+  iterations_ = 0;
+  best_ = permutation_;
+  best_cost_ = cost_;
+}
+
+bool QapTabu::Prepare(int rows) {
+  for (const int end = std::min(prepared_ + rows, n_); prepared_ < end; ++prepared_) {
+    const int i = prepared_;
     double least = std::numeric_limits<double>::infinity();
     for (int j = i + 1; j < n_; ++j) {
       delta_[i * stride_ + j] = Fresh(i, j);
@@ -81,10 +95,7 @@ void QapTabu::Start(const std::vector<int>& permutation) {
     }
     row_min_[i] = least;
   }
-  tabu_.assign(static_cast<size_t>(n_) * n_, 0);
-  iterations_ = 0;
-  best_ = permutation_;
-  best_cost_ = cost_;
+  return prepared_ == n_;
 }
 
 double QapTabu::Fresh(int r, int j) const {
@@ -212,23 +223,69 @@ void QapTabu::Run(int64_t iterations, int low, int high, Random& random) {
   }
 }
 
-void QapTabu::Descend() {
-  while (n_ > 1) {
+// Only a row's true minimum decides, so that a search which has been read back does the same.
+bool QapTabu::Descend(int64_t most) {
+  for (int64_t swaps = 0; n_ > 1;) {
     const int i =
         static_cast<int>(std::min_element(row_min_.begin(), row_min_.end() - 1) - row_min_.begin());
     const double* row = Row(delta_, i);
     const int j = static_cast<int>(std::min_element(row + i + 1, row + n_) - row);
-    row_min_[i] = row[j];
-    if (row[j] >= 0) {
-      if (*std::min_element(row_min_.begin(), row_min_.end() - 1) >= 0) {
-        break;
-      }
+    if (row_min_[i] < row[j]) {
+      row_min_[i] = row[j];
       continue;
+    }
+    if (row[j] >= 0) {
+      break;
+    }
+    if (swaps++ == most) {
+      NoteBest();
+      return false;
     }
     Swap(i, j);
     ++iterations_;
   }
   NoteBest();
+  return true;
+}
+
+void QapTabu::Save(ArchiveWriter& out) const {
+  out.PutList(permutation_);
+  out.PutList(best_);
+  out.Put(iterations_);
+  std::vector<int64_t> forbidden;  // what still is: place, until
+  for (size_t at = 0; at < tabu_.size(); ++at) {
+    if (tabu_[at] > iterations_) {
+      forbidden.push_back(static_cast<int64_t>(at));
+      forbidden.push_back(tabu_[at]);
+    }
+  }
+  out.PutList(forbidden);
+}
+
+bool QapTabu::Restore(ArchiveReader& in) {
+  const auto permutation = in.GetList<int>();
+  const auto best = in.GetList<int>();
+  const auto iterations = in.Get<int64_t>();
+  const auto forbidden = in.GetList<int64_t>();
+  if (!in.is_good() || !IsPermutation(permutation, n_) ||
+      !IsPermutation(best, n_) || iterations < 0 ||
+      iterations > int64_t{1} << 60 || forbidden.size() % 2 != 0) {
+    return false;
+  }
+  for (size_t i = 0; i < forbidden.size(); i += 2) {
+    const int64_t at = forbidden[i];
+    if (at < 0 || at >= int64_t{n_} * n_) {
+      return false;
+    }
+  }
+  Begin(permutation);
+  best_ = best;
+  best_cost_ = static_cast<double>(instance_.Cost(best));
+  iterations_ = iterations;
+  for (size_t i = 0; i < forbidden.size(); i += 2) {
+    tabu_[forbidden[i]] = forbidden[i + 1];
+  }
+  return true;
 }
 
 }  // namespace sekisho::rankmap

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rankmap/archive.h"
 #include "rankmap/qaplib.h"
 #include "rankmap/random.h"
 
@@ -17,12 +18,20 @@ class QapTabu {
   // `instance` outlives this.
   explicit QapTabu(const QapInstance& instance);
 
+  // All at once, or by pieces that take some 10 ms: Begin, then Prepare until it says true.
   void Start(const std::vector<int>& permutation);
+  void Begin(const std::vector<int>& permutation);
+  bool Prepare(int rows);
 
   // `iterations` best swaps that are not forbidden; tenure is drawn from [low, high].
   void Run(int64_t iterations, int low, int high, Random& random);
-  // Best swaps while there is any that helps.
-  void Descend();
+  // Best swaps while there is any that helps, `most` at most; true: there is none.
+  bool Descend(int64_t most);
+
+  // Deltas are not written, they are long: who has read the rest prepares them again.
+  void Save(ArchiveWriter& out) const;
+  // False if that is no state of this instance.
+  bool Restore(ArchiveReader& in);
 
   int64_t cost() const { return static_cast<int64_t>(cost_); }
   const std::vector<int>& permutation() const { return permutation_; }
@@ -67,6 +76,7 @@ class QapTabu {
   std::vector<int64_t> tabu_;  // facility * n + location: forbidden until
   int64_t iterations_ = 0;
   int first_row_ = 0;
+  int prepared_ = 0;  // rows of deltas
   std::vector<int> best_;
   double best_cost_ = 0;
 };

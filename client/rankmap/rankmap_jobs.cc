@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
+#include <ostream>
 #include <random>
 
 #include <fcntl.h>
@@ -65,8 +66,12 @@ class Scratch {
   bool is_there_ = false;
 };
 
-// What the command prints; an error if it ends badly, which it has explained by itself.
-absl::StatusOr<std::string> OutputOf(std::vector<std::string> words) {
+struct Ended {
+  std::string output;
+  bool is_well = false;  // else the command has said by itself what was wrong
+};
+
+absl::StatusOr<Ended> RunToEnd(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) {
     arguments.push_back(word.data());
@@ -88,19 +93,32 @@ absl::StatusOr<std::string> OutputOf(std::vector<std::string> words) {
     close(ends[0]);
     return absl::InternalError(fmt::format("{}: {}", words[0], std::strerror(failed)));
   }
-  std::string output;
+  Ended ended;
   std::array<char, 65536> buffer;
   for (ssize_t count = 0; (count = read(ends[0], buffer.data(), buffer.size())) > 0 || (count < 0 && errno == EINTR);) {
-    output.append(buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    ended.output.append(buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0)));
   }
   close(ends[0]);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return absl::UnavailableError("--jobs: the job has not ended well, nothing is written");
+  ended.is_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return ended;
+}
+
+// A job that is cancelled ends its tasks by SIGTERM: the first of them prints the best so far, and what of that has come
+// back is a result too.
+absl::StatusOr<rankmap::Placement> BestOf(const Ended& ended, const rankmap::Pattern& pattern,
+                                          const rankmap::Network& network) {
+  const auto nodes = rankmap::ParsePlacement(ended.output, "the job's output");
+  auto best = nodes.ok() ? rankmap::FromNodes(network, pattern.ranks(), *nodes)
+                         : absl::StatusOr<rankmap::Placement>(nodes.status());
+  if (best.ok() || ended.is_well) {
+    return best;
   }
-  return output;
+  return absl::UnavailableError(WasInterrupted()
+                                    ? "--jobs: stopped before a placement has come back: nothing is written"
+                                    : "--jobs: the job has not ended well, nothing is written");
 }
 
 std::vector<std::string> RunWords(const RankmapSolveOptions& options, const std::string& program,
@@ -142,7 +160,7 @@ std::string NewFolder() {
 
 }  // namespace
 
-absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out) {
+absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out, std::ostream& err) {
   const double started = MonotonicSeconds();
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(const rankmap::SolveOptions solve, Translate(options));
@@ -184,13 +202,16 @@ absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out) {
     words.insert(words.end(), {"--start", start_there});
   }
 
-  ASSIGN_OR_RETURN(const std::string text, OutputOf(std::move(words)));
-  ASSIGN_OR_RETURN(const std::vector<int> nodes, rankmap::ParsePlacement(text, "the job's output"));
-  ASSIGN_OR_RETURN(const rankmap::Placement best, rankmap::FromNodes(network, pattern.ranks(), nodes));
+  ASSIGN_OR_RETURN(const Ended ended, RunToEnd(std::move(words)));
+  ASSIGN_OR_RETURN(const rankmap::Placement best, BestOf(ended, pattern, network));
+  const std::string text = rankmap::PrintPlacement(rankmap::ToNodes(network, pattern.ranks(), best));
   if (options.output == "-") {
-    out << rankmap::PrintPlacement(nodes);
+    out << text;
   } else {
-    RETURN_IF_ERROR(WriteFile(options.output, rankmap::PrintPlacement(nodes)));
+    RETURN_IF_ERROR(WriteFile(options.output, text));
+  }
+  if (!ended.is_well) {
+    err << "--jobs: the job was ended before its time, the best that it had found is written\n";
   }
   const rankmap::Problem problem(pattern, network, solve);
   RETURN_IF_ERROR(WritePicture(options, problem, start, best));

@@ -35,7 +35,7 @@ void ShowProgress(const rankmap::Standing& standing, double started, TerminalLin
 absl::Status SolveQap(const RankmapSolveOptions& options, std::ostream& out);
 
 // By the tasks of one job, `options.jobs` of them at `options.resource`, that share what they find: rankmap_jobs.cc.
-absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out);
+absl::Status SolveByJob(const RankmapSolveOptions& options, std::ostream& out, std::ostream& err);
 
 // What a placement is worth, as --json or in words.
 void Report(const RankmapSolveOptions& options, const rankmap::Problem& problem, const rankmap::Placement& best,

@@ -20,8 +20,8 @@ namespace sekisho::client {
 namespace {
 
 constexpr int kUsageError = 64;
-constexpr double kCheckpointEvery = 5;
-constexpr double kFirstOutputAfter = 0.15;
+constexpr double kWriteEvery = 5;
+constexpr double kFirstOutputAfter = 0.05;
 constexpr double kExchangeEvery = 1;
 constexpr char kStandardOutput[] = "-";
 
@@ -32,7 +32,6 @@ struct Run {
   double started;
   double written_value = INFINITY;
   double next_write = 0;
-  double next_checkpoint = 0;
   std::optional<Exchange> exchange;
   bool is_over = false;  // as the first of them has said
   double published_value = INFINITY;
@@ -96,19 +95,16 @@ struct Run {
   }
   absl::Status Tick() {
     const double now = MonotonicSeconds();
-    if (now >= next_write) {
-      next_write = now + kCheckpointEvery;
-      RETURN_IF_ERROR(WriteResult());
-    }
     if (exchange && now >= next_exchange) {
       next_exchange = now + kExchangeEvery;
       RETURN_IF_ERROR(ExchangeBests());
     }
-    if (now >= next_checkpoint) {
-      next_checkpoint = now + kCheckpointEvery;
-      RETURN_IF_ERROR(WriteCheckpoint());
+    if (now < next_write) {
+      return absl::OkStatus();
     }
-    return absl::OkStatus();
+    next_write = now + kWriteEvery;
+    RETURN_IF_ERROR(WriteCheckpoint());  // first: no result is better than what a resumed search begins with
+    return WriteResult();
   }
 };
 
@@ -153,7 +149,6 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
     run.exchange.emplace(options.exchange, options.island);
   }
   run.next_write = started + kFirstOutputAfter;
-  run.next_checkpoint = started + kCheckpointEvery;
   TerminalLine line(!options.is_quiet);
   absl::Status failed;
   portfolio.Run(
@@ -167,8 +162,8 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
       });
   line.Close();
   RETURN_IF_ERROR(failed);
-  RETURN_IF_ERROR(run.WriteLast(out));
   RETURN_IF_ERROR(run.WriteCheckpoint());
+  RETURN_IF_ERROR(run.WriteLast(out));
   const double seconds = MonotonicSeconds() - started;
   RETURN_IF_ERROR(WritePicture(options, problem, start ? *start : rankmap::Placement(network.slots()),
                                portfolio.best()));
@@ -260,7 +255,7 @@ absl::StatusOr<double> ParseSeconds(const std::string& text) {
 }
 
 int SolveRankmap(const RankmapSolveOptions& options, std::ostream& out, std::ostream& err) {
-  const absl::Status status = options.jobs > 0        ? SolveByJob(options, out)
+  const absl::Status status = options.jobs > 0        ? SolveByJob(options, out, err)
                               : options.qap.empty() ? Solve(options, out)
                                                     : SolveQap(options, out);
   if (!status.ok()) {

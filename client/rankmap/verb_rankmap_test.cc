@@ -2,11 +2,16 @@
 // sekisho rankmap as a user types it: results, mistakes, and files that are whole or not there.
 #include "client/rankmap/verb_rankmap.h"
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <sstream>
+#include <thread>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -178,6 +183,123 @@ TEST_F(RankmapVerb, SolvesQaplibInstances) {
   const Outcome printed = Run({"solve", "--qap", Path("q.dat"), "-o", "-", "--iterations", "2000"});
   EXPECT_THAT(printed.out, StartsWith("3 38\n"));
   EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
+// A search in a process of its own, for signals.
+class Background {
+ public:
+  explicit Background(const std::function<int()>& run) : child_(fork()) {
+    if (child_ == 0) {
+      _exit(run());
+    }
+  }
+  ~Background() { End(SIGKILL); }
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+  void End(int signal) {
+    if (child_ > 0) {
+      kill(child_, signal);
+      waitpid(child_, nullptr, 0);
+      child_ = -1;
+    }
+  }
+
+ private:
+  pid_t child_;
+};
+
+// Whether it comes to be so within 30 s.
+bool Eventually(const std::function<bool()>& is_so) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > until) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+class QapVerb : public RankmapVerb {
+ protected:
+  // Uniform, of 60 facilities: it takes long.
+  QapVerb() {
+    std::string text = "60\n";
+    uint64_t random = 7;
+    for (int i = 0; i < 2 * 60 * 60; ++i) {
+      random = random * 6364136223846793005 + 1442695040888963407;
+      text += std::to_string(random >> 57) + (i % 60 == 59 ? "\n" : " ");
+    }
+    Write("q.dat", text);
+  }
+  std::vector<std::string> Words(const std::string& out, std::vector<std::string> more) const {
+    std::vector<std::string> words = {"solve", "--qap", Path("q.dat"), "-o", Path(out), "--quiet"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  int64_t Value(const std::string& name) const {
+    std::istringstream text(Read(Path(name)));
+    int64_t size = 0, value = 0;
+    text >> size >> value;
+    EXPECT_EQ(size, 60) << name;
+    return value;
+  }
+};
+
+TEST_F(QapVerb, KilledByNineItHasWrittenASolutionAndResumesNoWorse) {
+  for (const char* method : {"auto", "tabu", "iterated", "grasp"}) {
+    for (const char* threads : {"1", "2"}) {
+      SCOPED_TRACE(std::string(method) + " by " + threads);
+      std::filesystem::remove(Path("q.sln"));
+      std::filesystem::remove(Path("state"));
+      Background search([&] {
+        return Run(Words("q.sln", {"--method", method, "--threads", threads, "--time", "60s", "--checkpoint", Path("state")})).code;
+      });
+      ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(Path("q.sln")); }));
+      const int64_t first = Value("q.sln");
+      ASSERT_TRUE(Eventually([&] { return Value("q.sln") < first; }));
+      search.End(SIGKILL);
+
+      const Outcome resumed = Run(Words("r.sln", {"--method", method, "--threads", threads, "--iterations", "1", "--resume", Path("state")}));
+
+      ASSERT_EQ(resumed.code, 0) << resumed.err;
+      EXPECT_LE(Value("r.sln"), Value("q.sln"));
+    }
+  }
+}
+
+TEST_F(QapVerb, StoppedAnywhereAndResumedItEndsInTheUnbrokenRunsBytes) {
+  for (const char* method : {"auto", "tabu", "grasp"}) {
+    const std::vector<std::string> limits = {"--method", method, "--iterations", "60000"};
+    ASSERT_EQ(Run(Words("unbroken.sln", limits)).code, 0);
+    for (const int after_ms : {0, 40, 150}) {
+      SCOPED_TRACE(std::string(method) + " after " + std::to_string(after_ms) + " ms");
+      std::filesystem::remove(Path("state"));
+      std::vector<std::string> begun = limits;
+      begun.insert(begun.end(), {"--checkpoint", Path("state")});
+      Background search([&] { return Run(Words("q.sln", begun)).code; });
+      ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(Path("state")); }));
+      std::this_thread::sleep_for(std::chrono::milliseconds(after_ms));  // wherever that is
+      search.End(SIGINT);
+      std::vector<std::string> more = limits;
+      more.insert(more.end(), {"--resume", Path("state")});
+
+      ASSERT_EQ(Run(Words("q.sln", more)).code, 0);
+
+      EXPECT_EQ(Read(Path("q.sln")), Read(Path("unbroken.sln")));
+    }
+  }
+}
+
+TEST_F(QapVerb, ACheckpointIsForItsThreadsAndMethodOnly) {
+  ASSERT_EQ(Run(Words("q.sln", {"--iterations", "100", "--threads", "2", "--checkpoint", Path("state")})).code, 0);
+
+  const Outcome one = Run(Words("r.sln", {"--iterations", "100", "--resume", Path("state")}));
+  EXPECT_EQ(one.code, 64);
+  EXPECT_THAT(one.err, StartsWith(Path("state") + ":0: checkpoint: of a run with 2 threads, not 1"));
+  const Outcome tabu = Run(Words("r.sln", {"--iterations", "100", "--threads", "2", "--method", "tabu", "--resume", Path("state")}));
+  EXPECT_EQ(tabu.code, 64);
+  EXPECT_FALSE(std::filesystem::exists(Path("r.sln")));
 }
 
 TEST_F(RankmapVerb, MistakesAreNamedAndLeaveNoFile) {
