@@ -2,6 +2,7 @@
 // rankmap_bench torus|qaplib|time|solve|checkpoint: tables and figures; rankmap_bench rankmap VERB ...: the verb without the rest
 // of the client.
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,18 @@ int main(int argc, char** argv) {
   qaplib->add_option("--seconds", seconds, "CPU time of each")->capture_default_str();
   qaplib->add_option("--every", every, "Take every n-th instance")->capture_default_str();
   qaplib->add_option("--seed", seed, "Seed")->capture_default_str();
-  qaplib->callback(
-      [&] { sekisho::bench::QaplibTable(directory, seconds, is_quick ? 8 : every, seed); });
+  using sekisho::rankmap::QapMethod;
+  const std::map<std::string, QapMethod> methods = {{"auto", QapMethod::kAuto},
+                                                    {"grasp", QapMethod::kGrasp},
+                                                    {"tabu", QapMethod::kTabu},
+                                                    {"iterated", QapMethod::kIterated}};
+  std::string method = "auto";
+  qaplib->add_option("--method", method, "auto, grasp (paper 000), tabu, iterated")
+      ->check(CLI::IsMember(methods))
+      ->capture_default_str();
+  qaplib->callback([&] {
+    sekisho::bench::QaplibTable(directory, seconds, is_quick ? 8 : every, seed, methods.at(method));
+  });
   CLI::App* torus = app.add_subcommand("torus", "Placements on tori");
   int64_t permute = -1;
   torus->add_option("--seconds", seconds, "CPU time of each (60)");

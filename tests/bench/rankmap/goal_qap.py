@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from goal import Run
+from scotch import SEKISHO
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -30,12 +31,37 @@ def short(bench):
         bench.say(f"the worst, %, {what}", gap, most, None, form="{:.2f}", note=f" ({worst})")
 
 
+def best_known(folder):
+    """{instance: its value}, of those whose .dat is there."""
+    with open(f"{folder}/SOURCES.md") as file:
+        found = re.findall(r"^\| (\w+) \| \d+ \| (\d+) \|", file.read(), re.M)
+    values = {name: int(value) for name, value in found if os.path.exists(f"{folder}/{name}.dat")}
+    if "kra32" in values:
+        values["kra32"] = 17740  # the list has five times the file's value
+    return values
+
+
 def minute(bench):
-    rows, _, run = qaplib(bench, 60)
-    bench.say("n ≥ 50: mean gap, %, 60 s of one thread", rows["n >= 50"][0], 0.12, 0.05, run.wall, run.cpu, form="{:.3f}")
-    _, solved, count = rows["n <= 36"]
-    bench.say("n ≤ 36 at best known", solved, count, None, at_least=True, form="{:d}")
-    bench.say(f"of {rows['all'][2]} at best known (and esc16f, of value 0)", rows["all"][1] + 1, 112, 118, at_least=True, form="{:d}")
+    """Each by two threads until it is at best known, or for a minute; esc16f, of value 0, is solved or not like the others."""
+    folder = bench.options.qaplib
+    if not folder:
+        raise RuntimeError("--qaplib DIR, or SEKISHO_QAPLIB, is needed")
+    gaps, sizes, wall, cpu = {}, {}, 0, 0
+    for name, value in best_known(folder).items():
+        out = bench.path("minute.sln")
+        run = Run([SEKISHO, "rankmap", "solve", "--qap", f"{folder}/{name}.dat", "-o", out, "--threads", "2", "--time", "60s",
+                   "--target", str(value), "--quiet"]).checked()  # fmt: skip
+        wall, cpu = wall + run.wall, cpu + run.cpu
+        with open(out) as file:
+            sizes[name], found = map(int, file.readline().split())
+        gaps[name] = 100 * (found - value) / value if value else float(found > 0)
+        if found > value:
+            print(f"  {name} {found}: {gaps[name]:+.3f} %", file=sys.stderr)
+    large = [gap for name, gap in gaps.items() if sizes[name] >= 50]
+    small = [gap for name, gap in gaps.items() if sizes[name] <= 36]
+    bench.say("n ≥ 50: mean gap, %, 60 s of two threads", sum(large) / len(large), 0.12, 0.05, wall, cpu, form="{:.3f}")
+    bench.say("n ≤ 36 at best known", sum(gap <= 0 for gap in small), len(small), None, at_least=True, form="{:d}")
+    bench.say(f"of {len(gaps)} at best known", sum(gap <= 0 for gap in gaps.values()), 112, 118, at_least=True, form="{:d}")
 
 
 def ours(seconds):
@@ -84,8 +110,6 @@ def held_back(bench):
 
 
 def solve(path, out, method):
-    from scotch import SEKISHO
-
     subprocess.run([SEKISHO, "rankmap", "solve", "--qap", path, "-o", out, "--method", method, "--time", "5s", "--quiet"], check=True,
                    capture_output=True)  # fmt: skip
 

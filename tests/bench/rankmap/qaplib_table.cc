@@ -44,7 +44,8 @@ struct Row {
 
 }  // namespace
 
-void QaplibTable(const std::string& directory, double seconds, int every, uint64_t seed) {
+void QaplibTable(const std::string& directory, double seconds, int every, uint64_t seed,
+                 rankmap::QapMethod method) {
   std::map<std::string, Row> rows;
   double worst = 0;
   std::string worst_name;
@@ -62,9 +63,9 @@ void QaplibTable(const std::string& directory, double seconds, int every, uint64
     }
     const auto cpu = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
     const double until = cpu() + seconds;
-    rankmap::QapSolver solver(*instance, rankmap::QapMethod::kAuto, seed);
+    rankmap::QapSolver solver(*instance, method, seed);
     while (cpu() < until && solver.best_cost() > value) {
-      solver.Step([] { return false; });
+      solver.Step([&] { return cpu() >= until; });
     }
     const double gap =
         100.0 * static_cast<double>(solver.best_cost() - value) / static_cast<double>(value);

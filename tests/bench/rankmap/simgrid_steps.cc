@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
 
   std::vector<s4u::Host*> host;
   for (int node = 0; node < network.nodes(); ++node) {
-    host.push_back(s4u::Host::by_name("n" + std::to_string(node)));
+    host.push_back(s4u::Host::by_name(std::string("n").append(std::to_string(node))));
   }
   s4u::Actor::create("steps", host[0], [&] {
     for (int step = 0; step < pattern.steps(); ++step) {

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <string>
 
+#include "rankmap/qap_solver.h"
+
 namespace sekisho::bench {
 
 // Every `every`-th instance of the directory, for `seconds` of CPU each or until best known.
-void QaplibTable(const std::string& directory, double seconds, int every, uint64_t seed);
+void QaplibTable(const std::string& directory, double seconds, int every, uint64_t seed,
+                 rankmap::QapMethod method);
 
 // Fourteen problems on tori, `seconds` of CPU each on one thread; `permute` < 0 keeps the natural
 // order.
