@@ -10,7 +10,6 @@
 
 namespace {
 
-
 // Bytes and messages that each rank sends to each other in one operation.
 struct Traffic {
   explicit Traffic(int ranks) : size(ranks), bytes(ranks, std::vector<uint64_t>(ranks)), messages(bytes) {}
@@ -68,19 +67,23 @@ class Collectives : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(Collectives, ABroadcastReachesEveryRankOnce) {
-  for (int root = 0; root < size_; ++root) {
-    const Traffic traffic = Of(size_, [&](auto* caller) { traffic_bcast(caller, root, 100); });
-    for (int rank = 0; rank < size_; ++rank) {
-      EXPECT_EQ(traffic.received(rank), rank == root ? 0u : 100u) << rank << " of root " << root;
+  for (const uint64_t bytes : {4u, 100u, 600u, 5000u, 20'000u, 60'000u, 200'000u}) {  // by every tree
+    for (int root = 0; root < size_; ++root) {
+      const Traffic traffic = Of(size_, [&](auto* caller) { traffic_bcast(caller, root, bytes); });
+      for (int rank = 0; rank < size_; ++rank) {
+        EXPECT_EQ(traffic.received(rank), rank == root ? 0u : bytes) << rank << " of root " << root;
+      }
     }
   }
 }
 
 TEST_P(Collectives, AReductionTakesEveryRanksPartOnce) {
-  for (int root = 0; root < size_; ++root) {
-    const Traffic traffic = Of(size_, [&](auto* caller) { traffic_reduce(caller, root, 100); });
-    for (int rank = 0; rank < size_; ++rank) {
-      EXPECT_EQ(traffic.sent(rank), rank == root ? 0u : 100u);
+  for (const uint64_t bytes : {4u, 12u, 20u, 100u, 6000u, 100'000u}) {
+    for (int root = 0; root < size_; ++root) {
+      const Traffic traffic = Of(size_, [&](auto* caller) { traffic_reduce(caller, root, bytes); });
+      for (int rank = 0; rank < size_; ++rank) {
+        EXPECT_EQ(traffic.sent(rank), rank == root ? 0u : bytes);
+      }
     }
   }
 }
@@ -113,12 +116,16 @@ TEST_P(Collectives, AllreduceByDoublingGivesWhoTakesPartTheResult) {
   EXPECT_EQ(traffic.total(), 100u * (power * rounds + 2 * (size_ - power)));
 }
 
-TEST_P(Collectives, AllreduceByARingSendsEachByteTwice) {
-  const Traffic traffic = Of(size_, [&](auto* caller) { traffic_allreduce(caller, 100'003); });
-  EXPECT_EQ(traffic.total(), 2 * others_ * 100'003);
-  for (int rank = 0; rank < size_; ++rank) {
-    EXPECT_EQ(traffic.bytes[rank][(rank + 1) % size_], traffic.sent(rank));
+// A ring, or halves; who is beyond a power of two halves with a neighbour first and gets the whole at the end.
+TEST_P(Collectives, AllreduceOfManyBytesSendsEachByteTwice) {
+  constexpr uint64_t kBytes = 128'000;
+  const Traffic traffic = Of(size_, [&](auto* caller) { traffic_allreduce(caller, kBytes); });
+  uint64_t power = 1;
+  while (power * 2 <= static_cast<uint64_t>(size_)) {
+    power *= 2;
   }
+  const uint64_t extra = size_ < 4 ? 0 : size_ - power;
+  EXPECT_EQ(traffic.total(), size_ < 4 ? 2 * others_ * kBytes : 2 * (power - 1) * kBytes + extra * kBytes * 5 / 2);
 }
 
 TEST_P(Collectives, AllgatherGivesEveryRankEveryOthersBlock) {
@@ -128,12 +135,14 @@ TEST_P(Collectives, AllgatherGivesEveryRankEveryOthersBlock) {
       EXPECT_EQ(traffic.received(rank), others_ * block);
     }
   }
-  std::vector<uint64_t> blocks(size_);
-  std::iota(blocks.begin(), blocks.end(), 1000);
-  const Traffic traffic = Of(size_, [&](auto* caller) { traffic_allgatherv(caller, blocks.data()); });
-  const uint64_t all = std::accumulate(blocks.begin(), blocks.end(), uint64_t{0});
-  for (int rank = 0; rank < size_; ++rank) {
-    EXPECT_EQ(traffic.received(rank), all - blocks[rank]);
+  for (const uint64_t first : {2000u, 5000u, 9000u, 40'000u, 300'000u}) {
+    std::vector<uint64_t> blocks(size_);
+    std::iota(blocks.begin(), blocks.end(), first);
+    const Traffic traffic = Of(size_, [&](auto* caller) { traffic_allgatherv(caller, blocks.data()); });
+    const uint64_t all = std::accumulate(blocks.begin(), blocks.end(), uint64_t{0});
+    for (int rank = 0; rank < size_; ++rank) {
+      EXPECT_EQ(traffic.received(rank), all - blocks[rank]) << first;
+    }
   }
 }
 
@@ -146,12 +155,17 @@ TEST_P(Collectives, AlltoallGivesEachPairItsBlock) {
   }
 }
 
-TEST_P(Collectives, ReduceScatterSendsEveryBlockRoundOnce) {
-  std::vector<uint64_t> blocks(size_, 50);
-  const Traffic ring = Of(size_, [&](auto* caller) { traffic_reduce_scatter(caller, blocks.data()); });
-  EXPECT_EQ(ring.total(), 50u * size_ * others_);
+TEST_P(Collectives, ReduceScatterSendsEveryBlockToEveryOtherOnce) {
+  uint64_t power = 1;
+  while (power * 2 <= static_cast<uint64_t>(size_)) {
+    power *= 2;
+  }
+  const uint64_t extra = size_ < 4 ? 0 : size_ - power;  // their own block comes back from a neighbour
+  const std::vector<uint64_t> blocks(size_, 50);
+  const Traffic each = Of(size_, [&](auto* caller) { traffic_reduce_scatter(caller, blocks.data()); });
+  EXPECT_EQ(each.total(), 50u * size_ * others_ + extra * 50u);
   const Traffic block = Of(size_, [](auto* caller) { traffic_reduce_scatter_block(caller, 1000); });
-  EXPECT_GE(block.total(), others_ * 1000 * size_ + others_ * 1000);  // the sums up, their blocks down
+  EXPECT_GE(block.total(), others_ * 1000 * size_);
 }
 
 TEST_P(Collectives, ScanGoesFromRankToRankAndABarrierCarriesNothing) {
@@ -170,6 +184,22 @@ TEST(Collectives, SmallBlocksOfManyRanksGoByBrucksAlgorithm) {
   const Traffic traffic = Of(16, [](auto* caller) { traffic_alltoall(caller, 8); });
   EXPECT_EQ(traffic.total(), 16u * 4 * 8 * 8);  // each of four rounds half of the blocks
   EXPECT_EQ(traffic.messages_to(0), 4u);
+}
+
+TEST(Collectives, WhoHasAPartnerPassesOnWhatItGot) {
+  const Traffic five = Of(5, [](auto* caller) { traffic_reduce_scatter_block(caller, 16); });
+  EXPECT_EQ(five.total(), 45u * 16);         // 16 of four ranks, 12, 1 and 4 between 0 and 4; then 4 to each of 1, 2 and 3
+  EXPECT_EQ(five.bytes[2][3], 4u * 16 * 2);  // at first, and at last
+}
+
+// Between powers of two, blocks that are not one's own at the end are handed on.
+TEST(Collectives, AButterflyHandsOnWhatItsBitsMirror) {
+  const Traffic five = Of(5, [](auto* caller) { traffic_reduce_scatter_block(caller, 10'000); });
+  EXPECT_EQ(five.total(), 23u * 10'000);  // 5 to begin with, 10 and 5 in two rounds; one for rank 0, two that change places
+  EXPECT_EQ(five.bytes[2][3], 10'000u);
+  const Traffic eight = Of(8, [](auto* caller) { traffic_reduce_scatter_block(caller, 64); });
+  EXPECT_EQ(eight.total(), 8u * 7 * 64);
+  EXPECT_EQ(eight.bytes[0][1], 4u * 64);
 }
 
 }  // namespace

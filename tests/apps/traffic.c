@@ -3,6 +3,7 @@
  *   p2p          every way to send, also in communicators whose ranks are others than the world's
  *   persistent   from each rank to the next 3 messages of 80 bytes, by one request
  *   collectives  every collective operation, of few bytes and of many
+ *   one OP N     one operation (bcast, reduce, ...) of N doubles
  *   onesided     from each rank 80 bytes put to the next, and 160 fetched from it
  *   neighbours   on a ring (cartesian) 8 bytes to the last and the next, then (graph) 16 to the next and 24 to the one after
  *   late         nothing within the first second, then many; MPI_Pcontrol(1) between them
@@ -68,28 +69,54 @@ static void persistent(void) {
   MPI_Request_free(&requests[1]);
 }
 
-static void all_of(int count) {
+static const char *const operations[] = {"bcast",     "reduce",     "allreduce", "gather",    "gatherv",        "scatter",
+                                         "scatterv",  "allgather",  "allgatherv", "alltoall", "alltoallv",      "reduce_scatter",
+                                         "reduce_scatter_block",    "scan",      "exscan",    "barrier"};
+enum { OPERATIONS = sizeof operations / sizeof operations[0] };
+
+static void one_of(int operation, int count) {
   int counts[16], places[16];
   for (int i = 0; i < size; ++i) {
     counts[i] = count;
     places[i] = i * count;
   }
-  MPI_Bcast(from, count, MPI_DOUBLE, 1, MPI_COMM_WORLD);
-  MPI_Reduce(from, to, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-  MPI_Allreduce(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Gather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-  MPI_Gatherv(from, count, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-  MPI_Scatter(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 1, MPI_COMM_WORLD);
-  MPI_Scatterv(from, counts, places, MPI_DOUBLE, to, count, MPI_DOUBLE, 1, MPI_COMM_WORLD);
-  MPI_Allgather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, MPI_COMM_WORLD);
-  MPI_Allgatherv(from, count, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, MPI_COMM_WORLD);
-  MPI_Alltoall(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, MPI_COMM_WORLD);
-  MPI_Alltoallv(from, counts, places, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, MPI_COMM_WORLD);
-  MPI_Reduce_scatter(from, to, counts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Reduce_scatter_block(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Scan(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Exscan(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Comm const world = MPI_COMM_WORLD;
+  MPI_Datatype const type = MPI_DOUBLE;
+  switch (operation) {
+    case 0: MPI_Bcast(from, count, type, 1, world); break;
+    case 1: MPI_Reduce(from, to, count, type, MPI_SUM, 0, world); break;
+    case 2: MPI_Allreduce(from, to, count, type, MPI_SUM, world); break;
+    case 3: MPI_Gather(from, count, type, to, count, type, 0, world); break;
+    case 4: MPI_Gatherv(from, count, type, to, counts, places, type, 0, world); break;
+    case 5: MPI_Scatter(from, count, type, to, count, type, 1, world); break;
+    case 6: MPI_Scatterv(from, counts, places, type, to, count, type, 1, world); break;
+    case 7: MPI_Allgather(from, count, type, to, count, type, world); break;
+    case 8: MPI_Allgatherv(from, count, type, to, counts, places, type, world); break;
+    case 9: MPI_Alltoall(from, count, type, to, count, type, world); break;
+    case 10: MPI_Alltoallv(from, counts, places, type, to, counts, places, type, world); break;
+    case 11: MPI_Reduce_scatter(from, to, counts, type, MPI_SUM, world); break;
+    case 12: MPI_Reduce_scatter_block(from, to, count, type, MPI_SUM, world); break;
+    case 13: MPI_Scan(from, to, count, type, MPI_SUM, world); break;
+    case 14: MPI_Exscan(from, to, count, type, MPI_SUM, world); break;
+    case 15: MPI_Barrier(world); break;
+    default: MPI_Abort(world, 64);
+  }
+}
+
+static void all_of(int count) {
+  for (int i = 0; i < OPERATIONS; ++i) {
+    one_of(i, count);
+  }
+}
+
+/* "bcast" "64" */
+static void named(const char *name, const char *doubles) {
+  int i = 0;
+  while (i < OPERATIONS && strcmp(operations[i], name) != 0) {
+    ++i;
+  }
+  const int count = atoi(doubles);
+  one_of(count >= 0 && count <= MANY ? i : OPERATIONS, count);
 }
 
 static void pause_and_go(void) {
@@ -149,6 +176,8 @@ int main(int argc, char **argv) {
   } else if (strcmp(what, "collectives") == 0) {
     all_of(4);
     all_of(MANY);
+  } else if (strcmp(what, "one") == 0 && argc == 4) {
+    named(argv[2], argv[3]);
   } else if (strcmp(what, "pause") == 0) {
     pause_and_go();
   } else if (strcmp(what, "onesided") == 0) {
