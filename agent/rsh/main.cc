@@ -16,6 +16,7 @@
 
 #include "agent/rsh/command_line.h"
 #include "agent/rsh/limits.h"
+#include "agent/rsh/orphaned_mpiexec.h"
 #include "agent/rsh/outage.h"
 #include "agent/rsh/progress.h"
 #include "common/loop.h"
@@ -31,6 +32,7 @@ using agent::rsh::Progress;
 using Call = rpc::ClientDuplex<proto::LaunchIn, proto::LaunchOut>;
 
 constexpr int kFailure = 255;  // as ssh has it
+constexpr int kMpiexecPatienceMs = 10'000;
 constexpr size_t kBesideBegin = 100;  // bytes: what Progress adds
 constexpr std::chrono::milliseconds kFirstDelay = 50ms;
 constexpr std::chrono::milliseconds kLongestDelay = 1000ms;
@@ -53,6 +55,7 @@ void Print(int fd, std::string_view data) {
 int Ended(const proto::ServerMessage::LaunchEnded& ended, const std::string& node) {
   if (!ended.reason().empty()) {
     std::fprintf(stderr, "sekisho-rsh: %s: %s\n", node.c_str(), ended.reason().c_str());
+    agent::rsh::WatchMpiexec(kMpiexecPatienceMs);
   }
   if (ended.exit().signal() != 0) {
     return 128 + ended.exit().signal();
@@ -123,6 +126,7 @@ class Launcher {
       if (!agent::rsh::IsBreak(status)) {
         co_await AwaitWritten();
         Print(STDERR_FILENO, "sekisho-rsh: " + begin_.node() + ": " + Message(status) + "\n");
+        agent::rsh::WatchMpiexec(kMpiexecPatienceMs);
         co_return kFailure;
       }
       if (outage.OnBreak(std::chrono::steady_clock::now())) {
