@@ -86,7 +86,8 @@ class World:
 
     def spooled(self, job_ids):
         """Those of them of which the queue server keeps output."""
-        return set(job_ids) & set(os.listdir(self.path("a-head", "/var/lib/sekisho/qserver/spool")))
+        spool = self.path("a-head", "/var/lib/sekisho/qserver/spool")
+        return set(job_ids) & set(os.listdir(spool) if os.path.isdir(spool) else ())  # killed before it made one
 
     def has_lost_a_helper(self, job_id):
         """Whether a node says that the supervisor of one was killed: those have numbers beyond all tasks'."""
