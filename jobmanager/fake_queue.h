@@ -29,6 +29,7 @@ class FakeQueue final : public proto::Queue::CallbackService {
   std::vector<proto::RequestBody> submits;
   std::vector<proto::RequestBody> commands;
   std::map<std::string, std::string> output;  // of task 0, by job
+  std::vector<uint64_t> portions;  // of output, as they were asked for
   std::string input;
 
   void Speak() {
@@ -130,13 +131,18 @@ class FakeQueue final : public proto::Queue::CallbackService {
   }
   awaitable<absl::Status> SendOutput(rpc::Writer<proto::OutputChunk>& writer,
                                      proto::OutputRequest wanted) {
-    uint64_t offset = wanted.position_size() > 0 ? wanted.position(0).offset() : 0;
+    portions.push_back(wanted.most_bytes());
+    const uint64_t begin = wanted.position_size() > 0 ? wanted.position(0).offset() : 0;
+    uint64_t offset = begin;
     for (;;) {
+      if (wanted.most_bytes() > 0 && offset - begin >= wanted.most_bytes()) {
+        co_return absl::OkStatus();
+      }
       const std::string& all = output[wanted.job_id()];
       if (offset < all.size()) {
         proto::OutputChunk chunk;
         chunk.set_offset(offset);
-        chunk.set_data(all.substr(offset, 4));
+        chunk.set_data(all.substr(offset, offset < 1024 ? 4 : 1024));
         offset += chunk.data().size();
         if (!co_await writer.Write(chunk)) {
           co_return absl::OkStatus();

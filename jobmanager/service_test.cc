@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a jobmanager shows of its jobs, and to whom.
+#include <algorithm>
 #include <gmock/gmock.h>
 
 #include "jobmanager/service_fixture.h"
@@ -46,6 +47,31 @@ TEST_F(JobManagerTest, RunStreamsEventsAndAllOutputThenTheStatus) {
   EXPECT_EQ(update.status().state(), proto::DONE);
   EXPECT_FALSE(reader->Read(&update));
   EXPECT_TRUE(reader->Finish().ok());
+}
+
+TEST_F(JobManagerTest, LargeOutputIsAskedForInPortionsThatGrow) {
+  ASSERT_TRUE(Submit(Request("r1")).ok());
+  std::string all;
+  for (int line = 0; all.size() < 1'200'000; ++line) {
+    all += std::to_string(line) + "\n";
+  }
+  EmitEnd(Job("r1"), all);
+
+  const auto context = As(kAlice);
+  auto reader = manager_->stub->Run(context.get(), Request("r1"));
+  std::string output;
+  proto::Update update;
+  while (reader->Read(&update) && !update.has_status()) {
+    output += update.output().data();
+  }
+
+  EXPECT_TRUE(output == all) << output.size() << " of " << all.size();
+  std::vector<uint64_t> portions;
+  inside_->Do([&] { portions = queue_->portions; });
+  ASSERT_GT(portions.size(), 5u);
+  EXPECT_EQ(portions.front(), 64u << 10);
+  EXPECT_GT(portions.back(), 200u << 10);
+  EXPECT_TRUE(std::is_sorted(portions.begin(), portions.end()));
 }
 
 TEST_F(JobManagerTest, RunOfAKnownRequestShowsTheSameJobFromTheStart) {

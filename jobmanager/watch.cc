@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jobmanager/watch.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -75,21 +76,29 @@ class Positions {
   std::map<std::pair<int, int>, uint64_t> next_;
 };
 
+// What is on its way to a client that takes nothing fills our memory, up to the window of each call: it is asked for
+// in portions, the next when the last has been taken, larger ones as he takes more than what waits on the way to him.
+uint64_t PortionAfter(uint64_t taken) { return std::clamp<uint64_t>(taken / 4, 64 << 10, 512 << 10); }
+
 // Survives a broken connection: asks on from where it was.
 awaitable<void> PumpOutput(Loop& loop, Jobs& jobs, proto::AttachRequest request,
                            std::shared_ptr<Outlet> outlet) {
   const bool is_inside = co_await jobs.UntilSubmitted(request.job_id());
   Positions positions(request);
+  uint64_t all_taken = 0;
   while (is_inside && !outlet->is_over) {
     proto::OutputRequest wanted;
     wanted.set_job_id(request.job_id());
     wanted.set_follow(request.follow());
     wanted.set_task(request.task());
+    wanted.set_most_bytes(PortionAfter(all_taken));
     positions.Fill(wanted);
     outlet->call = jobs.queue().Output(wanted);
+    uint64_t taken = 0;
     proto::OutputChunk chunk;
     while (!outlet->is_over && co_await outlet->call->Read(chunk)) {
       positions.Advance(chunk);
+      taken += chunk.data().size();
       outlet->chunk = std::move(chunk);
       outlet->watcher->changed.Notify();
       while (outlet->chunk && !outlet->is_over) {
@@ -97,6 +106,10 @@ awaitable<void> PumpOutput(Loop& loop, Jobs& jobs, proto::AttachRequest request,
       }
     }
     const absl::Status status = co_await outlet->call->Finish();
+    all_taken += taken;
+    if (status.ok() && taken >= wanted.most_bytes()) {
+      continue;
+    }
     if (status.ok() || IsVerdict(status)) {
       if (!status.ok()) {
         spdlog::debug("no output job={}: {}", request.job_id(), Printable(Message(status)));

@@ -16,7 +16,8 @@ int TaskCountOf(const Job& job) {
 
 }  // namespace
 
-OutputCursor::OutputCursor(const proto::OutputRequest& request) : task_(request.task()) {
+OutputCursor::OutputCursor(const proto::OutputRequest& request)
+    : task_(request.task()), room_(request.most_bytes() > 0 ? request.most_bytes() : UINT64_MAX) {
   for (const proto::OutputPosition& position : request.position()) {
     sent_[{position.task(), int(position.stream())}] = position.offset();
   }
@@ -42,6 +43,7 @@ uint64_t OutputCursor::offset(const Key& key) const {
 }
 
 void OutputCursor::Read(const Key& key, size_t bytes) {
+  room_ -= std::min<uint64_t>(room_, bytes);
   if (bytes == 0) {
     empty_.insert(key);
   } else {

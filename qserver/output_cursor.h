@@ -25,11 +25,14 @@ class OutputCursor {
   std::vector<Key> Due(const Job& job, bool is_all_there) const;
 
   uint64_t offset(const Key& key) const;
+  // So many bytes more may be sent; 0: its reader asks anew when he wants more.
+  uint64_t room() const { return room_; }
   // So many bytes were sent; 0: there are no more in it.
   void Read(const Key& key, size_t bytes);
 
  private:
   const int task_;  // 0 = all, n = task n - 1 only
+  uint64_t room_;
   std::map<Key, uint64_t> sent_;
   std::set<Key> empty_;
 };

@@ -55,6 +55,17 @@ TEST(OutputCursor, ReadsAllOfAnEndedJobOnceToItsEnd) {
   EXPECT_THAT(cursor.Due(job, true), IsEmpty());
 }
 
+TEST(OutputCursor, HasRoomForWhatItsReaderAskedFor) {
+  proto::OutputRequest request;
+  EXPECT_EQ(OutputCursor(request).room(), UINT64_MAX);
+  request.set_most_bytes(10);
+  OutputCursor cursor(request);
+  cursor.Read({0, 0}, 7);
+  EXPECT_EQ(cursor.room(), 3u);
+  cursor.Read({0, 1}, 3);
+  EXPECT_EQ(cursor.room(), 0u);
+}
+
 TEST(OutputCursor, KeepsToOneTaskIfAsked) {
   Job job = Running(3);
   for (Task& task : job.tasks) {

@@ -50,7 +50,8 @@ awaitable<absl::Status> QueueService::HandleOutput(grpc::CallbackServerContext& 
     for (const auto& [task, stream] : cursor.Due(*job, is_all_there)) {
       const OutputCursor::Key key{task, stream};
       CO_ASSIGN_OR_RETURN(std::string data,
-                          conductor_.spool().Read(job_id, task, stream, cursor.offset(key), kChunkBytes));
+                          conductor_.spool().Read(job_id, task, stream, cursor.offset(key),
+                                                  size_t(std::min<uint64_t>(kChunkBytes, cursor.room()))));
       proto::OutputChunk chunk;
       chunk.set_task(task);
       chunk.set_stream(proto::OutputChunk::Stream(stream));
@@ -64,6 +65,9 @@ awaitable<absl::Status> QueueService::HandleOutput(grpc::CallbackServerContext& 
       const bool is_there = co_await writer.Write(std::move(chunk));
       if (!is_there) {
         co_return absl::CancelledError("the jobmanager has gone");
+      }
+      if (cursor.room() == 0) {
+        co_return absl::OkStatus();
       }
     }
     if (has_sent) {
