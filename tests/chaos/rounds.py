@@ -207,7 +207,7 @@ class Rounds:
     def _use(self, program, wave):
         """The points that it made since its control was told to list or to kill."""
         self._world.until_up()
-        wave.insist("list", "-r", worlds.SITE)  # the jobmanager comes with a call
+        wave.insist("admin", "nodes", worlds.SITE)  # the jobmanager comes with a call, which the queue server answers
         if program == "stager":
             number = len(wave.plan)
             wave.submit_staged(Job(f"staged{number}", code=8, pause_s=0))
