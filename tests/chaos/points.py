@@ -72,6 +72,12 @@ def _numbered(texts):
         yield text, counts[text]
 
 
+def is_of_the_list(nth):
+    """Of a point's how manyth in a process's life: each up to 16, then eight in each doubling.  What comes later is the
+    same code for another job or call, among more of them: some are enough."""
+    return nth % (1 << max(0, nth.bit_length() - 4)) == 0
+
+
 def _name(place):
     text, nth, side = place
     return f"{text} #{nth} {side}"
@@ -103,8 +109,9 @@ class Tour:
     TRIES = 8  # after so many in vain a point is let be, until all others have been visited
     _VERSION = 3  # of what is kept
 
-    def __init__(self, path, seed, excused=EXCUSED):
+    def __init__(self, path, seed, excused=EXCUSED, is_thorough=False):
         self._path, self._random = path, random.Random(seed)
+        self._is_thorough = is_thorough  # each how manyth
         self._excused = excused
         self._cost = {}  # program -> {(text, how manyth): so many points a process makes until then}
         self._seen = {}  # program -> {(text, how manyth): in so many calm runs}
@@ -123,8 +130,9 @@ class Tour:
             for life in lives:
                 for at, point in enumerate(_numbered(life), 1):
                     places[point] = min(at, places.get(point, at))
-            seen.update(places.keys())
-            cost.update((point, min(at, cost.get(point, at))) for point, at in places.items())
+            listed = {point: at for point, at in places.items() if self._is_thorough or is_of_the_list(point[1])}
+            seen.update(listed.keys())
+            cost.update((point, min(at, cost.get(point, at))) for point, at in listed.items())
         self._cost[program], self._seen[program] = dict(sorted(cost.items())), seen
         self._runs[program] = len(calm) + len(again)
         running = {text for lives in calm for life in lives for text in life}

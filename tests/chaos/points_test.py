@@ -35,6 +35,14 @@ class Tour(unittest.TestCase):
         self.assertEqual(tour.table(), [row("qserver", 8, 8, 6, 6)])
         self.assertEqual(tour.left(), [])
 
+    def test_of_many_points_of_a_kind_the_later_ones_are_listed_now_and_then(self):
+        listed = [nth for nth in range(1, 70) if points.is_of_the_list(nth)]
+        self.assertEqual(listed, [*range(1, 16), *range(16, 32, 2), *range(32, 64, 4), 64])
+        for is_thorough, size in ((False, 2 * len(listed)), (True, 2 * 69)):
+            tour = points.Tour(None, 1, is_thorough=is_thorough)
+            tour.learn("qserver", alone(["write a"] * 69), [])
+            self.assertEqual(len(tour.left()), size)
+
     def test_a_round_has_no_more_deaths_than_it_has_room_for(self):
         tour = points.Tour(None, 1)
         tour.learn("qserver", alone([f"write {number}" for number in range(40)]), [])

@@ -96,12 +96,12 @@ def script(wave):
 
 
 class Rounds:
-    def __init__(self, world, seed, memory, say):
+    def __init__(self, world, seed, memory, say, is_thorough=False):
         self._world, self._say = world, say
         self._programs = {}  # what is killed -> its hosts
         for host, daemon in (*world.daemons, *ON_DEMAND):
             self._programs.setdefault(daemon, []).append(host)
-        self.tour = points.Tour(memory, f"tour {seed}")
+        self.tour = points.Tour(memory, f"tour {seed}", is_thorough=is_thorough)
         self._controls = {}  # (program, host) -> its control
         self._runs = {program: ([], []) for program in self._programs}  # of calm runs, and of those behind a kill: the lives of its processes
         self._room = {}  # (program, host) -> so many points does it make in a round, about
