@@ -16,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds kLoadInterval = 10s;
+constexpr std::chrono::milliseconds kLoadPause = 1s;  // however many tasks come and go: the kernel counts every 5 s
 
 proto::AgentMessage LoadMessage() {
   const HostLoad load = ReadHostLoad();
@@ -114,7 +115,7 @@ awaitable<absl::Status> Session::Attend() {
   if (settings_.on_attached) {
     settings_.on_attached();
   }
-  load_changed_.Notify();
+  outbox_.Push(LoadMessage());
   while (co_await call->Read(message)) {
     if (!launches_.Handle(message)) {
       tasks_.Handle(message);
@@ -150,11 +151,13 @@ awaitable<void> Session::RepeatHello() {
 
 awaitable<void> Session::ReportLoad() {
   while (!is_stopped_) {
-    outbox_.Push(LoadMessage());
     const bool is_told = co_await load_changed_.WaitFor(kLoadInterval);
     if (!is_told) {
       tasks_.Check();
+    } else if (!is_stopped_) {
+      co_await stopping_.WaitFor(kLoadPause);  // what changes meanwhile is in it
     }
+    outbox_.Push(LoadMessage());
   }
 }
 

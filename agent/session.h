@@ -44,7 +44,7 @@ class Session {
   awaitable<void> Run();
   void Stop();
 
-  // Sends the load every ten seconds, and soon after `changed`.
+  // Sends the load every ten seconds, and a second after it has changed.
   awaitable<void> ReportLoad();
   void LoadChanged() { load_changed_.Notify(); }
 
