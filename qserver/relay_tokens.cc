@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/rand.h>
@@ -42,24 +43,20 @@ absl::StatusOr<std::string> RandomId() {
 // HKDF-SHA256 of the host's key: the same after a restart, and nothing to store.
 using Seed = std::array<unsigned char, 32>;
 
-absl::StatusOr<Seed> SeedOf(EVP_PKEY* key, const std::string& info) {
+absl::StatusOr<Seed> SeedOf(const std::string& secret, const std::string& info) {
   Seed seed;
-  unsigned char* der = nullptr;
-  const int length = i2d_PrivateKey(key, &der);
   const std::unique_ptr<EVP_PKEY_CTX, void (*)(EVP_PKEY_CTX*)> context(
       EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nullptr), EVP_PKEY_CTX_free);
   size_t made = seed.size();
   const bool is_made =
-      length > 0 && EVP_PKEY_derive_init(context.get()) == 1 &&
+      !secret.empty() && EVP_PKEY_derive_init(context.get()) == 1 &&
       EVP_PKEY_CTX_set_hkdf_md(context.get(), EVP_sha256()) == 1 &&
-      EVP_PKEY_CTX_set1_hkdf_key(context.get(), der, length) == 1 &&
+      EVP_PKEY_CTX_set1_hkdf_key(context.get(), reinterpret_cast<const unsigned char*>(secret.data()),
+                                 static_cast<int>(secret.size())) == 1 &&
       EVP_PKEY_CTX_add1_hkdf_info(context.get(),
                                   reinterpret_cast<const unsigned char*>(info.data()),
                                   static_cast<int>(info.size())) == 1 &&
       EVP_PKEY_derive(context.get(), seed.data(), &made) == 1;
-  if (length > 0) {
-    OPENSSL_clear_free(der, static_cast<size_t>(length));
-  }
   if (!is_made) {
     return absl::InternalError("no key for a job could be made");
   }
@@ -68,14 +65,26 @@ absl::StatusOr<Seed> SeedOf(EVP_PKEY* key, const std::string& info) {
 
 }  // namespace
 
+RelayTokens::RelayTokens(Settings settings, identity::Credential signer)
+    : settings_(std::move(settings)), signer_(std::move(signer)), chain_pem_(signer_.ChainPem()) {
+  unsigned char* der = nullptr;
+  const int length = i2d_PrivateKey(signer_.key.get(), &der);
+  if (length > 0) {
+    secret_.assign(reinterpret_cast<char*>(der), static_cast<size_t>(length));
+    OPENSSL_clear_free(der, static_cast<size_t>(length));
+  }
+}
+
+RelayTokens::~RelayTokens() { OPENSSL_cleanse(secret_.data(), secret_.size()); }
+
 absl::StatusOr<std::string> RelayTokens::KeyFile(const Job& job, identity::Time now) const {
   ASSIGN_OR_RETURN(const Seed seed,
-                   SeedOf(signer_.key.get(),
+                   SeedOf(secret_,
                           fmt::format("sekisho-job-key 1\n{}\n{}\n", settings_.site, job.name)));
   const identity::KeyPtr key(
       EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.data(), seed.size()));
   const std::string names = fmt::format("job={}\nowner={}\n", job.name, job.owner);
-  ASSIGN_OR_RETURN(const identity::Chain statement,
+  ASSIGN_OR_RETURN(const std::string statement,
                    identity::CertifyKey(signer_, key.get(),
                                         {kKeyPolicy, fmt::format("site={}\n{}", settings_.site, names)},
                                         settings_.life, now));
@@ -83,7 +92,7 @@ absl::StatusOr<std::string> RelayTokens::KeyFile(const Job& job, identity::Time 
   for (const auto& [site, speaker] : job.speakers) {
     text += fmt::format("speaker={} {}\n", site, speaker);
   }
-  return text + identity::ToPem(statement);
+  return text + statement + chain_pem_;
 }
 
 absl::StatusOr<std::string> RelayTokens::Token(const Job& job, identity::Time now) const {

@@ -25,8 +25,10 @@ class RelayTokens {
   };
 
   // `signer`: the queue server's host credential.
-  RelayTokens(Settings settings, identity::Credential signer)
-      : settings_(std::move(settings)), signer_(std::move(signer)) {}
+  RelayTokens(Settings settings, identity::Credential signer);
+  ~RelayTokens();
+  RelayTokens(const RelayTokens&) = delete;
+  RelayTokens& operator=(const RelayTokens&) = delete;
 
   // To the relay a program over several sites is one job.
   struct Job {
@@ -55,6 +57,8 @@ class RelayTokens {
 
   const Settings settings_;
   const identity::Credential signer_;
+  const std::string chain_pem_;  // its own
+  std::string secret_;           // its key: OpenSSL takes long to write it
   std::map<std::string, Minted> minted_;  // by job
 };
 

@@ -2,6 +2,7 @@
 #include "common/identity/proxy.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <openssl/err.h>
@@ -25,13 +26,43 @@ using BioPtr = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
 using ProxyInfoPtr =
     std::unique_ptr<PROXY_CERT_INFO_EXTENSION, Deleter<PROXY_CERT_INFO_EXTENSION_free>>;
 
-// 31 bits of the SHA-1 of the public key: unique per issuer, and what Globus puts there.
-long SerialOf(EVP_PKEY* key) {
+// Keys of jobs, one for each: OpenSSL looks through all its encoders and decoders for each, which takes several times as
+// long as the signature.  These have no parameters, and are as they are in a certificate: RFC 8410.
+std::optional<std::string> RawEd25519(EVP_PKEY* key) {
+  std::string raw(32, '\0');
+  size_t size = raw.size();
+  const bool is_one = EVP_PKEY_get_base_id(key) == EVP_PKEY_ED25519 &&
+                      EVP_PKEY_get_raw_public_key(key, reinterpret_cast<unsigned char*>(raw.data()), &size) == 1 &&
+                      size == raw.size();
+  return is_one ? std::optional(std::move(raw)) : std::nullopt;
+}
+
+std::string PublicDer(EVP_PKEY* key) {
+  if (const auto raw = RawEd25519(key)) {
+    return std::string("\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00", 12) + *raw;
+  }
   unsigned char* der = nullptr;
   const int size = i2d_PUBKEY(key, &der);
-  unsigned char digest[SHA_DIGEST_LENGTH];
-  SHA1(der, static_cast<size_t>(std::max(size, 0)), digest);
+  std::string bytes(reinterpret_cast<char*>(der), static_cast<size_t>(std::max(size, 0)));
   OPENSSL_free(der);
+  return bytes;
+}
+
+void SetPublicKey(X509* certificate, EVP_PKEY* key) {
+  if (const auto raw = RawEd25519(key)) {
+    auto* const copy = static_cast<unsigned char*>(OPENSSL_memdup(raw->data(), raw->size()));
+    CHECK(X509_PUBKEY_set0_param(X509_get_X509_PUBKEY(certificate), OBJ_nid2obj(NID_ED25519), V_ASN1_UNDEF, nullptr, copy,
+                                 static_cast<int>(raw->size())) == 1);
+    return;
+  }
+  X509_set_pubkey(certificate, key);
+}
+
+// 31 bits of the SHA-1 of the public key: unique per issuer, and what Globus puts there.
+long SerialOf(EVP_PKEY* key) {
+  const std::string der = PublicDer(key);
+  unsigned char digest[SHA_DIGEST_LENGTH];
+  SHA1(reinterpret_cast<const unsigned char*>(der.data()), der.size(), digest);
   const long serial = (digest[0] & 0x7fL) << 24 | digest[1] << 16 | digest[2] << 8 | digest[3];
   return std::max(serial, 1L);
 }
@@ -104,8 +135,8 @@ void AddProxyInfo(X509* certificate, const ProxyPolicy& policy, std::optional<lo
   CHECK(X509_add1_ext_i2d(certificate, NID_proxyCertInfo, info.get(), /*crit=*/1, 0) == 1);
 }
 
-// `policy`: none, unless it is not to be that of its kind.
-absl::StatusOr<X509Ptr> Issue(const Credential& issuer, EVP_PKEY* key, const ProxyOptions& options,
+// `policy`: none, unless it is not to be that of its kind.  What OpenSSL caches about a certificate is not there yet.
+absl::StatusOr<X509Ptr> Make(const Credential& issuer, EVP_PKEY* key, const ProxyOptions& options,
                               const ProxyPolicy& policy, Time now) {
   ASSIGN_OR_RETURN(const CredentialKind kind, JudgeIssuer(issuer, options, now));
   const X509& signer = *issuer.chain.front();
@@ -125,7 +156,7 @@ absl::StatusOr<X509Ptr> Issue(const Credential& issuer, EVP_PKEY* key, const Pro
   X509_set_subject_name(proxy.get(), subject.get());
   ASN1_TIME_set(X509_getm_notBefore(proxy.get()), from.time_since_epoch().count());
   ASN1_TIME_set(X509_getm_notAfter(proxy.get()), until.time_since_epoch().count());
-  X509_set_pubkey(proxy.get(), key);
+  SetPublicKey(proxy.get(), key);
   AddProxyInfo(proxy.get(), policy.language.empty() ? ProxyPolicy{LanguageOf(kind), ""} : policy,
                options.path_length);
 
@@ -137,6 +168,12 @@ absl::StatusOr<X509Ptr> Issue(const Credential& issuer, EVP_PKEY* key, const Pro
     return absl::FailedPreconditionError(
         fmt::format("{} cannot sign ({})", issuer.source, LastOpenSslError()));
   }
+  return proxy;
+}
+
+absl::StatusOr<X509Ptr> Issue(const Credential& issuer, EVP_PKEY* key, const ProxyOptions& options,
+                              const ProxyPolicy& policy, Time now) {
+  ASSIGN_OR_RETURN(const X509Ptr proxy, Make(issuer, key, options, policy, now));
   // What OpenSSL caches about a certificate is taken from its encoding: read it back.
   return ParseDer(ToDer(*proxy));
 }
@@ -170,11 +207,10 @@ absl::StatusOr<Credential> CreateProxy(const Credential& issuer, const ProxyOpti
   return Credential{Above(std::move(proxy), issuer), std::move(key), issuer.source};
 }
 
-absl::StatusOr<Chain> CertifyKey(const Credential& issuer, EVP_PKEY* key, const ProxyPolicy& policy,
-                                 std::chrono::seconds life, Time now) {
-  ASSIGN_OR_RETURN(X509Ptr proxy,
-                   Issue(issuer, key, {.path_length = 0, .life = life}, policy, now));
-  return Above(std::move(proxy), issuer);
+absl::StatusOr<std::string> CertifyKey(const Credential& issuer, EVP_PKEY* key, const ProxyPolicy& policy,
+                                       std::chrono::seconds life, Time now) {
+  ASSIGN_OR_RETURN(const X509Ptr proxy, Make(issuer, key, {.path_length = 0, .life = life}, policy, now));
+  return ToPem(*proxy);
 }
 
 absl::StatusOr<DelegationRequest> MakeDelegationRequest(int bits) {

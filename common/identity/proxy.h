@@ -32,9 +32,10 @@ struct ProxyPolicy {
   std::string text;
 };
 
-// `issuer`'s proxy for a key that is there already, and the chain below it.
-absl::StatusOr<Chain> CertifyKey(const Credential& issuer, EVP_PKEY* key, const ProxyPolicy& policy,
-                                 std::chrono::seconds life, Time now);
+// `issuer`'s proxy for a key that is there already, in PEM.  Its chain, which is to follow, is the caller's to write
+// down: many keys have the same.
+absl::StatusOr<std::string> CertifyKey(const Credential& issuer, EVP_PKEY* key, const ProxyPolicy& policy,
+                                       std::chrono::seconds life, Time now);
 
 // Delegation, receiver: a key pair that stays, and the request (PKCS#10, DER) that goes out.
 struct DelegationRequest {
