@@ -2,6 +2,8 @@
 #include "common/event_store.h"
 
 #include <cstdint>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,7 @@ namespace {
 constexpr int kSchemaVersion = 1;
 
 // What nobody waits for is written with what comes within this time.
-constexpr std::chrono::milliseconds kGroupTime{20};
+constexpr std::chrono::milliseconds kGroupTime{100};
 
 struct Change {
   enum Kind { kAppend, kPut, kForget } kind;
@@ -227,6 +229,12 @@ class SqliteEventStore final : public EventStore {
     return Fenced(path_, [&]() -> absl::Status {
       SQLite::Transaction transaction(database_);
       bool forgets = false;
+      std::unordered_map<std::string_view, const Change*> newest;  // of each name: it alone is to stay
+      for (const Change& change : group) {
+        if (change.kind == Change::kPut) {
+          newest[change.key] = &change;
+        }
+      }
       for (const Change& change : group) {
         switch (change.kind) {
           case Change::kAppend:
@@ -235,6 +243,9 @@ class SqliteEventStore final : public EventStore {
             last_ = change.sequence;
             break;
           case Change::kPut:
+            if (newest[change.key] != &change) {
+              break;
+            }
             Run(put_, "INSERT OR REPLACE INTO vals VALUES (?, ?)", change.key, Blob{change.value});
             break;
           case Change::kForget:

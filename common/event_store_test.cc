@@ -108,6 +108,21 @@ TEST_F(EventStoreTest, WhatNobodyWaitsForIsWrittenSoon) {
   EXPECT_THAT(Events(*OpenStore()), ElementsAre("1a1", "2a2"));
 }
 
+TEST_F(EventStoreTest, OfManyValuesOfOneNameTheLastStays) {
+  {
+    auto store = OpenStore();
+    store->Put("position", "1");
+    store->Put("other", "a");
+    store->Put("position", "2");
+    ASSERT_TRUE(Flush(*store).ok());
+  }
+
+  auto store = OpenStore();
+
+  EXPECT_EQ(*store->Value("position"), "2");
+  EXPECT_EQ(*store->Value("other"), "a");
+}
+
 TEST_F(EventStoreTest, ManyAppendsOfOneTurnAreOneFlush) {
   auto store = OpenStore();
   for (int i = 0; i < 1000; ++i) {
