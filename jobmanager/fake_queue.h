@@ -2,10 +2,13 @@
 // A queue server that does what the test says.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "common/job_state.h"
@@ -46,6 +49,8 @@ class FakeQueue final : public proto::Queue::CallbackService {
     changed_.Notify();
   }
   int streams = 0;  // of events, that have begun
+  bool knows_groups = true;  // else as queue servers of before
+  size_t largest_group = 0;
   int asked = 0;    // how jobs stand
   // As after its database was lost.
   void ForgetAll() { known_.clear(); }
@@ -108,20 +113,44 @@ class FakeQueue final : public proto::Queue::CallbackService {
                                           return SendEvents(writer, after);
                                         });
   }
-  awaitable<absl::Status> SendEvents(rpc::Writer<proto::JobEvent>& writer, size_t next) {
+  grpc::ServerWriteReactor<proto::EventGroup>* EventGroups(grpc::CallbackServerContext*,
+                                                           const proto::EventsRequest* request) override {
+    return rpc::Stream<proto::EventGroup>(loop_, [this, after = request->after_sequence()](auto& writer) {
+      return SendEvents(writer, after);
+    });
+  }
+  static awaitable<bool> Say(rpc::Writer<proto::JobEvent>& writer, proto::EventGroup group) {
+    return writer.Write(group.event(0));
+  }
+  static awaitable<bool> Say(rpc::Writer<proto::EventGroup>& writer, proto::EventGroup group) {
+    return writer.Write(std::move(group));
+  }
+  template <typename Message>
+  awaitable<absl::Status> SendEvents(rpc::Writer<Message>& writer, size_t next) {
+    constexpr bool kAreGroups = std::is_same_v<Message, proto::EventGroup>;
+    if (kAreGroups && !knows_groups) {
+      co_return absl::UnimplementedError("");
+    }
     ++streams;
-    co_await writer.Write(proto::JobEvent());
+    proto::EventGroup group;
+    group.add_event();
+    co_await Say(writer, std::exchange(group, {}));
     for (;;) {
-      while (next < log_.size() && !is_stalled) {
-        const proto::JobEvent event = log_[next++];
-        if (withheld_.erase(event.sequence()) > 0) {
-          continue;
-        }
-        if (!co_await writer.Write(event)) {
-          co_return absl::OkStatus();
+      while (next < log_.size() && !is_stalled && (kAreGroups || group.event().empty())) {
+        const proto::JobEvent& event = log_[next++];
+        if (withheld_.erase(event.sequence()) == 0) {
+          *group.add_event() = event;
         }
       }
-      co_await changed_.Wait();
+      if (group.event().empty()) {
+        co_await changed_.Wait();
+        continue;
+      }
+      largest_group = std::max(largest_group, size_t(group.event_size()));
+      const bool is_there = co_await Say(writer, std::exchange(group, {}));
+      if (!is_there) {
+        co_return absl::OkStatus();
+      }
     }
   }
   grpc::ServerWriteReactor<proto::OutputChunk>* Output(

@@ -38,6 +38,11 @@ Address Split(const std::string& text) {
   return {host, colon == std::string::npos ? "" : text.substr(colon + 1)};
 }
 
+void TakeEach(const proto::JobEvent& event, const std::function<void(const proto::JobEvent&)>& take) { take(event); }
+void TakeEach(const proto::EventGroup& group, const std::function<void(const proto::JobEvent&)>& take) {
+  std::for_each(group.event().begin(), group.event().end(), take);
+}
+
 }  // namespace
 
 bool IsVerdict(const absl::Status& status) {
@@ -71,8 +76,8 @@ void QueueServer::Redial() {
 }
 
 void QueueServer::FollowAnew() {
-  if (events_) {
-    events_->Cancel();
+  if (end_events_) {
+    end_events_();
   }
 }
 
@@ -256,23 +261,39 @@ QueueServer::HopsCall QueueServer::Diagnose() {
       [&](auto& call) { stub_->async()->Diagnose(&call.context(), &request, &call); });
 }
 
+// One stream of events, to its end.
+template <typename Message>
+awaitable<absl::Status> QueueServer::Hear(EventsMethod<Message> method, uint64_t position,
+                                          std::function<void(const proto::JobEvent&)> take) {
+  proto::EventsRequest request;
+  request.set_account(options_.account);
+  request.set_after_sequence(position);
+  const auto call = rpc::Start<rpc::ClientReader<Message>>(loop_, {.wait_for_ready = true}, [&](auto& started) {
+    (stub_->async()->*method)(&started.context(), &request, &started);
+  });
+  end_events_ = [&call = *call] { call.Cancel(); };
+  Message message;
+  while (co_await call->Read(message)) {
+    Heard();
+    TakeEach(message, take);
+  }
+  end_events_ = nullptr;
+  co_return co_await call->Finish();
+}
+
 awaitable<void> QueueServer::Follow(std::function<uint64_t()> position,
                                     std::function<void(const proto::JobEvent&)> take) {
   milliseconds redial = kRedialMin;
+  const auto heard = [&redial, &take](const proto::JobEvent& event) {
+    redial = kRedialMin;
+    take(event);
+  };
   for (;;) {
-    proto::EventsRequest request;
-    request.set_account(options_.account);
-    request.set_after_sequence(position());
-    events_ = rpc::Start<rpc::ClientReader<proto::JobEvent>>(
-        loop_, {.wait_for_ready = true},
-        [&](auto& started) { stub_->async()->Events(&started.context(), &request, &started); });
-    proto::JobEvent event;
-    while (co_await events_->Read(event)) {
-      redial = kRedialMin;
-      Heard();
-      take(event);
+    const uint64_t from = position();
+    absl::Status status = co_await Hear<proto::EventGroup>(&Async::EventGroups, from, heard);
+    if (absl::IsUnimplemented(status)) {  // a queue server of before
+      status = co_await Hear<proto::JobEvent>(&Async::Events, from, heard);
     }
-    const absl::Status status = co_await events_->Finish();
     spdlog::warn("events of the queue server ended, dialling again address={}: {}", options_.address,
                  Printable(Message(status)));
     co_await Sleep(loop_, redial);

@@ -80,6 +80,12 @@ class QueueServer {
   using ManyMethod = void (Async::*)(grpc::ClientContext*, const proto::QueueRequest*, proto::ManyReply*,
                                      std::function<void(grpc::Status)>);
   awaitable<absl::StatusOr<proto::ManyReply>> Many(ManyMethod method, proto::SignedRequest request);
+  template <typename Message>
+  using EventsMethod = void (Async::*)(grpc::ClientContext*, const proto::EventsRequest*,
+                                       grpc::ClientReadReactor<Message>*);
+  template <typename Message>
+  awaitable<absl::Status> Hear(EventsMethod<Message> method, uint64_t position,
+                               std::function<void(const proto::JobEvent&)> take);
   void Heard();
 
   Loop& loop_;
@@ -88,7 +94,7 @@ class QueueServer {
   const std::function<absl::Status()> tls_verdict_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<proto::Queue::Stub> stub_;
-  std::shared_ptr<rpc::ClientReader<proto::JobEvent>> events_;
+  std::function<void()> end_events_;  // of the stream of events, if there is one
   std::chrono::steady_clock::time_point heard_{};
 };
 

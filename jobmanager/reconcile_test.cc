@@ -102,6 +102,28 @@ TEST_F(ReconcileTest, NothingIsFetchedAgainWhileAllAgree) {
   EXPECT_EQ(Streams(), before);
 }
 
+TEST_F(ReconcileTest, EventsThatAreThereTogetherComeInOneMessage) {
+  inside_->Do([this] { queue_->is_stalled = true; });
+  EmitEnd(Job("r1"), "", 7);
+  inside_->Do([this] { queue_->GoOn(); });
+
+  WaitFor(Job("r1"), proto::DONE);
+  inside_->Do([this] { EXPECT_EQ(queue_->largest_group, 3u); });
+  EXPECT_EQ(Events(Job("r1")), 5);
+}
+
+TEST_F(ReconcileTest, AQueueServerOfBeforeIsHeardEventByEvent) {
+  inside_->Do([this] { queue_->knows_groups = false; });
+  inside_->Do([this] { queue_->largest_group = 0; });
+
+  Restart();
+  EmitEnd(Job("r1"), "", 7);
+
+  WaitFor(Job("r1"), proto::DONE);
+  inside_->Do([this] { EXPECT_EQ(queue_->largest_group, 1u); });
+  EXPECT_EQ(Events(Job("r1")), 5);
+}
+
 TEST_F(ReconcileTest, AJobThatIsLostUnderAStandingStreamFails) {
   inside_->Do([this] { queue_->ForgetAll(); });
 

@@ -17,10 +17,23 @@ namespace sekisho::qserver {
 namespace {
 
 constexpr size_t kEventsAtOnce = 256;
+constexpr size_t kGroupBytes = 256 << 10;  // and one event more
 constexpr int kStdioUpdate = 7;  // of GRAM's signals
 
 std::string SizeText(int count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// False: the jobmanager has gone.
+awaitable<bool> Say(rpc::Writer<proto::EventGroup>& writer, proto::EventGroup group) {
+  return writer.Write(std::move(group));
+}
+awaitable<bool> Say(rpc::Writer<proto::JobEvent>& writer, proto::EventGroup group) {
+  bool is_there = true;
+  for (auto event = group.mutable_event()->begin(); is_there && event != group.mutable_event()->end(); ++event) {
+    is_there = co_await writer.Write(std::move(*event));
+  }
+  co_return is_there;
 }
 
 }  // namespace
@@ -212,6 +225,37 @@ absl::StatusOr<proto::JobState> QueueService::Redirect(const Verified& verified,
   return conductor_.queue().StatusOf(job_id).state();
 }
 
+template <typename Writer>
+awaitable<absl::Status> QueueService::HandleEvents(grpc::CallbackServerContext& context, Writer& writer,
+                                                   proto::EventsRequest request) {
+  CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
+  const auto changed = conductor_.AccountSignal(request.account());
+  uint64_t at = request.after_sequence();
+  proto::EventGroup group;
+  group.add_event();  // the stream stands
+  for (;;) {
+    const bool is_there = co_await Say(writer, std::exchange(group, {}));
+    if (!is_there) {
+      co_return absl::CancelledError("the jobmanager has gone");
+    }
+    while (group.event().empty()) {
+      CO_ASSIGN_OR_RETURN(std::vector<Journal::Found> events,
+                          co_await conductor_.Complete(conductor_.journal().After(request.account(), at, kEventsAtOnce)));
+      if (events.empty()) {
+        co_await changed->Wait();
+      }
+      size_t bytes = 0;
+      for (auto found = events.begin(); found != events.end() && bytes < kGroupBytes; ++found) {
+        at = found->event.sequence();
+        if (!found->is_cut) {  // else it was forgotten meanwhile
+          bytes += found->event.ByteSizeLong();
+          *group.add_event() = std::move(found->event);
+        }
+      }
+    }
+  }
+}
+
 grpc::ServerWriteReactor<proto::JobEvent>* QueueService::Events(
     grpc::CallbackServerContext* context, const proto::EventsRequest* request) {
   return rpc::Stream<proto::JobEvent>(loop_, [this, context, request = *request](auto& writer) {
@@ -219,33 +263,11 @@ grpc::ServerWriteReactor<proto::JobEvent>* QueueService::Events(
   });
 }
 
-awaitable<absl::Status> QueueService::HandleEvents(grpc::CallbackServerContext& context,
-                                                   rpc::Writer<proto::JobEvent>& writer,
-                                                   proto::EventsRequest request) {
-  CO_RETURN_IF_ERROR(JudgeCaller(context, request.account()));
-  const auto changed = conductor_.AccountSignal(request.account());
-  uint64_t at = request.after_sequence();
-  const bool is_heard = co_await writer.Write(proto::JobEvent());  // the stream stands
-  if (!is_heard) {
-    co_return absl::CancelledError("the jobmanager has gone");
-  }
-  for (;;) {
-    CO_ASSIGN_OR_RETURN(std::vector<Journal::Found> events,
-                        co_await conductor_.Complete(conductor_.journal().After(request.account(), at, kEventsAtOnce)));
-    for (Journal::Found& found : events) {
-      at = found.event.sequence();
-      if (found.is_cut) {
-        continue;  // forgotten meanwhile
-      }
-      const bool is_there = co_await writer.Write(std::move(found.event));
-      if (!is_there) {
-        co_return absl::CancelledError("the jobmanager has gone");
-      }
-    }
-    if (events.empty()) {
-      co_await changed->Wait();
-    }
-  }
+grpc::ServerWriteReactor<proto::EventGroup>* QueueService::EventGroups(
+    grpc::CallbackServerContext* context, const proto::EventsRequest* request) {
+  return rpc::Stream<proto::EventGroup>(loop_, [this, context, request = *request](auto& writer) {
+    return HandleEvents(*context, writer, request);
+  });
 }
 
 grpc::ServerUnaryReactor* QueueService::Status(grpc::CallbackServerContext* context,

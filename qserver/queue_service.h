@@ -58,6 +58,8 @@ class QueueService final : public proto::Queue::CallbackService {
                                        proto::AdministerReply* reply) override;
   grpc::ServerWriteReactor<proto::JobEvent>* Events(grpc::CallbackServerContext* context,
                                                     const proto::EventsRequest* request) override;
+  grpc::ServerWriteReactor<proto::EventGroup>* EventGroups(grpc::CallbackServerContext* context,
+                                                           const proto::EventsRequest* request) override;
   grpc::ServerWriteReactor<proto::OutputChunk>* Output(
       grpc::CallbackServerContext* context, const proto::OutputRequest* request) override;
   grpc::ServerReadReactor<proto::InputChunk>* Input(grpc::CallbackServerContext* context,
@@ -132,8 +134,8 @@ class QueueService final : public proto::Queue::CallbackService {
   // The jobs that it concerns.
   std::vector<std::string> ObeyAdministrator(const proto::RequestBody::Administer& word, const std::string& by);
   void Kill(const std::vector<std::string>& jobs, const std::string& what, const std::string& why);
-  awaitable<absl::Status> HandleEvents(grpc::CallbackServerContext& context,
-                                       rpc::Writer<proto::JobEvent>& writer,
+  template <typename Writer>
+  awaitable<absl::Status> HandleEvents(grpc::CallbackServerContext& context, Writer& writer,
                                        proto::EventsRequest request);
   awaitable<absl::Status> HandleOutput(grpc::CallbackServerContext& context,
                                        rpc::Writer<proto::OutputChunk>& writer,
