@@ -45,6 +45,8 @@ std::optional<int> NumberIn(const std::string& text, int least, int most) {
 
 constexpr size_t kEndedEventMost = 64 << 10;  // no end is larger
 
+constexpr std::chrono::milliseconds kStartsWait{5};  // for the ends of short tasks, to be stored with them
+
 constexpr char kAccounted[] = "accounted";  // the number of the last end in the accounting file
 constexpr char kRestrictions[] = "restrictions";  // Restrictions::Bytes
 constexpr char kPriorities[] = "priorities";  // "JOB NUMBER\n"...
@@ -184,10 +186,24 @@ void Conductor::Perform(Batch batch) {
   commit_wanted_.Notify();
 }
 
+// Nothing follows from it but that it is known.
+bool Conductor::MayWait(const Batch& batch) {
+  return batch.effects.messages.empty() && batch.proposals.empty() &&
+         std::all_of(batch.effects.events.begin(), batch.effects.events.end(),
+                     [](const proto::JobEvent& event) { return event.has_task_started() || event.has_begun(); });
+}
+
 awaitable<void> Conductor::Commit() {
   for (;;) {
     while (batches_.empty()) {
       co_await commit_wanted_.Wait();
+    }
+    const auto until = std::chrono::steady_clock::now() + kStartsWait;
+    bool is_early = true;
+    while (is_early && std::all_of(batches_.begin(), batches_.end(), MayWait)) {
+      const auto left = until - std::chrono::steady_clock::now();
+      is_early = co_await commit_wanted_.WaitFor(std::chrono::ceil<std::chrono::milliseconds>(left));
+      is_early = is_early && std::chrono::steady_clock::now() < until;
     }
     const size_t count = batches_.size();
     const absl::Status status = co_await store_.Flush();

@@ -164,6 +164,7 @@ class Conductor {
   void Perform(Batch batch);
   awaitable<void> Commit();
   void Account(const Job& job, const proto::JobEvent& ended);
+  static bool MayWait(const Batch& batch);
   void TellEngine(const Job& job, const proto::JobEvent& event);
   void Publish(Batch batch);
   void WakeJobs();
