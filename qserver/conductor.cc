@@ -68,6 +68,7 @@ Conductor::Conductor(Loop& loop, EventStore& store, Spool& spool, AllocatorLink&
       queue_(std::move(settings), wall_time_max_s, std::move(public_subjects)),
       site_changed_(loop),
       pass_wanted_(loop),
+      full_pass_(loop),
       commit_wanted_(loop) {}
 
 absl::Status Conductor::Restore() {

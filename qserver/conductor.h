@@ -155,6 +155,7 @@ class Conductor {
   awaitable<void> EndUnheard();
   awaitable<void> EndUncommitted();
   awaitable<bool> Pass();
+  Queue::Breadth BreadthOfPass();
   std::vector<Queue::NodeView> Views() const;
   awaitable<absl::StatusOr<std::string>> NodeToCheckOn(std::shared_ptr<Proposal> proposal);
   void Decided(const std::shared_ptr<Proposal>& proposal, const proto::Decision* decision,
@@ -163,8 +164,8 @@ class Conductor {
   void Perform(Effects effects) { Perform(Batch{std::move(effects), {}}); }
   void Perform(Batch batch);
   awaitable<void> Commit();
-  void Account(const Job& job, const proto::JobEvent& ended);
   static bool MayWait(const Batch& batch);
+  void Account(const Job& job, const proto::JobEvent& ended);
   void TellEngine(const Job& job, const proto::JobEvent& event);
   void Publish(Batch batch);
   void WakeJobs();
@@ -214,6 +215,8 @@ class Conductor {
   Signal site_changed_;
   Signal pass_wanted_;
   bool is_pass_due_ = false;
+  std::chrono::steady_clock::time_point full_pass_at_;  // not before
+  asio::steady_timer full_pass_;
   std::vector<std::shared_ptr<Proposal>> proposals_;
   std::map<std::string, std::shared_ptr<Proposal>> undecided_;  // by job, until the queue has it or not
   Signal commit_wanted_;

@@ -12,6 +12,11 @@
 #include "qserver/errors.h"
 
 namespace sekisho::qserver {
+namespace {
+
+constexpr std::chrono::milliseconds kReasonsEvery{1'000};
+
+}  // namespace
 
 // ---- Scheduling: one question to the allocator at a time, for all that came meanwhile
 
@@ -46,13 +51,33 @@ std::vector<Queue::NodeView> Conductor::Views() const {
   return views;
 }
 
+// All that may matter, with new reasons for those that wait, no more than once a second; few in between, which is enough
+// to give away what has become free.
+Queue::Breadth Conductor::BreadthOfPass() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= full_pass_at_) {
+    full_pass_at_ = now + kReasonsEvery;
+    return Queue::Breadth::kAll;
+  }
+  if (full_pass_.expiry() != full_pass_at_) {
+    full_pass_.expires_at(full_pass_at_);
+    full_pass_.async_wait([this](const std::error_code& error) {
+      if (!error) {
+        RequestPass();
+      }
+    });
+  }
+  return Queue::Breadth::kFew;
+}
+
 awaitable<bool> Conductor::Pass() {
   const std::vector<std::shared_ptr<Proposal>> proposals = std::exchange(proposals_, {});
   std::vector<const proto::Demand*> demands;
   for (const auto& proposal : proposals) {
     demands.push_back(&proposal->admitted.demand);
   }
-  const proto::DecideRequest request = queue_.Ask(NowMs(), Views(), demands);
+  const Queue::Breadth breadth = BreadthOfPass();
+  const proto::DecideRequest request = queue_.Ask(NowMs(), Views(), demands, breadth);
   if (request.pending().empty()) {
     co_return true;
   }
@@ -71,6 +96,7 @@ awaitable<bool> Conductor::Pass() {
       reply->mutable_decision(i)->mutable_wait()->set_reason(why_drained);
     }
   }
+  batch.effects.is_pass_due = reply.ok() && queue_.HasMoreToAsk(request, *reply);
   const int waiting = request.pending_size() - int(proposals.size());
   for (int i = 0; reply.ok() && i < waiting; ++i) {
     const proto::Decision& decision = reply->decision(i);
@@ -78,7 +104,7 @@ awaitable<bool> Conductor::Pass() {
       batch.effects.is_pass_due = true;  // a node went while the allocator thought
       continue;
     }
-    batch.effects.Add(queue_.OnDecision(decision, NowMs()));
+    batch.effects.Add(queue_.OnDecision(decision, NowMs(), breadth));
   }
   for (size_t i = 0; i < proposals.size(); ++i) {
     Decided(proposals[i], reply.ok() ? &reply->decision(waiting + int(i)) : nullptr, batch);

@@ -120,7 +120,7 @@ awaitable<void> EngineDriver::HandOver() {
     }
     const std::string account = job->status.account();
     const absl::StatusOr<std::string> number = co_await engine_.Submit(
-        RequestOf(job_id, account, job->status.rsl(), job->demand));
+        RequestOf(job_id, account, job->status.rsl(), *job->demand));
     job = conductor_.queue().Find(job_id);
     const bool is_wanted = job != nullptr && !IsFinal(job->status.state());
     if (number.ok() && is_wanted) {

@@ -92,10 +92,10 @@ void EngineDriver::StartIfWhole(const Job& job, int hosts) {
   if (int(placement.size()) != hosts) {
     return;  // the others come
   }
-  if (processes < job.demand.processes()) {
+  if (processes < job.demand->processes()) {
     const std::string reason =
         fmt::format("{} gave {} processors, {} were asked for", engine_.name(), processes,
-                    job.demand.processes());
+                    job.demand->processes());
     conductor_.Change(
         [&](Queue& queue) { return queue.OnEngineEnded(job_id, reason, Conductor::NowMs()); });
     return;

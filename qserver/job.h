@@ -94,6 +94,11 @@ struct Part {
 // Stored, and known again by these words when the events are read: they stay as they are.
 inline constexpr char kNoRoom[] = "the site has no room for more output; what came before is kept";
 
+inline std::shared_ptr<const proto::Demand> NoDemand() {
+  static const auto none = std::make_shared<const proto::Demand>();
+  return none;
+}
+
 struct Job {
   proto::JobStatus status;  // fold of its events
   const std::string* gatekeeper_subject = nullptr;  // as its user's request names it; one for all jobs, the queue's
@@ -112,7 +117,8 @@ struct Job {
   bool is_staging_out = false;   // they do
   int redirections = 0;          // of its output, by its user: redirection.h
   bool has_place = false;        // it may have files of its own at its account's home
-  proto::Demand demand;          // while it waits and runs
+  std::shared_ptr<const proto::Demand> demand = NoDemand();  // while it waits and runs: one for all that ask alike, without names
+  const std::string* resource = nullptr;        // where it was told to wait; one for all, the queue's
   int64_t ends_ms = 0;           // by its wall-time limit, once it has processors; 0 = not limited
   bool has_processors = false;   // of the allocator, until it has ended
   bool is_output_lost = false;   // of a task: it fails by that

@@ -20,6 +20,14 @@ constexpr int kWindow = 64;
 // So many at the head of the queue have every change of their reason recorded; those behind, the
 // first.
 constexpr int kReasonsRecorded = 32;
+// Of jobs that ask alike so many are asked about when few are to be, and one more for each four that run.
+constexpr int kAlikeAtLeast = 4;
+// More descriptions than this: those that no job has any more are looked for.
+constexpr size_t kDemandsKept = 1'000;
+
+// Those of a kind, at the same moment, all start or all wait: the allocator sees no difference.
+using Kind = std::pair<const proto::Demand*, const std::string*>;
+Kind KindOf(const Job& job) { return {job.demand.get(), job.resource}; }
 
 }  // namespace
 
@@ -48,7 +56,7 @@ proto::JobStatus Queue::StatusOf(const std::string& job_id) const {
 // ---- The allocator
 
 proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& attached,
-                                const std::vector<const proto::Demand*>& proposed) const {
+                                const std::vector<const proto::Demand*>& proposed, Breadth breadth) const {
   proto::DecideRequest request;
   request.set_now_ms(now_ms);
   for (const auto& [id, job] : holding_) {
@@ -60,7 +68,7 @@ proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& att
     lease.set_resource(job->status.resource());
     *lease.mutable_placement() = job->status.placement();
     lease.set_ends_ms(job->ends_ms);
-    lease.set_exclusive(job->demand.exclusive());
+    lease.set_exclusive(job->demand->exclusive());
   }
   for (const NodeView& view : attached) {
     proto::NodeState& node = *request.add_node();
@@ -72,24 +80,80 @@ proto::DecideRequest Queue::Ask(int64_t now_ms, const std::vector<NodeView>& att
     node.set_memory_mb(view.memory_mb);
     node.set_is_drained(view.is_drained);
   }
-  std::map<std::string, int> seen;  // by resource
+  const int alike_most = breadth == Breadth::kAll ? kWindow : kAlikeAtLeast + int(holding_.size()) / 4;
+  std::map<const std::string*, int> seen;  // by resource
+  std::map<Kind, int> alike;
+  std::optional<Kind> full;  // the last that had no room: a long queue is mostly one kind
   for (const auto& [order, job] : pending_) {
-    int& before = seen[job->demand.resource()];
-    if (job->has_engine || before >= kWindow) {
+    const Kind kind = KindOf(*job);
+    if (job->has_engine || kind == full) {
+      continue;
+    }
+    int& before = seen[job->resource];
+    int& before_alike = alike[kind];
+    const int room = std::min(kWindow - before, alike_most - before_alike);
+    if (room <= 0) {
+      full = kind;
       continue;
     }
     const int asked = request.pending_size();
     if (job->status.has_array()) {
-      AskForElements(*job, kWindow - before, request);
+      AskForElements(*job, room, request);
     } else if (!HasItsFill(*job)) {
-      *request.add_pending() = job->demand;
+      AddDemand(*job, job->status.job_id(), request);
     }
     before += request.pending_size() - asked;
+    before_alike += request.pending_size() - asked;
   }
   for (const proto::Demand* demand : proposed) {
     *request.add_pending() = *demand;
   }
   return request;
+}
+
+bool Queue::HasMoreToAsk(const proto::DecideRequest& request, const proto::DecideReply& reply) const {
+  std::map<const std::string*, int> asked;
+  std::set<Kind> started;
+  std::set<Kind> waiting;
+  bool is_window_full = false;
+  for (int i = 0; i < reply.decision_size(); ++i) {
+    const Job* job = FindOrArray(request.pending(i).job_id());
+    if (job == nullptr) {
+      continue;
+    }
+    is_window_full |= ++asked[job->resource] >= kWindow;
+    (reply.decision(i).has_start() ? started : waiting).insert(KindOf(*job));
+  }
+  return !started.empty() && (is_window_full || std::any_of(started.begin(), started.end(), [&](const Kind& kind) {
+    return waiting.count(kind) == 0;
+  }));
+}
+
+std::shared_ptr<const proto::Demand> Queue::ShareDemand(proto::Demand demand) {
+  demand.clear_job_id();
+  demand.clear_resource();
+  if (demands_.size() > kDemandsKept) {
+    std::erase_if(demands_, [](const auto& entry) { return entry.second.expired(); });
+  }
+  std::weak_ptr<const proto::Demand>& known = demands_[demand.SerializeAsString()];
+  std::shared_ptr<const proto::Demand> shared = known.lock();
+  if (shared == nullptr) {
+    known = shared = std::make_shared<const proto::Demand>(std::move(demand));
+  }
+  return shared;
+}
+
+void Queue::WaitAt(Job& job, const std::string& resource) {
+  job.resource = resource.empty() ? nullptr : &*resources_.insert(resource).first;
+}
+
+void Queue::AddDemand(const Job& job, std::string job_id, proto::DecideRequest& request) {
+  proto::Demand& demand = *request.add_pending();
+  demand = *job.demand;
+  demand.set_job_id(std::move(job_id));
+  if (job.resource != nullptr) {
+    demand.set_resource(*job.resource);
+  }
 }
 
 std::map<std::string, int> Queue::BusyByNode() const {
@@ -168,7 +232,7 @@ Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision,
                                             : "waits for the site's allocator to answer");
   Emit(job, std::move(waiting), now_ms, effects);
   if (decision != nullptr && decision->has_wait()) {
-    job.demand.set_resource(decision->wait().resource());
+    WaitAt(job, decision->wait().resource());
   } else {
     effects.is_pass_due = true;
   }
@@ -194,11 +258,11 @@ Effects::Outgoing Queue::Trial(const Admitted& admitted, const std::string& tria
   return out;
 }
 
-Effects Queue::OnDecision(const proto::Decision& decision, int64_t now_ms) {
+Effects Queue::OnDecision(const proto::Decision& decision, int64_t now_ms, Breadth breadth) {
   Effects effects;
   Job* job = FindMutable(decision.job_id());
   if (job == nullptr) {
-    OnElementDecision(decision, now_ms, effects);
+    OnElementDecision(decision, breadth, now_ms, effects);
     return effects;
   }
   if (IsFinal(job->status.state()) || job->has_processors || HasItsFill(*job)) {
@@ -206,21 +270,23 @@ Effects Queue::OnDecision(const proto::Decision& decision, int64_t now_ms) {
   }
   if (decision.has_start()) {
     Start(*job, decision.start(), now_ms, effects);
-    effects.is_pass_due = true;  // the allocator has not seen what is far behind it
     return effects;
   }
-  RecordWait(*job, decision, now_ms, effects);
+  RecordWait(*job, decision, breadth, now_ms, effects);
   return effects;
 }
 
-void Queue::RecordWait(Job& job, const proto::Decision& decision, int64_t now_ms, Effects& effects) {
+void Queue::RecordWait(Job& job, const proto::Decision& decision, Breadth breadth, int64_t now_ms, Effects& effects) {
   std::string reason;
   if (decision.has_wait()) {
-    job.demand.set_resource(decision.wait().resource());
+    WaitAt(job, decision.wait().resource());
     reason = decision.wait().reason();
   } else {
-    job.demand.clear_resource();
+    WaitAt(job, "");
     reason = "cannot run on the site as it is now: " + decision.never().reason();
+  }
+  if (breadth == Breadth::kFew && !job.status.reason().empty()) {
+    return;  // whose reason changes with every job that starts is told now and then
   }
   if (reason == job.status.reason() || job.status.cancelling() || job.status.state() != proto::PENDING) {
     return;
@@ -271,7 +337,7 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
   CHECK(described.ok());
   std::vector<proto::ServerMessage::Start> starts =
       MakeStarts(job.status, *described, job.has_input,
-                 JobContact(*job.gatekeeper_subject, job.status.job_id()), job.demand.wall_time_s(), settings_);
+                 JobContact(*job.gatekeeper_subject, job.status.job_id()), job.demand->wall_time_s(), settings_);
   if (job.charter()) {
     MakeRanks(*job.charter(), *described, job.status, job.part->is_released, settings_, starts);
   }

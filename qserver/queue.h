@@ -76,15 +76,19 @@ class Queue {
     int64_t memory_mb = 0;
     bool is_drained = false;
   };
+  // kFew: of jobs that ask alike only as many as may have room by now, since the first that waits tells of those behind.
+  enum class Breadth { kAll, kFew };
   proto::DecideRequest Ask(int64_t now_ms, const std::vector<NodeView>& attached,
-                           const std::vector<const proto::Demand*>& proposed) const;
+                           const std::vector<const proto::Demand*>& proposed, Breadth breadth = Breadth::kAll) const;
+  // Whether jobs that it was not asked about may start as well, as it has decided.  Before the decisions are obeyed.
+  bool HasMoreToAsk(const proto::DecideRequest& request, const proto::DecideReply& reply) const;
   // A proposed job's decision (start or wait; none: the allocator did not answer) makes it a job.
   Effects Accept(const Admitted& admitted, const proto::Decision* decision, int64_t now_ms);
   // The order to see, without running it, whether a job's first task could start on `node`.
   Effects::Outgoing Trial(const Admitted& admitted, const std::string& trial_id,
                           const std::string& node) const;
-  // A waiting job's decision.
-  Effects OnDecision(const proto::Decision& decision, int64_t now_ms);
+  // A waiting job's decision.  kFew: of those that wait only the first reason of each is recorded.
+  Effects OnDecision(const proto::Decision& decision, int64_t now_ms, Breadth breadth = Breadth::kAll);
 
   // ---- Arrays: queue_arrays.cc.  Also for an element that does not exist yet: its array.
   const Job* FindOrArray(const std::string& job_id) const;
@@ -220,6 +224,9 @@ class Queue {
   void Adopt(Job& job, Admitted admitted);
   // What the event of a job means to the array that it is an element of.
   static void FoldIntoArray(Job& job, ElementIs before, bool had_processors);
+  std::shared_ptr<const proto::Demand> ShareDemand(proto::Demand demand);
+  void WaitAt(Job& job, const std::string& resource);
+  static void AddDemand(const Job& job, std::string job_id, proto::DecideRequest& request);
   void AskForElements(const Job& array, int most, proto::DecideRequest& request) const;
   Job& MakeElement(Job& array, int index, int64_t now_ms, Effects& effects);
   Job& AddElement(Job& array, const proto::JobEvent& submitted, bool is_archived);
@@ -229,8 +236,8 @@ class Queue {
   void EndArrayIfComplete(Job& array, int64_t now_ms, Effects& effects);
   static std::string RslOf(const Job& job);
   static bool HasItsFill(const Job& element);  // the array's elements have all the processors that they may
-  void RecordWait(Job& job, const proto::Decision& decision, int64_t now_ms, Effects& effects);
-  void OnElementDecision(const proto::Decision& decision, int64_t now_ms, Effects& effects);
+  void RecordWait(Job& job, const proto::Decision& decision, Breadth breadth, int64_t now_ms, Effects& effects);
+  void OnElementDecision(const proto::Decision& decision, Breadth breadth, int64_t now_ms, Effects& effects);
   absl::Status ReplayElement(const proto::JobEvent& event, bool has_ended);
   static bool IsKeptBack(const Job& job);
   // Waits for processors, or waits no more.
@@ -280,6 +287,8 @@ class Queue {
   const TaskSettings settings_;
   const int64_t wall_time_max_s_;
   std::set<std::string> gatekeepers_;  // by subject
+  std::set<std::string> resources_;    // where jobs were told to wait
+  std::unordered_map<std::string, std::weak_ptr<const proto::Demand>> demands_;  // by their bytes
   std::unordered_map<std::string, std::unique_ptr<Job>> jobs_;
   std::map<Order, Job*> pending_;        // waits for processors
   std::map<std::string, Job*> holding_;  // has processors

@@ -95,9 +95,9 @@ Job& Queue::AddElement(Job& array, const proto::JobEvent& submitted, bool is_arc
 
   Admitted admitted;
   admitted.gatekeeper_subject = *array.gatekeeper_subject;
-  admitted.demand = array.demand;
-  admitted.demand.set_job_id(submitted.job_id());
+  admitted.demand = *array.demand;
   Adopt(job, std::move(admitted));
+  job.resource = array.resource;
 
   array.elements[submitted.submitted().element().index()] = &job;
   for (;;) {
@@ -157,15 +157,13 @@ void Queue::AskForElements(const Job& array, int most, proto::DecideRequest& req
   for (auto index = ElementFrom(what, array.next_element); index && room > 0;
        index = ElementFrom(what, int64_t(*index) + 1)) {
     if (array.elements.count(*index) == 0) {
-      proto::Demand& demand = *request.add_pending();
-      demand = array.demand;
-      demand.set_job_id(ElementId(array.status.job_id(), *index));
+      AddDemand(array, ElementId(array.status.job_id(), *index), request);
       --room;
     }
   }
 }
 
-void Queue::OnElementDecision(const proto::Decision& decision, int64_t now_ms, Effects& effects) {
+void Queue::OnElementDecision(const proto::Decision& decision, Breadth breadth, int64_t now_ms, Effects& effects) {
   Job* array = const_cast<Job*>(FindOrArray(decision.job_id()));
   if (array == nullptr || pending_.count(OrderOf(*array)) == 0) {
     return;  // it ended while the allocator thought
@@ -174,9 +172,8 @@ void Queue::OnElementDecision(const proto::Decision& decision, int64_t now_ms, E
   const int at_once = array->status.array().what().at_once();
   if (decision.has_start() && (at_once == 0 || array->elements_at_work < at_once)) {
     Start(MakeElement(*array, index, now_ms, effects), decision.start(), now_ms, effects);
-    effects.is_pass_due = true;  // the allocator has not seen those far behind
   } else if (!decision.has_start() && ElementFrom(array->status.array().what(), array->next_element) == index) {
-    RecordWait(*array, decision, now_ms, effects);  // that of its first
+    RecordWait(*array, decision, breadth, now_ms, effects);  // that of its first
   }
 }
 

@@ -42,7 +42,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       Place(job);
       holding_[job.status.job_id()] = &job;
       job.ends_ms =
-          job.demand.wall_time_s() > 0 ? event.time_ms() + job.demand.wall_time_s() * 1000 : 0;
+          job.demand->wall_time_s() > 0 ? event.time_ms() + job.demand->wall_time_s() * 1000 : 0;
       job.boots = {event.allocated().boot_id().begin(), event.allocated().boot_id().end()};
       if (!job.is_archived) {
         GiveProcessors(job);
@@ -138,7 +138,7 @@ absl::Status Queue::Fold(Job& job, const proto::JobEvent& event) {
       job.status.clear_rsl();  // memory: jobmanagers have it, and the store
       job.status.clear_standard_output();
       job.status.clear_standard_error();
-      job.demand.Clear();
+      job.demand = NoDemand();
       job.tasks.clear();
       job.tasks.shrink_to_fit();
       for (const auto& [key, helper] : job.helpers) {
@@ -251,7 +251,7 @@ void Queue::Adopt(Job& job, Admitted admitted) {
   job.files = std::move(admitted.files);
   job.has_stage_out = admitted.has_stage_out;
   job.awaits_credential = admitted.awaits_credential;
-  job.demand = std::move(admitted.demand);
+  job.demand = ShareDemand(std::move(admitted.demand));
   if (admitted.charter) {
     job.part = std::make_unique<Part>(*std::move(admitted.charter));
   }

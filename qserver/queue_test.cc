@@ -134,9 +134,45 @@ TEST_F(QueueTest, AsksAgainWhatIsBehindItsWindowWhenAJobHasStarted) {
   }
   const proto::DecideRequest question = queue_->Ask(kNow, {}, {});
   ASSERT_LT(question.pending_size(), 100);  // it does not show them all
+  proto::DecideReply answer;
+  for (const proto::Demand& demand : question.pending()) {
+    *answer.add_decision() = Waits(demand.job_id());
+  }
 
-  EXPECT_TRUE(queue_->OnDecision(On(question.pending(0).job_id(), {{"n1", 1}}), kNow).is_pass_due);
-  EXPECT_FALSE(queue_->OnDecision(Waits(question.pending(1).job_id()), kNow).is_pass_due);
+  EXPECT_FALSE(queue_->HasMoreToAsk(question, answer));
+  *answer.mutable_decision(0) = On(question.pending(0).job_id(), {{"n1", 1}});
+  EXPECT_TRUE(queue_->HasMoreToAsk(question, answer));
+}
+
+TEST_F(QueueTest, AsksAboutFewOfAKindAndForMoreOfItWhenAllOfThemHaveStarted) {
+  for (int i = 0; i < 20; ++i) {
+    const std::string id = "j" + std::to_string(i);
+    const proto::Decision waits = Waits(id);
+    const char* count = i < 15 ? "1" : "2";
+    Keep(queue_->Accept(Ask(id, std::string("&(executable=/bin/true)(count=") + count + ")"), &waits, kNow));
+  }
+
+  const proto::DecideRequest question = queue_->Ask(kNow, {}, {}, Queue::Breadth::kFew);
+  std::vector<std::string> ids;
+  proto::DecideReply answer;
+  for (const proto::Demand& demand : question.pending()) {
+    ids.push_back(demand.job_id());
+    *answer.add_decision() = demand.processes() == 1 ? On(demand.job_id(), {{"n1", 1}}) : Waits(demand.job_id());
+  }
+  EXPECT_THAT(ids, ElementsAre("j0", "j1", "j2", "j3", "j15", "j16", "j17", "j18"));
+
+  EXPECT_TRUE(queue_->HasMoreToAsk(question, answer));
+  *answer.mutable_decision(3) = Waits("j3");
+  EXPECT_FALSE(queue_->HasMoreToAsk(question, answer));
+}
+
+TEST_F(QueueTest, RecordsAChangedReasonOnlyWhenAllAreAskedAbout) {
+  proto::Decision waits = Waits("j");
+  Keep(queue_->Accept(Ask("j", "&(executable=/bin/true)"), &waits, kNow));
+  waits.mutable_wait()->set_reason("waits for 2 more processors on R");
+
+  EXPECT_THAT(Words(queue_->OnDecision(waits, kNow, Queue::Breadth::kFew)), IsEmpty());
+  EXPECT_THAT(Words(queue_->OnDecision(waits, kNow)), ElementsAre("waiting"));
 }
 
 TEST_F(QueueTest, HoldsTasksBackThatShareAFileUntilTheFirstHasEmptiedIt) {
