@@ -33,7 +33,8 @@ int64_t Jobs::NowMs() {
 
 Jobs::Jobs(Loop& loop, Here here, EventStore& store, QueueServer& queue,
            Retention retention)
-    : loop_(loop), here_(std::move(here)), store_(store), queue_(queue), retention_(retention), news_(loop), stands_(loop) {}
+    : loop_(loop), here_(std::move(here)), store_(store), queue_(queue), retention_(retention), news_(loop),
+      trimmer_(loop), stands_(loop) {}
 
 absl::Status Jobs::Load() {
   RETURN_IF_ERROR(store_.Replay([this](uint64_t row, const std::string& key,

@@ -14,6 +14,7 @@
 #include "common/loop.h"
 #include "common/retention.h"
 #include "common/status.h"
+#include "common/trimmer.h"
 #include "jobmanager/book.h"
 #include "jobmanager/queue_server.h"
 #include "jobmanager/request.h"
@@ -138,6 +139,7 @@ class Jobs {
   std::map<std::string, std::shared_ptr<Forwarding>> forwardings_;
   std::map<std::string, std::vector<std::weak_ptr<Watcher>>> watchers_;
   Signal news_;  // something was heard of the queue server
+  Trimmer trimmer_;
   Signal stands_;                        // its stream of events does, anew
   std::optional<uint64_t> follow_after_;  // once: before our position
 };

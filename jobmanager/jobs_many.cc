@@ -44,6 +44,7 @@ awaitable<absl::StatusOr<proto::ManyReply>> Jobs::SubmitMany(Caller caller, prot
       co_await news_.WaitFor(milliseconds(1'000));
     }
   }
+  trimmer_.Soon();
   co_return reply;
 }
 

@@ -106,6 +106,7 @@ awaitable<absl::Status> QueueService::HandleSubmitMany(grpc::CallbackServerConte
     each.set_is_repeat(*results[i]);
     CO_RETURN_IF_ERROR(co_await CancelIfAsked(many.identity.subject, each.job_id()));
   }
+  trimmer_.Soon();
   co_return absl::OkStatus();
 }
 

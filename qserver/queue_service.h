@@ -7,6 +7,7 @@
 #include "common/identity/freshness.h"
 #include "common/loop.h"
 #include "common/rpc_server.h"
+#include "common/trimmer.h"
 #include "proto/queue.grpc.pb.h"
 #include "qserver/admission.h"
 #include "qserver/callers.h"
@@ -37,7 +38,8 @@ class QueueService final : public proto::Queue::CallbackService {
         rules_(rules),
         judges_(std::move(judges)),
         commands_(rules.freshness, judges_.now()),
-        cancelled_early_(rules.freshness, kCommandsMax) {}
+        cancelled_early_(rules.freshness, kCommandsMax),
+        trimmer_(loop) {}
 
   void SetStaging(Staging& staging) { staging_ = &staging; }  // before it is served
   void SetOffers(Offers& offers) { offers_ = &offers; }       // likewise
@@ -163,6 +165,7 @@ class QueueService final : public proto::Queue::CallbackService {
   Commands commands_;
   // Jobs that were cancelled before they came.
   identity::ReplaySet cancelled_early_;
+  Trimmer trimmer_;
 };
 
 }  // namespace sekisho::qserver
