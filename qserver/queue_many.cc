@@ -38,17 +38,15 @@ grpc::ServerUnaryReactor* QueueService::CommandMany(grpc::CallbackServerContext*
   return rpc::Unary(loop_, context, [=, this] { return HandleCommandMany(*context, *request, *reply); });
 }
 
-absl::StatusOr<Admitted> QueueService::AdmitOneOfMany(const Verified& many, int index,
-                                                      const proto::SignedRequest& request,
-                                                      Queue::Usage& usage) const {
-  const Verified one = OneOfMany(many, index, rules_);
+absl::StatusOr<Admitted> QueueService::AdmitOneOfMany(const Verified& one, const proto::SignedRequest& request,
+                                                      const FindAccount& find_account, Queue::Usage& usage) const {
   const proto::RequestBody::Submit& submit = one.body.submit();
   if (submit.has_charter() || submit.has_input() || submit.dry_run() || submit.file_size() > 0 ||
       submit.awaits_credential()) {
     return errors::NotAmongMany("has a charter, input, files to stage, a credential, or is a dry run");
   }
   RETURN_IF_ERROR(CheckNew(one));
-  ASSIGN_OR_RETURN(Admitted admitted, Describe(one, request, rules_, judges_.find_account));
+  ASSIGN_OR_RETURN(Admitted admitted, Describe(one, request, rules_, find_account));
   if (admitted.is_dry_run) {
     return errors::NotAmongMany("is a dry run");
   }
@@ -78,11 +76,13 @@ awaitable<absl::Status> QueueService::HandleSubmitMany(grpc::CallbackServerConte
   std::vector<Admitted> admitted;
   std::vector<int> taken;  // their places
   const proto::SignedRequest none;
+  const absl::StatusOr<Account> account = judges_.find_account(many.account);  // of all: not a look-up for each
+  const FindAccount find_account = [&account](const std::string&) { return account; };
   for (int index = 0; index < count; ++index) {
     proto::ManyReply::Each& each = *reply.add_each();
-    each.set_job_id(OneOfMany(many, index, rules_).job_id);
-    absl::StatusOr<Admitted> one =
-        AdmitOneOfMany(many, index, admitted.empty() ? request.request() : none, usage);
+    const Verified of_many = OneOfMany(many, index, rules_);
+    each.set_job_id(of_many.job_id);
+    absl::StatusOr<Admitted> one = AdmitOneOfMany(of_many, admitted.empty() ? request.request() : none, find_account, usage);
     if (!one.ok()) {
       Refused(one.status(), each);
       continue;

@@ -104,8 +104,8 @@ class QueueService final : public proto::Queue::CallbackService {
                                            proto::ManyReply& reply);
   awaitable<absl::Status> HandleCommandMany(grpc::CallbackServerContext& context, const proto::QueueRequest& request,
                                             proto::ManyReply& reply);
-  absl::StatusOr<Admitted> AdmitOneOfMany(const Verified& many, int index, const proto::SignedRequest& request,
-                                          Queue::Usage& usage) const;
+  absl::StatusOr<Admitted> AdmitOneOfMany(const Verified& one, const proto::SignedRequest& request,
+                                          const FindAccount& find_account, Queue::Usage& usage) const;
   // A verified command to one job, done once; not durable yet.
   static Commands::Request RequestOf(const Verified& verified);
   // `request`: as taken; of a cancel it is not asked for.
