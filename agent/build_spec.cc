@@ -118,6 +118,7 @@ absl::StatusOr<task::Spec> BuildSpec(const proto::ServerMessage::Start& start,
   spec.append_output = start.append_output();
   spec.check_only = start.check_only();
   spec.await_release = start.await_release();
+  spec.syncs_late = true;
   spec.wrapper = {start.wrapper().begin(), start.wrapper().end()};
   spec.pmi_socket = start.has_rank() ? node.pmi_socket : "";
   spec.is_helper = start.is_helper();

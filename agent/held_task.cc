@@ -71,7 +71,15 @@ HeldTask::HeldTask(const Parts& parts, const std::string& path, task::Spec spec)
   }
 }
 
-HeldTask::~HeldTask() { parts_.watcher.Remove(watch_); }
+HeldTask::~HeldTask() {
+  parts_.watcher.Remove(watch_);
+  if (syncing_ >= 0) {
+    if (is_forgotten_) {  // nothing is left to sync
+      syscall(SYS_pidfd_send_signal, syncing_, SIGKILL, nullptr, 0);
+    }
+    close(syncing_);
+  }
+}
 
 void HeldTask::Refuse(int gram_code, const std::string& reason) {
   EndWith({.gram_code = gram_code, .reason = reason});
@@ -132,7 +140,7 @@ void HeldTask::OnFile(std::string_view name) {
   if (name.empty() || name == task::kInputTaken) {
     SendInputTaken();
   }
-  if ((name.empty() || name == task::kExitFile) && !supervisor_.is_open()) {
+  if ((name.empty() || name == task::kExitFile) && (spec_.syncs_late || !supervisor_.is_open())) {
     ReadEnded();  // else its supervisor's exit says that the record is safe on disk
   }
   Rest();
@@ -211,8 +219,13 @@ bool HeldTask::ReadEnded() {
   if (!ended) {
     return ended_.has_value();
   }
-  std::error_code ignored;
-  supervisor_.close(ignored);
+  if (!running_ || running_->main == 0) {
+    ReadRunning();  // it may have run for a moment only
+    if (ended_) {
+      return true;
+    }
+  }
+  LetSync();
   if (parts_.judge_end && !parts_.judge_end(spec_, *ended)) {
     return true;  // until TakeEnd, or Check
   }
@@ -225,6 +238,17 @@ bool HeldTask::ReadEnded() {
   Rest();
   parts_.on_change(*this);
   return true;
+}
+
+// Its supervisor has said all that it knows.
+void HeldTask::LetSync() {
+  if (!supervisor_.is_open()) {
+    return;
+  }
+  if (syncing_ >= 0) {
+    close(syncing_);
+  }
+  syncing_ = supervisor_.release();
 }
 
 void HeldTask::TakeEnd() {

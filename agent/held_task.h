@@ -75,6 +75,7 @@ class HeldTask {
   bool ReadEnded();  // false: there is no record of its end
   void WatchSupervisor(pid_t pid);
   void OnSupervisorGone();
+  void LetSync();
   void AnnounceReady();
   void AnnounceStart();
   void AnnounceEnd();
@@ -90,6 +91,7 @@ class HeldTask {
   task::Spec spec_;
   int watch_ = -1;
   asio::posix::stream_descriptor supervisor_;  // pidfd
+  int syncing_ = -1;                           // pidfd of one that has written the end, and is to sync it
   std::vector<task::Order> pending_;           // for a supervisor that is not there yet
   std::optional<task::Running> running_;
   std::optional<task::Ended> ended_;

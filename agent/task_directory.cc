@@ -170,9 +170,13 @@ std::optional<pid_t> TaskDirectory::Supervisor() const {
 absl::Status TaskDirectory::SpawnSupervisor(const std::string& program) const {
   const char* argv[] = {"sekisho-task", path_.c_str(), nullptr};
   char* environment[] = {nullptr};
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);  // else it would have to fork once more
   pid_t pid = 0;
   const int error =
-      posix_spawn(&pid, program.c_str(), nullptr, nullptr, const_cast<char**>(argv), environment);
+      posix_spawn(&pid, program.c_str(), nullptr, &attributes, const_cast<char**>(argv), environment);
+  posix_spawnattr_destroy(&attributes);
   return error == 0 ? absl::OkStatus() : errors::NoSupervisor(program, std::strerror(error));
 }
 

@@ -40,27 +40,69 @@ int renameat(int from_fd, const char* from, int to_fd, const char* to) noexcept 
 namespace sekisho::agent::task {
 namespace {
 
-class DurableEndTest : public SupervisorTest {};
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class DurableEndTest : public SupervisorTest {
+ protected:
+  void SetUp() override {
+    SupervisorTest::SetUp();
+    steps = static_cast<Steps*>(
+        mmap(nullptr, sizeof(Steps), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(steps, MAP_FAILED);
+  }
+  void TearDown() override {
+    SupervisorTest::TearDown();
+    munmap(std::exchange(steps, nullptr), sizeof(Steps));
+  }
+
+  // Of a task that ends with code 7.
+  void Supervise() {
+    Shell("exit 7");
+    watch_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    inotify_add_watch(watch_, dir_.c_str(), IN_MOVED_TO);
+    const int dir = open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    supervisor_ = fork();
+    if (supervisor_ == 0) {
+      Supervisor(spec_, dir).Run();
+      _exit(0);
+    }
+    close(dir);
+  }
+  static std::vector<std::string> Taken() { return {steps->text, steps->text + steps->count}; }
+
+  pid_t supervisor_ = 0;
+};
 
 TEST_P(DurableEndTest, IsSyncedBeforeItHasItsNameAndItsNameBeforeTheSupervisorGoes) {
-  steps = static_cast<Steps*>(
-      mmap(nullptr, sizeof(Steps), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(steps, MAP_FAILED);
-  Shell("exit 7");
-
-  const int dir = open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const pid_t supervisor = fork();
-  if (supervisor == 0) {
-    Supervisor(spec_, dir).Run();
-    _exit(0);
-  }
-  waitpid(supervisor, nullptr, 0);
-  close(dir);
+  Supervise();
+  waitpid(supervisor_, nullptr, 0);
 
   EXPECT_EQ(DecodeEnded(TextOf(dir_ + "/exit")).value_or(Ended{}).code, 7);
-  EXPECT_THAT(std::vector<std::string>(steps->text, steps->text + steps->count),
-              ::testing::ElementsAre("name pid", "sync .exit.new", "name exit", "sync task"));
-  munmap(std::exchange(steps, nullptr), sizeof(Steps));
+  EXPECT_THAT(Taken(), ElementsAre("name pid", "sync .exit.new", "name exit", "sync task"));
+}
+
+TEST_P(DurableEndTest, ThatIsSyncedLateIsSeenFirstAndSyncedAllTheSame) {
+  spec_.syncs_late = true;
+  Supervise();
+  ASSERT_TRUE(Await([&] { return Has("exit"); }));
+  EXPECT_THAT(Taken(), Not(Contains(HasSubstr("sync"))));
+  waitpid(supervisor_, nullptr, 0);
+
+  EXPECT_EQ(DecodeEnded(TextOf(dir_ + "/exit")).value_or(Ended{}).code, 7);
+  EXPECT_THAT(Taken(), ElementsAre("name pid", "name exit", "sync exit", "sync task"));
+}
+
+TEST_P(DurableEndTest, ThatWasForgottenMeanwhileIsNotWaitedFor) {
+  spec_.syncs_late = true;
+  Supervise();
+  ASSERT_TRUE(Await([&] { return Has("exit"); }));
+  std::filesystem::remove_all(dir_);
+  waitpid(supervisor_, nullptr, 0);
+
+  EXPECT_THAT(Taken(), ElementsAre("name pid", "name exit"));
 }
 
 INSTANTIATE_TEST_SUITE_P(, DurableEndTest, ::testing::Values(Grouping::kNone));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sekisho-task DIRECTORY: leaves its parent, then runs and watches the task that DIRECTORY/spec
+// sekisho-task DIRECTORY: leaves its parent's session, then runs and watches the task that DIRECTORY/spec
 // describes. Started by sekisho-agent only.  Standard library only and linked statically: one of
 // these waits beside every running task.
 #include <fcntl.h>
@@ -76,10 +76,12 @@ int main(int argc, char** argv) {
   if (dir_fd < 0) {
     return 1;
   }
-  if (const pid_t pid = fork(); pid != 0) {
-    _exit(pid < 0 ? 1 : 0);
+  if (getsid(0) != getpid()) {  // else we were begun in a session of our own
+    if (const pid_t pid = fork(); pid != 0) {
+      _exit(pid < 0 ? 1 : 0);
+    }
+    setsid();
   }
-  setsid();
   OutliveMemoryPressure();
   std::string text;  // read first: closing any descriptor of a file gives up all locks on it
   if (!ReadFile(dir_fd, kSpecFile, text) || !Claim(dir_fd)) {

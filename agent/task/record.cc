@@ -88,6 +88,15 @@ int OpenTemporary(int dir_fd, const std::string& name) {
   return openat(dir_fd, name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
+bool SyncDirectory(int dir_fd) {
+  const int dir = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool ok = dir >= 0 && fsync(dir) == 0;
+  if (dir >= 0) {
+    close(dir);
+  }
+  return ok;
+}
+
 }  // namespace
 
 bool ReserveFile(int dir_fd, const char* name, size_t bytes) {
@@ -111,17 +120,24 @@ bool WriteFile(int dir_fd, const char* name, std::string_view content, Durabilit
             (!sync || fdatasync(fd) == 0);
   ok = (close(fd) == 0) && ok;
   ok = ok && renameat(dir_fd, temporary.c_str(), dir_fd, name) == 0;
-  if (ok && sync) {
-    const int dir = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    ok = dir >= 0 && fsync(dir) == 0;
-    close(dir);
-  }
+  ok = ok && (!sync || SyncDirectory(dir_fd));
   if (!ok) {
     const int error = errno;
     unlinkat(dir_fd, temporary.c_str(), 0);
     errno = error;
   }
   return ok;
+}
+
+bool SyncFile(int dir_fd, const char* name) {
+  const int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const bool ok = fd >= 0 && fdatasync(fd) == 0;
+  if (fd >= 0) {
+    const int error = errno;
+    close(fd);
+    errno = error;
+  }
+  return ok && SyncDirectory(dir_fd);
 }
 
 }  // namespace sekisho::agent::task

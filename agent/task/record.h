@@ -33,4 +33,7 @@ bool ReserveFile(int dir_fd, const char* name, size_t bytes);
 // Appears under its name only when complete.
 bool WriteFile(int dir_fd, const char* name, std::string_view content, Durability durability);
 
+// What was written for kProcess, for kMachine.
+bool SyncFile(int dir_fd, const char* name);
+
 }  // namespace sekisho::agent::task

@@ -25,7 +25,8 @@ bool VisitSpec(Spec& spec, Visit visit) {
          visit.Number("has_input", spec.has_input) && visit.Number("append", spec.append_output) &&
          visit.Number("check_only", spec.check_only) && visit.Number("helper", spec.is_helper) &&
          visit.Text("launch", spec.launch) &&
-         visit.Flag("await_release", spec.await_release) && visit.List("wrapper", spec.wrapper) &&
+         visit.Flag("await_release", spec.await_release) && visit.Flag("sync_late", spec.syncs_late) &&
+         visit.List("wrapper", spec.wrapper) &&
          visit.Text("pmi_socket", spec.pmi_socket) &&
          visit.Number("wall_limit_ms", spec.wall_limit_ms) &&
          visit.Number("grace_ms", spec.grace_ms) && visit.Number("cpu_limit_s", spec.cpu_limit_s) &&

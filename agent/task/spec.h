@@ -89,6 +89,7 @@ struct Spec {
   bool append_output = false;
   bool check_only = false;
   bool await_release = false;        // wait for kRelease before the exec
+  bool syncs_late = false;           // its end, kSyncAfterMs later: else before anybody sees it
   std::vector<std::string> wrapper;  // words before the program, once that was found
   std::string pmi_socket;            // of the agent, for an MPI rank: it says as kPmiFd what goes there
   bool is_helper = false;
@@ -104,6 +105,9 @@ struct Spec {
 
   bool operator==(const Spec&) const = default;
 };
+
+// So long the supervisor waits to be ended by the agent, before it syncs what the queue server has not taken by then.
+inline constexpr int kSyncAfterMs = 1000;
 
 // Where an MPI program finds its process manager (PMI_FD).
 inline constexpr int kPmiFd = 100;

@@ -377,8 +377,20 @@ void Supervisor::Record(const Ended& ended) {
   for (char& c : stamped.reason) {
     c = static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
   }
-  while (!WriteFile(dir_fd_, kExitFile, EncodeEnded(stamped), Durability::kMachine) &&
-         errno != ENOENT) {
+  const Durability durability = spec_.syncs_late ? Durability::kProcess : Durability::kMachine;
+  while (!WriteFile(dir_fd_, kExitFile, EncodeEnded(stamped), durability) && errno != ENOENT) {
+    poll(nullptr, 0, 1000);
+  }
+  if (spec_.syncs_late) {
+    SyncLate();
+  }
+}
+
+// By then it is on the queue server's disk, and we are no more: who forgets the task ends us.  A sync for each short task
+// would take longer than the task.
+void Supervisor::SyncLate() const {
+  poll(nullptr, 0, kSyncAfterMs);
+  while (!SyncFile(dir_fd_, kExitFile) && errno != ENOENT) {
     poll(nullptr, 0, 1000);
   }
 }

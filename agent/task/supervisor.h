@@ -22,7 +22,7 @@ class Supervisor {
   // `dir_fd`: the task's directory.
   Supervisor(const Spec& spec, int dir_fd);
 
-  // Returns when the end is recorded.
+  // Returns when the end is recorded and synced.
   void Run();
 
  private:
@@ -44,6 +44,7 @@ class Supervisor {
   void KillRest();
   Ended Outcome() const;
   void Record(const Ended& ended);
+  void SyncLate() const;
 
   const Spec& spec_;
   int dir_fd_;
