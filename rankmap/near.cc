@@ -45,7 +45,7 @@ void GridNear(const Network& network, int node, std::vector<uint32_t>& list, uin
 
 void WindowNear(const Network& network, int node, std::vector<uint32_t>& list, uint32_t& inner) {
   std::vector<int> others;
-  if (network.kind() == Network::Kind::kTree || network.nodes() > 2048) {
+  if (network.kind() == Network::Kind::kTree) {
     for (int other = node - kWindow; other <= node + kWindow; ++other) {
       if (other >= 0 && other < network.nodes() && other != node) {
         others.push_back(other);

@@ -14,10 +14,14 @@ class NearNodes {
  public:
   explicit NearNodes(const Network& network);
 
-  // A slot of a node near that of `slot`, mostly the nearest ones.
+  // A slot of a node near that of `slot`, mostly the nearest ones; where nodes take several ranks, often another one of that node.
   uint32_t Draw(uint32_t slot, Random& random) const {
     const uint64_t bits = random.Next();
     const uint32_t node = slot / capacity_;
+    if (capacity_ > 1 && (bits >> 2 & 15) < kOwnNode) {  // beside it on its own node: nothing is nearer
+      const uint32_t other = static_cast<uint32_t>((((bits >> 28) & 0xffffffff) * (capacity_ - 1)) >> 32);
+      return node * capacity_ + (slot % capacity_ + 1 + other) % capacity_;
+    }
     const uint32_t first = offsets_[node];
     const uint32_t count = (bits & 3) != 0 ? inner_[node] : offsets_[node + 1] - first;
     if (count == 0) {
@@ -30,6 +34,8 @@ class NearNodes {
   }
 
  private:
+  static constexpr uint64_t kOwnNode = 7;  // of 16
+
   uint32_t capacity_;
   std::vector<uint32_t> offsets_;  // by node
   std::vector<uint32_t> inner_;    // by node: how many of its list are the nearest

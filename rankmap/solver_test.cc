@@ -5,6 +5,7 @@
 
 #include "rankmap/construct.h"
 #include "rankmap/generate.h"
+#include "rankmap/near.h"
 #include "rankmap/network_format.h"
 #include "rankmap/portfolio.h"
 
@@ -119,6 +120,23 @@ TEST(Solver, TheFirstBisectionCutsAsOftenAsTold) {
   };
 
   EXPECT_GT(value(1), 1.2 * value(-1));
+}
+
+TEST(Solver, WhereNodesTakeSeveralARankOftenGoesBesideItsPartner) {
+  const Network network = *ParseNetwork("torus 4x4\ncapacity 3\n", "f");
+  const NearNodes near(network);
+  Random random(5);
+  std::vector<int> seen(network.slots());
+  constexpr int kDraws = 3000;
+
+  for (int i = 0; i < kDraws; ++i) {
+    ++seen[near.Draw(7, random)];
+  }
+
+  EXPECT_EQ(seen[7], 0);  // its own
+  EXPECT_GT(seen[6], kDraws / 8);
+  EXPECT_GT(seen[8], kDraws / 8);
+  EXPECT_LT(seen[6] + seen[8], kDraws * 5 / 8);
 }
 
 TEST(Solver, OneRankOrNoTrafficNeedsNoSearch) {
