@@ -73,6 +73,20 @@ double Problem::Value(const Placement& placement) const {
                         options.qap_weight);
 }
 
+bool Problem::IsOwnFixed() const {
+  const auto is_own = [](const Message& m) { return m.source == m.target; };
+  if (network.kind() != Network::Kind::kMatrix ||
+      std::none_of(pattern.messages().begin(), pattern.messages().end(), is_own)) {
+    return true;
+  }
+  for (int node = 0; node < network.nodes(); ++node) {
+    if (network.Distance(node, node) != network.Distance(0, 0)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Solver::Solver(const Problem& problem, int island, const Placement* start)
     : problem_(problem),
       island_(island),
@@ -85,6 +99,7 @@ Solver::Solver(const Problem& problem, int island, const Placement* start)
       hots_(HopTemperatures(problem.graph)) {
   if (!NeedsLinks(problem.options.objective)) {
     own_bytes_ = best_value_ - static_cast<double>(hop_cost_ * problem.graph.unit);
+    is_own_fixed_ = problem.IsOwnFixed();
   }
   CheckBound();
 }
@@ -261,7 +276,7 @@ void Solver::StepHops(double progress) {
   if (hops_->best_cost() < hop_cost_) {
     hop_cost_ = hops_->best_cost();
     hop_best_ = hops_->best();
-    if (NeedsLinks(problem_.options.objective)) {
+    if (NeedsLinks(problem_.options.objective) || !is_own_fixed_) {
       NoteBest(hop_best_, problem_.Value(hop_best_));
     } else {
       NoteBest(hop_best_, own_bytes_ + static_cast<double>(hop_cost_ * problem_.graph.unit));

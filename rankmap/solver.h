@@ -43,6 +43,8 @@ struct Problem {
   double bound = 0;  // of the objective
 
   double Value(const Placement& placement) const;
+  // Whether what ranks send to themselves costs the same on every node.
+  bool IsOwnFixed() const;
 };
 
 class Solver {
@@ -105,7 +107,8 @@ class Solver {
   double best_value_ = 0;
   Placement hop_best_;  // least weight * distance
   int64_t hop_cost_ = 0;
-  double own_bytes_ = 0;  // what messages of ranks to themselves add, whatever the placement
+  double own_bytes_ = 0;  // what messages of ranks to themselves add, whatever the placement ...
+  bool is_own_fixed_ = true;  // ... unless nodes of a matrix differ in their distances to themselves
 
   Run run_;
   double best_hot_ = 0;  // of the probes

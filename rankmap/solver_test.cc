@@ -139,6 +139,20 @@ TEST(Solver, WhereNodesTakeSeveralARankOftenGoesBesideItsPartner) {
   EXPECT_LT(seen[6] + seen[8], kDraws * 5 / 8);
 }
 
+// A matrix may say that nodes differ in their distances to themselves, and ranks may send to themselves.
+TEST(Solver, WhatRanksSendToThemselvesCountsWhereTheyAre) {
+  const Network network = *ParseNetwork("matrix 4\n900 1 2 3\n1 0 1 2\n2 1 5 1\n3 2 1 0\n", "f");
+  const Pattern pattern = *Pattern::Create(4, {{0, 0, 50, 0, 1}, {0, 1, 9, 0, 1}, {1, 2, 8, 0, 1}, {2, 2, 3, 0, 1}, {3, 1, 7, 0, 1}});
+  SolveOptions options;
+  options.objective = Objective::kHopBytes;
+  const Problem problem(pattern, network, options);
+  Portfolio portfolio(problem, 1, nullptr);
+
+  RunFor(portfolio, kMoves);
+
+  EXPECT_EQ(portfolio.best_value(), problem.Value(portfolio.best()));
+}
+
 TEST(Solver, OneRankOrNoTrafficNeedsNoSearch) {
   const Network network = *ParseNetworkSpec("torus:2x2");
   const Pattern pattern = *Pattern::Create(1, {});
