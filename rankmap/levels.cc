@@ -14,13 +14,16 @@ class Partition {
   explicit Partition(int ranks) : parent_(ranks) { std::iota(parent_.begin(), parent_.end(), 0u); }
   void Join(uint32_t a, uint32_t b) { parent_[Find(a)] = Find(b); }
   std::vector<Vertices> Parts() {
-    std::map<uint32_t, Vertices> by_root;
+    std::vector<uint32_t> index(parent_.size());  // by root: which part, in the order of the roots
+    uint32_t count = 0;
     for (uint32_t v = 0; v < parent_.size(); ++v) {
-      by_root[Find(v)].push_back(v);
+      if (parent_[v] == v) {
+        index[v] = count++;
+      }
     }
-    std::vector<Vertices> parts;
-    for (auto& [root, vertices] : by_root) {
-      parts.push_back(std::move(vertices));
+    std::vector<Vertices> parts(count);
+    for (uint32_t v = 0; v < parent_.size(); ++v) {
+      parts[index[Find(v)]].push_back(v);
     }
     return parts;
   }

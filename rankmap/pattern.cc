@@ -130,19 +130,20 @@ Graph MakeGraph(const Pattern& pattern, Weight weight, int size) {
   return graph;
 }
 
-Graph Induced(const Graph& graph, std::span<const uint32_t> vertices) {
-  std::unordered_map<uint32_t, uint32_t> local;
-  local.reserve(vertices.size() * 2);
-  for (uint32_t i = 0; i < vertices.size(); ++i) {
-    local.emplace(vertices[i], i);
-  }
+namespace {
+
+constexpr uint32_t kOutside = UINT32_MAX;
+constexpr size_t kFewVertices = 32;  // one of so many: not worth a list of all
+
+template <typename Local>
+Graph InducedBy(const Graph& graph, std::span<const uint32_t> vertices, const Local& local) {
   Graph result;
   result.unit = graph.unit;
   result.offsets.push_back(0);
   for (const uint32_t vertex : vertices) {
     for (const Graph::Arc& arc : graph.Of(vertex)) {
-      if (const auto found = local.find(arc.peer); found != local.end()) {
-        result.arcs.push_back({found->second, arc.out, arc.in});
+      if (const uint32_t peer = local(arc.peer); peer != kOutside) {
+        result.arcs.push_back({peer, arc.out, arc.in});
       }
     }
     result.offsets.push_back(static_cast<uint32_t>(result.arcs.size()));
@@ -150,8 +151,28 @@ Graph Induced(const Graph& graph, std::span<const uint32_t> vertices) {
   return result;
 }
 
+}  // namespace
+
+Graph Induced(const Graph& graph, std::span<const uint32_t> vertices) {
+  if (vertices.size() * kFewVertices < static_cast<size_t>(graph.size())) {
+    std::unordered_map<uint32_t, uint32_t> local;
+    local.reserve(vertices.size() * 2);
+    for (uint32_t i = 0; i < vertices.size(); ++i) {
+      local.emplace(vertices[i], i);
+    }
+    return InducedBy(graph, vertices, [&](uint32_t peer) {
+      const auto found = local.find(peer);
+      return found != local.end() ? found->second : kOutside;
+    });
+  }
+  std::vector<uint32_t> local(graph.size(), kOutside);
+  for (uint32_t i = 0; i < vertices.size(); ++i) {
+    local[vertices[i]] = i;
+  }
+  return InducedBy(graph, vertices, [&](uint32_t peer) { return local[peer]; });
+}
+
 Pattern Induced(const Pattern& pattern, std::span<const uint32_t> vertices) {
-  constexpr uint32_t kOutside = UINT32_MAX;
   std::vector<uint32_t> number(pattern.ranks(), kOutside);
   for (uint32_t i = 0; i < vertices.size(); ++i) {
     number[vertices[i]] = i;
