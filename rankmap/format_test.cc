@@ -58,6 +58,21 @@ TEST(PatternFormat, NamesTheLineOfEveryMistake) {
               HasSubstr("63 bits"));
 }
 
+TEST(PatternFormat, ReadsDenseMatricesAndNothingOblong) {
+  const auto pattern = ParsePattern("# dense\nmatrix 3\n0 5 0\n0 0 6 # row 1\n7 0 1\n", "f");
+
+  ASSERT_TRUE(pattern.ok()) << pattern.status();
+  EXPECT_EQ(pattern->Hash(), ParsePattern("ranks 3\n0 1 5\n1 2 6\n2 0 7\n2 2 1\n", "f")->Hash());
+  EXPECT_THAT(PatternError("matrix 2\n0 1 2\n1 0 2\n"), StartsWith("f:2: row 0 of the matrix: expected 2 numbers, found 3"));
+  EXPECT_THAT(PatternError("matrix 2\n0 1\n1\n"), StartsWith("f:3: row 1"));
+  EXPECT_THAT(PatternError("matrix 2\n0 1\n"), StartsWith("f:2: row 1"));
+  EXPECT_THAT(PatternError("matrix 2\n0 1\n1 0\n1 0\n"), StartsWith("f:4: more than the 2 rows"));
+  EXPECT_THAT(PatternError("matrix 2\n0 -1\n1 0\n"), StartsWith("f:2: bytes '-1'"));
+  EXPECT_THAT(PatternError("matrix 2\n0 nan\n1 0\n"), StartsWith("f:2: bytes 'nan'"));
+  EXPECT_THAT(PatternError("matrix 2\n0 1\n1 0"), StartsWith("f:3: the last line does not end"));
+  EXPECT_THAT(PatternError("matrix 9000\n"), StartsWith("f:1: ranks '9000'"));
+}
+
 TEST(PlacementFormat, ReadsNodesAndNamesMistakes) {
   EXPECT_THAT(*ParsePlacement("# a\n2\n0\n1\n", "f"), testing::ElementsAre(2, 0, 1));
   EXPECT_FALSE(ParsePlacement("", "f").ok());

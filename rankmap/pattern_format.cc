@@ -12,18 +12,32 @@ namespace sekisho::rankmap {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 53;
+constexpr int64_t kMaxDense = 8192;
 
-}  // namespace
-
-absl::StatusOr<Pattern> ParsePattern(std::string_view text, std::string_view file) {
-  LineReader reader(text, file);
-  std::vector<std::string_view> words;
-  if (!reader.Next(words) || words.size() != 2 || words[0] != "ranks") {
-    return reader.Error("expected 'ranks N' first");
-  }
-  ASSIGN_OR_RETURN(const int64_t ranks, reader.Integer(words[1], 1, Pattern::kMaxRanks, "ranks"));
-
+// N lines of N numbers: what each rank sends to each, as one message unless it is 0.
+absl::StatusOr<std::vector<Message>> ReadMatrix(LineReader& reader, int64_t ranks) {
   std::vector<Message> messages;
+  std::vector<std::string_view> words;
+  for (int64_t source = 0; source < ranks; ++source) {
+    if (!reader.Next(words) || static_cast<int64_t>(words.size()) != ranks) {
+      return reader.Error(fmt::format("row {} of the matrix: expected {} numbers, found {}", source, ranks, words.size()));
+    }
+    for (int64_t target = 0; target < ranks; ++target) {
+      ASSIGN_OR_RETURN(const int64_t bytes, reader.Integer(words[target], 0, kMaxBytes, "bytes"));
+      if (bytes > 0) {
+        messages.push_back({static_cast<uint32_t>(source), static_cast<uint32_t>(target), bytes, 0, 1});
+      }
+    }
+  }
+  if (reader.Next(words)) {
+    return reader.Error(fmt::format("more than the {} rows of the matrix", ranks));
+  }
+  return messages;
+}
+
+absl::StatusOr<std::vector<Message>> ReadMessages(LineReader& reader, int64_t ranks) {
+  std::vector<Message> messages;
+  std::vector<std::string_view> words;
   while (reader.Next(words)) {
     if (words.size() < 3 || words.size() > 5) {
       return reader.Error("expected 'source target bytes [step] [messages]'");
@@ -40,6 +54,21 @@ absl::StatusOr<Pattern> ParsePattern(std::string_view text, std::string_view fil
     }
     messages.push_back(m);
   }
+  return messages;
+}
+
+}  // namespace
+
+absl::StatusOr<Pattern> ParsePattern(std::string_view text, std::string_view file) {
+  LineReader reader(text, file);
+  std::vector<std::string_view> words;
+  const bool is_line = reader.Next(words) && words.size() == 2;
+  const bool is_dense = is_line && words[0] == "matrix";
+  if (!is_dense && (!is_line || words[0] != "ranks")) {
+    return reader.Error("expected 'ranks N' first, or 'matrix N'");
+  }
+  ASSIGN_OR_RETURN(const int64_t ranks, reader.Integer(words[1], 1, is_dense ? kMaxDense : Pattern::kMaxRanks, "ranks"));
+  ASSIGN_OR_RETURN(std::vector<Message> messages, is_dense ? ReadMatrix(reader, ranks) : ReadMessages(reader, ranks));
   if (reader.is_cut()) {
     return reader.CutOff();
   }
