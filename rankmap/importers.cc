@@ -52,6 +52,14 @@ class Numbers {
     return reader_.Integer(words_[at_++], low, high, name);
   }
 
+  bool IsAtEnd() {
+    if (at_ < words_.size()) {
+      return false;
+    }
+    at_ = 0;
+    return !reader_.Next(words_);
+  }
+
  private:
   LineReader& reader_;
   Words words_;
@@ -93,19 +101,32 @@ absl::StatusOr<Pattern> ParseScotchGraph(std::string_view text, std::string_view
   if (static_cast<int64_t>(messages.size()) != arcs) {
     return reader.Error(fmt::format("{} arcs, the header says {}", messages.size(), arcs));
   }
+  if (!numbers.IsAtEnd()) {
+    return reader.Error(fmt::format("more than {} vertices", vertices));
+  }
+  if (reader.is_cut()) {
+    return reader.CutOff();
+  }
   return Undirected(reader, static_cast<int>(vertices), std::move(messages));
 }
 
 // A vertex without neighbours is an empty line, which counts here: split by hand.
 absl::StatusOr<Pattern> ParseMetisGraph(std::string_view text, std::string_view file) {
   std::vector<std::string_view> lines;
+  std::vector<int> numbers;  // of these in the file: comments are none of them
+  int number = 0;
   for (size_t first = 0; first < text.size();) {
     const size_t end = std::min(text.find('\n', first), text.size());
     const std::string_view line = text.substr(first, end - first);
+    ++number;
     if (!line.starts_with('%')) {
       lines.push_back(line);
+      numbers.push_back(number);
     }
     first = end + 1;
+  }
+  if (!text.empty() && text.back() != '\n') {
+    return errors::BadFile(file, number, "the last line does not end: the file is cut off");
   }
   const auto at = [&](size_t line) {
     return line < lines.size() ? lines[line] : std::string_view();
@@ -127,13 +148,13 @@ absl::StatusOr<Pattern> ParseMetisGraph(std::string_view text, std::string_view 
   const bool has_edge_weights = format % 10 == 1;
   const size_t skip = (has_sizes ? 1 : 0) + (has_vertex_weights ? 1 : 0);
   if (lines.size() < static_cast<size_t>(vertices) + 1) {
-    return errors::BadFile(file, static_cast<int>(lines.size()), "the file is cut off");
+    return errors::BadFile(file, number, "the file is cut off");
   }
   std::vector<Message> messages;
   for (int64_t v = 0; v < vertices; ++v) {
     LineReader reader(at(v + 1), file, '\0');
     const auto error = [&](std::string_view what) {
-      return errors::BadFile(file, static_cast<int>(v + 2), what);
+      return errors::BadFile(file, numbers[v + 1], what);
     };
     reader.Next(words);
     const size_t each = has_edge_weights ? 2 : 1;
@@ -150,6 +171,12 @@ absl::StatusOr<Pattern> ParseMetisGraph(std::string_view text, std::string_view 
       }
       messages.push_back(
           {static_cast<uint32_t>(v), static_cast<uint32_t>(*peer - 1), *weight, 0, 1});
+    }
+  }
+  for (size_t line = static_cast<size_t>(vertices) + 1; line < lines.size(); ++line) {
+    LineReader reader(lines[line], file, '\0');
+    if (reader.Next(words)) {
+      return errors::BadFile(file, numbers[line], fmt::format("more than {} vertices", vertices));
     }
   }
   if (static_cast<int64_t>(messages.size()) != 2 * edges) {

@@ -28,16 +28,25 @@ TEST(Importers, CutGraphsAreRefused) {
   const Pattern stencil = *Generate("stencil", {.grid = {3, 4}, .bytes = 1});
   const std::string scotch = PrintScotchGraph(stencil);
   const std::string metis = PrintMetisGraph(stencil);
-  for (size_t cut = 0; cut + 3 < scotch.size(); ++cut) {
+  for (size_t cut = 0; cut < scotch.size(); ++cut) {
     EXPECT_FALSE(ParseScotchGraph(scotch.substr(0, cut), "f").ok()) << cut;
   }
-  for (size_t cut = 0; cut + 3 < metis.size(); ++cut) {
+  for (size_t cut = 0; cut < metis.size(); ++cut) {
     EXPECT_FALSE(ParseMetisGraph(metis.substr(0, cut), "f").ok()) << cut;
   }
   EXPECT_THAT(std::string(ParseMetisGraph("2 1 001\n2 5\n1 4\n", "f").status().message()),
               HasSubstr("both ways"));
   EXPECT_THAT(std::string(ParseMetisGraph("2 1 001\n2 5\n3 5\n", "f").status().message()),
               HasSubstr("f:3: "));
+  EXPECT_THAT(std::string(ParseMetisGraph("% one\n2 1 001\n% two\n2 5\n3 5\n", "f").status().message()),
+              testing::StartsWith("f:5: "));
+}
+
+TEST(Importers, GraphsWithMoreThanTheirHeadersSayAreRefused) {
+  EXPECT_THAT(std::string(ParseScotchGraph("0\n2 2\n0 010\n1 5 1\n1 5 0\n0\n", "f").status().message()),
+              testing::StartsWith("f:6: more than 2 vertices"));
+  EXPECT_THAT(std::string(ParseMetisGraph("2 1 001\n2 5\n1 5\n\n1 5\n", "f").status().message()),
+              testing::StartsWith("f:5: more than 2 vertices"));
 }
 
 TEST(Importers, MonitoringCountsApplicationAndLibraryMessagesOnce) {
@@ -84,6 +93,7 @@ TEST(Outputs, SayThePlacementInEachLaunchersWords) {
   EXPECT_EQ(PrintHostList(nodes, hosts), "c\na\nc\nb\n");
   EXPECT_EQ(PrintCrayRankOrder(nodes), "1\n3\n0,2\n");
   EXPECT_EQ(PrintRmattMap(std::vector<int>{2, 0}, 3), "1\n-1\n0\n");
+  EXPECT_EQ(PrintRmattMap(nodes, 4), "1\n3\n0,2\n-1\n");
 }
 
 TEST(Outputs, HostsAreNames) {

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <numeric>
 
+#include <fmt/ranges.h>
+
 #include "rankmap/errors.h"
 #include "rankmap/network.h"
 #include "rankmap/text.h"
@@ -72,13 +74,14 @@ std::string PrintCrayRankOrder(std::span<const int> nodes) {
 }
 
 std::string PrintRmattMap(std::span<const int> nodes, int node_count) {
-  std::string text;
-  std::vector<int> rank_of(node_count, -1);
+  std::vector<std::vector<int>> ranks_of(node_count);
   for (size_t rank = 0; rank < nodes.size(); ++rank) {
-    rank_of[nodes[rank]] = static_cast<int>(rank);
+    ranks_of[nodes[rank]].push_back(static_cast<int>(rank));
   }
-  for (const int rank : rank_of) {
-    fmt::format_to(std::back_inserter(text), "{}\n", rank);
+  std::string text;
+  for (const std::vector<int>& ranks : ranks_of) {
+    text += ranks.empty() ? "-1" : fmt::format("{}", fmt::join(ranks, ","));
+    text += '\n';
   }
   return text;
 }
