@@ -93,18 +93,46 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
+namespace {
+
+bool WriteAll(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(file, text.data(), text.size());
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      return false;
+    }
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+// A device or a pipe takes what is written and must stay what it is.
+absl::Status WriteThrough(const std::string& path, std::string_view text) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  const bool is_good = file >= 0 && WriteAll(file, text);
+  const absl::Status status = is_good ? absl::OkStatus() : SystemError(path, "cannot be written");
+  if (file >= 0) {
+    close(file);
+  }
+  return status;
+}
+
+}  // namespace
+
 absl::Status WriteFile(const std::string& path, std::string_view text) {
+  struct stat there {};
+  if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return WriteThrough(path, text);
+  }
   std::string temporary = path + ".XXXXXX";
   const int file = mkstemp(temporary.data());
   if (file < 0) {
     return SystemError(path, "cannot be written");
   }
-  bool is_good = fchmod(file, 0644) == 0;
-  while (is_good && !text.empty()) {
-    const ssize_t count = write(file, text.data(), text.size());
-    is_good = count > 0 || (count < 0 && errno == EINTR);
-    text.remove_prefix(count > 0 ? static_cast<size_t>(count) : 0);
-  }
+  bool is_good = fchmod(file, 0644) == 0 && WriteAll(file, text);
   is_good = close(file) == 0 && is_good;
   if (!is_good || rename(temporary.c_str(), path.c_str()) != 0) {
     const absl::Status status = SystemError(path, "cannot be written");

@@ -44,7 +44,7 @@ struct RankmapSolveOptions {
 // terminal.
 int SolveRankmap(const RankmapSolveOptions& options, std::ostream& out, std::ostream& err);
 
-// "90", "90s", "500ms", "10m", "2h".
+// "90", "90s", "500ms", "10m", "2h"; 0: what is there at once.
 absl::StatusOr<double> ParseSeconds(const std::string& text);
 
 }  // namespace sekisho::client

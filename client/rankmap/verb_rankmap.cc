@@ -220,10 +220,13 @@ void AddSolve(CLI::App* rankmap, int& exit_code) {
                   "auto, bisem, optim, anneal; with --qap auto, grasp, tabu, iterated")
       ->capture_default_str();
   app->add_option("--time", o->time, "Stop after this time, as 60s or 10m (60s)");
-  app->add_option("--iterations", o->iterations, "Stop after this many moves: repeatable");
+  app->add_option("--iterations", o->iterations, "Stop after this many moves: repeatable")
+      ->check(CLI::PositiveNumber);
   app->add_option("--target", o->target, "Stop when the objective is this good");
   app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
-  app->add_option("--threads", o->threads, "Searches side by side")->capture_default_str();
+  app->add_option("--threads", o->threads, "Searches side by side")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app->add_option("--max-itrs", o->max_itrs, "BISEM: cuts before ranks go to random nodes (all)");
   app->add_option("--range", o->range, "OPTIM: side of the box that swaps stay in (3)");
   app->add_option("--num-swaps", o->num_swaps, "OPTIM: ranks exchanged at once")
@@ -233,8 +236,10 @@ void AddSolve(CLI::App* rankmap, int& exit_code) {
   app->add_option("--start", o->start, "Begin with this placement");
   app->add_option("--exchange", o->exchange, "Share the best with other searches by this folder");
   app->add_option("--island", o->island, "Our number among them; the first's result is that of all")
-      ->envname("SEKISHO_TASK");
-  app->add_option("--jobs", o->jobs, "Search by so many tasks of one job at -r");
+      ->envname("SEKISHO_TASK")
+      ->check(CLI::NonNegativeNumber);
+  app->add_option("--jobs", o->jobs, "Search by so many tasks of one job at -r")
+      ->check(CLI::PositiveNumber);
   app->add_option("-r,--resource", o->resource, "Where: a site's name or contact");
   app->add_option("--report", o->report, "Write a picture of the result (.svg or .html)");
   app->add_flag("--json", o->is_json, "Print the result as JSON");

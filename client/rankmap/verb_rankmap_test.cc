@@ -302,6 +302,46 @@ TEST_F(QapVerb, ACheckpointIsForItsThreadsAndMethodOnly) {
   EXPECT_FALSE(std::filesystem::exists(Path("r.sln")));
 }
 
+TEST_F(RankmapVerb, WithoutTimeItWritesWhatIsThereAtOnce) {
+  ASSERT_EQ(Run({"gen", "random", "--ranks", "60", "-o", Path("p")}).code, 0);
+
+  for (const char* objective : {"qap", "hopbytes", "maxlink", "rmatt", "steps"}) {
+    const Outcome solved = Run({"solve", "--network", "mesh:8x8", "--pattern", Path("p"), "-o", Path(objective), "--time", "0", "--objective", objective});
+    ASSERT_EQ(solved.code, 0) << solved.err;
+    EXPECT_EQ(Run({"eval", "--network", "mesh:8x8", "--pattern", Path("p"), "--placement", Path(objective)}).code, 0);
+  }
+}
+
+TEST_F(RankmapVerb, ADeviceStaysOne) {
+  Write("p", "ranks 2\n0 1 5\n");
+  std::filesystem::create_symlink("/dev/null", Path("sink"));
+
+  ASSERT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", Path("p"), "-o", Path("sink"), "--iterations", "100"}).code, 0);
+
+  EXPECT_TRUE(std::filesystem::is_symlink(Path("sink")));
+  EXPECT_EQ(Run({"solve", "--network", "torus:2x2", "--pattern", Path("p"), "-o", Path("."), "--iterations", "100"}).code, 64);
+}
+
+TEST_F(RankmapVerb, NumbersThatMakeNoSenseAreRefused) {
+  const std::string p = Write("p", "ranks 2\n0 1 5\n");
+  const std::string q = Write("q.dat", "2\n0 1 1 0\n0 2 2 0\n");
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--iterations", "0"}, {"--iterations", "-5"}, {"--threads", "0"}, {"--threads", "-1"}, {"--threads", "99999"},
+      {"--time", "-1"}, {"--time", "nan"}, {"--time", "inf"}, {"--time", "5 parsecs"}, {"--time", "1s", "--iterations", "5"},
+      {"--jobs", "0"}};
+  const size_t files = Files();
+
+  for (const auto& words : wrong) {
+    std::vector<std::string> placement = {"solve", "--network", "torus:2x2", "--pattern", p, "-o", Path("out")};
+    placement.insert(placement.end(), words.begin(), words.end());
+    EXPECT_EQ(Run(placement).code, 64) << words[0] << ' ' << words[1];
+    std::vector<std::string> qap = {"solve", "--qap", q, "-o", Path("out")};
+    qap.insert(qap.end(), words.begin(), words.end());
+    EXPECT_EQ(Run(qap).code, 64) << words[0] << ' ' << words[1];
+  }
+  EXPECT_EQ(Files(), files);
+}
+
 TEST_F(RankmapVerb, MistakesAreNamedAndLeaveNoFile) {
   const std::string good = Write("good", "ranks 2\n0 1 5\n");
   const std::string cut = Write("cut", "ranks 2\n0 1 5\n1 0");
