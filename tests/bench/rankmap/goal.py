@@ -14,6 +14,11 @@ TEST = os.environ.get("SEKISHO_TEST", f"{ROOT}/build/release/test")
 BIG = "16x16x16"
 
 
+def network_of(name):
+    """A torus by its sides, or a network of another kind by its whole name."""
+    return name if ":" in name else f"torus:{name}"
+
+
 def finish(child):
     """(exit code, wall-independent processor seconds, largest resident bytes)"""
     _, status, usage = os.wait4(child.pid, 0)
@@ -90,16 +95,16 @@ class Bench:
         """(what `rankmap eval` says, the run); no `seconds`: `more` says when it ends."""
         goal = [] if target is None else [str(target)]
         if self.options.cpu and not more:
-            words = [f"{TEST}/rankmap_bench", "solve", f"torus:{torus}", pattern, self.path(keep), objective, str(seconds), *goal]
+            words = [f"{TEST}/rankmap_bench", "solve", network_of(torus), pattern, self.path(keep), objective, str(seconds), *goal]
         else:
-            words = [SEKISHO, "rankmap", "solve", "--network", f"torus:{torus}", "--pattern", pattern, "-o", self.path(keep),
+            words = [SEKISHO, "rankmap", "solve", "--network", network_of(torus), "--pattern", pattern, "-o", self.path(keep),
                      "--objective", objective, *(["--time", f"{seconds}s"] if seconds else []), "--quiet", *more,
                      *["--target", *goal][: 2 * len(goal)]]  # fmt: skip
         run = Run(words).checked()
         return self.evaluate(torus, pattern, self.path(keep)), run
 
     def evaluate(self, torus, pattern, placement):
-        words = [SEKISHO, "rankmap", "eval", "--network", f"torus:{torus}", "--pattern", pattern, "--placement", placement, "--json"]
+        words = [SEKISHO, "rankmap", "eval", "--network", network_of(torus), "--pattern", pattern, "--placement", placement, "--json"]
         return json.loads(Run(words).checked().out)
 
     def bytes_of(self, words):
@@ -113,7 +118,7 @@ class Bench:
         return 60 * self.options.minutes
 
     def scotch(self, pattern, torus, seconds):
-        return Scotch(self.folder, tuple(map(int, torus.split("x"))), pattern, f"torus:{torus}").best(seconds, by_cpu=self.options.cpu)
+        return Scotch(self.folder, pattern, network_of(torus)).best(seconds, by_cpu=self.options.cpu)
 
     def test(self, program, *words, **environment):
         return Run([f"{TEST}/{program}", *words], environment)

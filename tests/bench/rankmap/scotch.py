@@ -48,27 +48,51 @@ def write_graph(path, ranks, edges, label):
             file.write(f"{len(peers)} {' '.join(peers)}\n")
 
 
-def repaired(nodes, torus):
-    """Each node once: who is second goes to the nearest free one."""
-    def coordinates(node):
+class Target:
+    """A network as Scotch knows it: torus:4x4x4, mesh:4x4 or tree:4:3,8:2, each also with ,capacity=N but the tree."""
+
+    def __init__(self, network):
+        self.kind, rest = network.split(":", 1)
+        words = rest.split(",")
+        settings = dict(word.split("=") for word in words if "=" in word)
+        self.capacity = int(settings.get("capacity", 1))
+        if self.kind == "tree":
+            levels = [(*map(int, word.split(":")), 1)[:2] for word in words]
+            self.sides = [arity for arity, _ in reversed(levels)]  # the lowest level's number is the fastest
+            self.text = f"tleaf {len(levels)} " + " ".join(f"{arity} {distance}" for arity, distance in levels)
+        else:
+            self.sides = list(map(int, words[0].split("x")))
+            self.text = f"{self.kind}{len(self.sides)}D " + " ".join(map(str, self.sides))
+        self.nodes = math.prod(self.sides)
+
+    def _place(self, node):
         place = []
-        for side in torus:
+        for side in self.sides:
             place.append(node % side)
             node //= side
         return place
 
-    def distance(a, b):
-        return sum(min(abs(p - q), side - abs(p - q)) for p, q, side in zip(coordinates(a), coordinates(b), torus))
+    def distance(self, a, b):
+        pairs = list(zip(self._place(a), self._place(b), self.sides))
+        if self.kind == "tree":
+            return max((level + 1 for level, (p, q, _) in enumerate(pairs) if p != q), default=0)
+        return sum(min(abs(p - q), side - abs(p - q)) if self.kind == "torus" else abs(p - q) for p, q, side in pairs)
 
-    free = set(range(math.prod(torus))) - set(nodes)
-    seen, result = set(), []
-    for node in nodes:
-        if node in seen:
-            node = min(free, key=lambda other: (distance(node, other), other))
-            free.remove(node)
-        seen.add(node)
-        result.append(node)
-    return result
+    def repaired(self, nodes):
+        """No node above its capacity: who is too many goes to the nearest that has room."""
+        taken = collections.Counter(nodes)
+        room = {node for node in range(self.nodes) if taken[node] < self.capacity}
+        seen, result = collections.Counter(), []
+        for node in nodes:
+            if seen[node] == self.capacity:
+                node = min(room, key=lambda other: (self.distance(node, other), other))
+                taken[node] += 1
+                if taken[node] == self.capacity:
+                    room.remove(node)
+            else:
+                seen[node] += 1
+            result.append(node)
+        return result
 
 
 def evaluate(network, pattern, placement):
@@ -84,11 +108,12 @@ def identity(folder, ranks):
 class Scotch:
     """Runs on relabelled copies, and the best of each figure."""
 
-    def __init__(self, folder, torus, pattern, network):
-        self.folder, self.torus, self.pattern, self.network = folder, torus, pattern, network
+    def __init__(self, folder, pattern, network):
+        self.folder, self.pattern, self.network = folder, pattern, network
+        self.target = Target(network)
         self.ranks, self.edges = read_pattern(pattern)
         with open(f"{folder}/target", "w") as file:
-            file.write(f"torus{len(torus)}D {' '.join(map(str, torus))}\n")
+            file.write(f"{self.target.text}\n")
 
     def best(self, seconds, keep=(), by_cpu=False):
         """({figure: least}, runs) of so many seconds of wall or of processor; placements that are least in a figure of `keep` stay as FOLDER/best-FIGURE."""
@@ -105,7 +130,7 @@ class Scotch:
             spent += clock() - began  # neither relabelling nor judging counts
             with open(f"{self.folder}/map") as file:
                 of_label = dict(map(int, line.split()) for line in file.readlines()[1:])
-            nodes = repaired([of_label[label[rank]] for rank in range(self.ranks)], self.torus)
+            nodes = self.target.repaired([of_label[label[rank]] for rank in range(self.ranks)])
             with open(f"{self.folder}/placement", "w") as file:
                 file.write("".join(f"{node}\n" for node in nodes))
             for key, value in evaluate(self.network, self.pattern, f"{self.folder}/placement").items():
