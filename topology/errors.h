@@ -44,6 +44,12 @@ inline absl::Status OracleTalksNonsense(long answers, std::string_view line) {
                   answers, line.substr(0, 80)));
 }
 
+inline absl::Status OracleSaysMore(long answers, std::string_view line) {
+  return absl::DataLossError(fmt::format(
+      "after {} answers the oracle said \"{}\" where nothing was asked: a line for each question",
+      answers, line.substr(0, line.find('\n')).substr(0, 80)));
+}
+
 inline absl::Status NothingAnswered() {
   return absl::UnavailableError("no host answered: there is no tree");
 }

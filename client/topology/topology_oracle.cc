@@ -21,6 +21,11 @@ constexpr double kLostUs = 1e6;
 }  // namespace
 
 absl::StatusOr<std::string> TopologyOracle::Ask(const std::string& line) {
+  // One that says more than it is asked answers something else from then on, and in the end each
+  // side waits for the other to read.
+  if (!buffer_.empty()) {
+    return topology::errors::OracleSaysMore(answers_, buffer_);
+  }
   for (size_t sent = 0; sent < line.size();) {
     const ssize_t count =
         send(child_.socket(), line.data() + sent, line.size() - sent, MSG_NOSIGNAL);

@@ -254,6 +254,18 @@ TEST_F(TopologyVerb, WritesNothingIfTheOracleTalksNonsense) {
   EXPECT_TRUE(IsEmpty());
 }
 
+TEST_F(TopologyVerb, WritesNothingIfTheOracleSaysMoreThanItIsAsked) {
+  WriteHosts(20);
+
+  const absl::Status status = Infer(R"(while read what rest; do case $what in
+    N) echo 20 ;;
+    M) echo 100 100 100 1 250; echo 100 100 100 1 250 ;;
+    esac; done)");
+
+  EXPECT_THAT(std::string(status.message()), HasSubstr("where nothing was asked"));
+  EXPECT_TRUE(IsEmpty());
+}
+
 TEST_F(TopologyVerb, BearsSomeGarbage) {
   WriteHosts(64);
 
