@@ -33,13 +33,26 @@ class Stage {
   Stage(TopologyProbers& probers, int transfer_ms, long& next_id)
       : probers_(probers), transfer_ms_(transfer_ms), next_id_(next_id) {}
 
-  // What each transfer carried in all, Mb/s: too little if a host is lost meanwhile.
+  // What each transfer carried in all, Mb/s: too little if a host is lost meanwhile.  All begin at
+  // once, when all are connected: while one is alone on a link that several share, it gets all of
+  // it, and the sum would be more than the link carries.
   std::vector<double> Run(const std::vector<Transfer>& transfers) {
     carried_.assign(transfers.size(), 0);
+    connected_.clear();
     for (size_t i = 0; i < transfers.size(); ++i) {
       for (const auto& [from, to] : transfers[i].flows) {
-        Start({i, from, to});
+        Connect({i, from, to});
       }
+    }
+    while (!connecting_.empty()) {
+      for (const TopologyProbers::Event& event : probers_.Wait()) {
+        TakeConnection(event);
+      }
+    }
+    for (const auto& [waiting, flow] : connected_) {
+      const long id = next_id_++;
+      under_way_.emplace(id, flow);
+      probers_.Order(flow.from, id, topology::PrintGoOrder(id, waiting));
     }
     while (!under_way_.empty()) {
       for (const TopologyProbers::Event& event : probers_.Wait()) {
@@ -50,39 +63,54 @@ class Stage {
   }
 
  private:
-  void Start(const Flow& flow) {
+  void Connect(const Flow& flow) {
     if (!probers_.Lost(flow.from).empty() || !probers_.Lost(flow.to).empty()) {
       return;
     }
     const long id = next_id_++;
-    under_way_.emplace(id, flow);
+    connecting_.emplace(id, flow);
     probers_.Order(flow.from, id,
-                   topology::PrintFlowOrder(id, probers_.Ready(flow.to).at, transfer_ms_));
+                   topology::PrintWaitOrder(id, probers_.Ready(flow.to).at, transfer_ms_));
+  }
+
+  static void Forget(std::map<long, Flow>& flows, int host) {
+    std::erase_if(flows, [host](const auto& one) { return one.second.from == host; });
+  }
+
+  void TakeConnection(const TopologyProbers::Event& event) {
+    const auto found = connecting_.find(event.id);
+    if (!event.answer) {
+      Forget(connecting_, event.host);
+      Forget(connected_, event.host);
+    } else if (found != connecting_.end()) {
+      Flow flow = found->second;
+      connecting_.erase(found);
+      if (*event.answer == topology::kConnected) {
+        connected_.emplace(event.id, flow);
+      } else if (!flow.is_second) {
+        std::swap(flow.from, flow.to);
+        flow.is_second = true;
+        Connect(flow);
+      }
+    }
   }
 
   void Take(const TopologyProbers::Event& event) {
     if (!event.answer) {
-      std::erase_if(under_way_, [&](const auto& one) { return one.second.from == event.host; });
-      return;
+      return Forget(under_way_, event.host);
     }
     const auto found = under_way_.find(event.id);
-    if (found == under_way_.end()) {
-      return;
-    }
-    Flow flow = found->second;
-    under_way_.erase(found);
-    const double mbps = topology::ParseFlow(*event.answer);
-    carried_[flow.transfer] += mbps;
-    if (mbps <= 0 && !flow.is_second) {
-      std::swap(flow.from, flow.to);
-      flow.is_second = true;
-      Start(flow);
+    if (found != under_way_.end()) {
+      carried_[found->second.transfer] += topology::ParseFlow(*event.answer);
+      under_way_.erase(found);
     }
   }
 
   TopologyProbers& probers_;
   int transfer_ms_;
   long& next_id_;
+  std::map<long, Flow> connecting_;
+  std::map<long, Flow> connected_;  // by the order that connected them
   std::map<long, Flow> under_way_;
   std::vector<double> carried_;
 };

@@ -348,6 +348,25 @@ TEST_F(TopologyVerb, AProberRefusesWhatIsNoOrder) {
   EXPECT_THAT(line, HasSubstr("expected \"K KEY\" first"));
 }
 
+TEST_F(TopologyVerb, AProberSendsOnceItIsToldToGo) {
+  const topology::HostList hosts{.names = {"one"}, .cluster_of = {}, .cluster_names = {}};
+  TopologyProbers probers(std::chrono::seconds(5));
+  ASSERT_TRUE(probers.Start(hosts, Prober(), 20).ok());
+  const auto answer = [&probers](const std::string& order, long id) {
+    probers.Order(0, id, order);
+    std::string said;
+    for (const TopologyProbers::Event& event : probers.Wait()) {
+      said = event.answer.value_or("lost: " + probers.Lost(event.host));
+    }
+    return said;
+  };
+
+  EXPECT_EQ(answer(topology::PrintGoOrder(1, 7), 1), "0 0");
+  EXPECT_EQ(answer(topology::PrintWaitOrder(2, probers.Ready(0).at, 50), 2), topology::kConnected);
+  EXPECT_GT(topology::ParseFlow(answer(topology::PrintGoOrder(3, 2), 3)), 1);
+  EXPECT_EQ(answer(topology::PrintGoOrder(4, 2), 4), "0 0");  // it has gone already
+}
+
 TEST_F(TopologyVerb, NeedsToKnowWhereMeasurementsComeFrom) {
   WriteHosts(2);
 

@@ -12,11 +12,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "topology/probe/acknowledged.h"
+
 namespace sekisho::topology {
 namespace {
 
 constexpr std::chrono::milliseconds kConnectPatience{900};
-constexpr std::chrono::seconds kPatience{5};  // for what was sent to arrive
+constexpr std::chrono::seconds kPatience{5};    // for what was sent to arrive
+constexpr std::chrono::seconds kGoPatience{4};  // less than that: the other end waits, too
 constexpr size_t kChunk = 64 * 1024;
 constexpr int kMostUnsent = 64 * 1024;  // else a slow way goes on long after the end
 constexpr size_t kLongestReply = 64;
@@ -43,15 +46,16 @@ std::chrono::milliseconds ParseHead(const std::array<char, SinkTask::kHead>& hea
 
 }  // namespace
 
-FlowRun::FlowRun(const ProbeTarget& target, const ProbeKey& key, std::chrono::milliseconds duration)
-    : key_(key), duration_(duration), deadline_(Clock::now() + kConnectPatience) {
+FlowRun::FlowRun(const ProbeTarget& target, const ProbeKey& key, std::chrono::milliseconds duration,
+                 Start start)
+    : key_(key), duration_(duration), start_(start), deadline_(Clock::now() + kConnectPatience) {
   if (!peer_.Dial(target)) {
     state_ = State::kDone;
   }
 }
 
 pollfd FlowRun::Watch() const {
-  const short events = state_ == State::kListening ? POLLIN : POLLOUT;
+  const short events = state_ == State::kListening || state_ == State::kWaiting ? POLLIN : POLLOUT;
   return {.fd = peer_.socket(), .events = events, .revents = 0};
 }
 
@@ -60,20 +64,34 @@ void FlowRun::End(std::string result) {
   state_ = State::kDone;
 }
 
+void FlowRun::Go() {
+  const auto head = PrintHead(duration_);
+  if (!peer_.Send(head.data(), head.size())) {
+    return End("0 0");
+  }
+  setsockopt(peer_.socket(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
+  // Until each has its share of the way.
+  const bool is_counted_here = start_ == Start::kWhenTold && !peer_.IsRelayed();
+  state_ = is_counted_here ? State::kBeginning : State::kSending;
+  deadline_ = Clock::now() + (is_counted_here ? duration_ * 2 / 5 : duration_);
+}
+
 void FlowRun::Handle(short events) {
   if (events == 0 || IsDone()) {
     return;
   }
   if (state_ == State::kConnecting) {
-    const auto head = PrintHead(duration_);
-    if (!peer_.Greet(key_, Wanted::kSink) || !peer_.Send(head.data(), head.size())) {
+    if (!peer_.Greet(key_, Wanted::kSink)) {
       return End("0 0");
     }
-    setsockopt(peer_.socket(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
-    state_ = State::kSending;
-    deadline_ = Clock::now() + duration_;
+    if (start_ == Start::kWhenTold) {
+      state_ = State::kWaiting;
+      deadline_ = Clock::now() + kGoPatience;
+      return;
+    }
+    Go();
   }
-  if (state_ == State::kSending) {
+  if (state_ == State::kBeginning || state_ == State::kSending) {
     const ssize_t sent = send(peer_.socket(), kNothing, sizeof kNothing, MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) {
       End("0 0");
@@ -97,8 +115,24 @@ void FlowRun::Expire(Clock::time_point now) {
   if (now < deadline_ || IsDone()) {
     return;
   }
+  if (state_ == State::kBeginning) {
+    arrived_ = AcknowledgedBytes(peer_.socket());
+    looked_at_ = now = Clock::now();
+    state_ = State::kSending;
+    deadline_ = now + duration_ * 3 / 5;
+    return;
+  }
   if (state_ != State::kSending) {
     return End("0 0");
+  }
+  if (const auto arrived = AcknowledgedBytes(peer_.socket()); arrived_ && arrived) {
+    const auto lasted = Clock::now() - looked_at_;
+    // What is still on its way would be in that of those that come after us.
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    setsockopt(peer_.socket(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    peer_.Close();
+    return End(fmt::format("{} {}", *arrived - *arrived_,
+                           std::chrono::duration_cast<std::chrono::microseconds>(lasted).count()));
   }
   shutdown(peer_.socket(), SHUT_WR);
   state_ = State::kListening;

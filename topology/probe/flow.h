@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -15,23 +16,33 @@ namespace sekisho::topology {
 
 class FlowRun final : public ProbeTask {
  public:
-  FlowRun(const ProbeTarget& target, const ProbeKey& key, std::chrono::milliseconds duration);
+  // Sends as soon as it is connected, or then waits for Go(), not for ever.  Who waits knows that
+  // others begin at the same time, and counts itself what arrives while all of them send.
+  enum class Start { kAtOnce, kWhenTold };
+  FlowRun(const ProbeTarget& target, const ProbeKey& key, std::chrono::milliseconds duration,
+          Start start = Start::kAtOnce);
+
+  bool IsWaiting() const { return state_ == State::kWaiting; }
+  void Go();
 
   pollfd Watch() const override;
   void Handle(short events) override;
   void Expire(Clock::time_point now) override;
   Clock::time_point deadline() const override { return deadline_; }
   bool IsDone() const override { return state_ == State::kDone; }
-  // "bytes us", as the other end counted; "0 0": it did not work.
+  // "bytes us", as the other end counted, or this one; "0 0": it did not work.
   std::string Result() const override { return result_; }
 
  private:
-  enum class State { kConnecting, kSending, kListening, kDone };
+  enum class State { kConnecting, kWaiting, kBeginning, kSending, kListening, kDone };
   void End(std::string result);
 
   Dialled peer_;
   ProbeKey key_;
   std::chrono::milliseconds duration_;
+  Start start_;
+  std::optional<uint64_t> arrived_;  // when it was first looked at
+  Clock::time_point looked_at_;
   State state_ = State::kConnecting;
   Clock::time_point deadline_;
   std::string reply_;

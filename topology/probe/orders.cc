@@ -67,6 +67,12 @@ std::string PrintFlowOrder(long id, const ProbeTarget& target, int duration_ms) 
   return fmt::format("F {} {} {} {}\n", id, target.address, target.port, duration_ms);
 }
 
+std::string PrintWaitOrder(long id, const ProbeTarget& target, int duration_ms) {
+  return fmt::format("W {} {} {} {}\n", id, target.address, target.port, duration_ms);
+}
+
+std::string PrintGoOrder(long id, long waiting) { return fmt::format("G {} {}\n", id, waiting); }
+
 std::string PrintSourceOrder(long id, const std::string& path) {
   return fmt::format("S {} {}\n", id, path);
 }
@@ -109,14 +115,18 @@ std::optional<ProbeOrder> ParseOrder(std::string_view line) {
     order.kind = kind;
     return name == wanted && is_good;
   };
+  const auto is_flow = [&] {
+    return count == 5 && ParseTarget(words[2], words[3], order.target) &&
+           ParseWhole<uint64_t>(words[4], 1, kMostFlowMs, order.number);
+  };
   const bool has_target = count >= 4 && ParseTarget(words[2], words[3], order.target);
   if (is("M", Kind::kMeasure,
          count == 7 && has_target && ParseWhole(words[4], 1, kMostSets, order.request.sets) &&
              ParseWhole(words[5], 1, kMostPings, order.request.stop) &&
              ParseWhole(words[6], 1, kMostPings, order.request.most)) ||
-      is("F", Kind::kFlow,
-         count == 5 && has_target &&
-             ParseWhole<uint64_t>(words[4], 1, kMostFlowMs, order.number)) ||
+      is("F", Kind::kFlow, is_flow()) || is("W", Kind::kWait, is_flow()) ||
+      is("G", Kind::kGo,
+         count == 3 && ParseWhole<uint64_t>(words[2], 0, uint64_t{1} << 60, order.number)) ||
       is("P", Kind::kPull, count == 4 && has_target) || is("H", Kind::kHere, count == 2) ||
       is("D", Kind::kDigest, count == 2) || is("C", Kind::kCommit, count == 2) ||
       is("S", Kind::kSource, count > 2 && path_after(1)) ||

@@ -28,6 +28,8 @@ struct ProbeOrder {
     kKey,
     kMeasure,
     kFlow,
+    kWait,
+    kGo,
     kSource,
     kTarget,
     kPull,
@@ -41,7 +43,7 @@ struct ProbeOrder {
   long id = 0;
   ProbeTarget target;   // of a measurement, a flow or a pull
   Request request;      // without its hosts
-  uint64_t number = 0;  // of a flow, ms; of a target, bytes
+  uint64_t number = 0;  // of a flow, ms; of a target, bytes; of "go", which flow
   std::string path;     // of a source or target
 };
 
@@ -49,6 +51,9 @@ struct ProbeOrder {
 std::string PrintKeyOrder(const ProbeKey& key);
 std::string PrintMeasureOrder(long id, const ProbeTarget& target, const Request& request);
 std::string PrintFlowOrder(long id, const ProbeTarget& target, int duration_ms);
+// A flow that waits, once it is connected, for "go".
+std::string PrintWaitOrder(long id, const ProbeTarget& target, int duration_ms);
+std::string PrintGoOrder(long id, long waiting);
 std::string PrintSourceOrder(long id, const std::string& path);
 std::string PrintTargetOrder(long id, uint64_t size, const std::string& path);
 std::string PrintPullOrder(long id, const ProbeTarget& target);
@@ -64,6 +69,9 @@ struct ProbeReady {
 };
 std::string PrintReady(const ProbeReady& ready);
 std::optional<ProbeReady> ParseReady(std::string_view line);
+
+// What a flow that waits says once it is connected.
+inline constexpr std::string_view kConnected = "connected";
 
 // "A id ANSWER"; of a measurement "min lo hi pings dur", where no pings mean that there was no
 // answer.

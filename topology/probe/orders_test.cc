@@ -40,16 +40,37 @@ TEST(Orders, OfCopiesTakeAnyPath) {
   EXPECT_EQ(ParseOrder(Line(pull))->kind, ProbeOrder::Kind::kPull);
   const std::string flow = PrintFlowOrder(6, {"10.0.0.1", 7}, 500);
   EXPECT_EQ(ParseOrder(Line(flow))->number, 500u);
+  const std::string wait = PrintWaitOrder(7, {"10.0.0.1", 7}, 500);
+  EXPECT_EQ(ParseOrder(Line(wait))->kind, ProbeOrder::Kind::kWait);
+  EXPECT_EQ(ParseOrder(Line(wait))->number, 500u);
+  const std::string go = PrintGoOrder(8, 7);
+  EXPECT_EQ(ParseOrder(Line(go))->kind, ProbeOrder::Kind::kGo);
+  EXPECT_EQ(ParseOrder(Line(go))->number, 7u);
   EXPECT_EQ(ParseFlow("1000000 1000000"), 8);
   EXPECT_EQ(ParseFlow("0 0"), 0);
 }
 
 TEST(Orders, OfAnyOtherFormAreRefused) {
-  for (const char* line :
-       {"", "K 00", "K zz0102030405060708090a0b0c0d0e0f", "M 1 10.0.0.1 0 1 1 1",
-        "M 1 10.0.0.1 70000 1 1 1", "M 1 10.0.0.1 5 0 1 1", "M 1 10.0.0.1 5 1 1 100000",
-        "M -1 10.0.0.1 5 1 1 1", "M 1 10.0.0.1 5 1 1", "M 1 1000000000.0.0.0.1 5 1 1 1", "Q now",
-        "S 1", "T 1 x /a", "T 1 5", "F 1 10.0.0.1 5 0", "P 1 10.0.0.1", "H", "Z 1"}) {
+  for (const char* line : {"",
+                           "K 00",
+                           "K zz0102030405060708090a0b0c0d0e0f",
+                           "M 1 10.0.0.1 0 1 1 1",
+                           "M 1 10.0.0.1 70000 1 1 1",
+                           "M 1 10.0.0.1 5 0 1 1",
+                           "M 1 10.0.0.1 5 1 1 100000",
+                           "M -1 10.0.0.1 5 1 1 1",
+                           "M 1 10.0.0.1 5 1 1",
+                           "M 1 1000000000.0.0.0.1 5 1 1 1",
+                           "Q now",
+                           "S 1",
+                           "T 1 x /a",
+                           "T 1 5",
+                           "F 1 10.0.0.1 5 0",
+                           "W 1 10.0.0.1 5 0",
+                           "G 1",
+                           "P 1 10.0.0.1",
+                           "H",
+                           "Z 1"}) {
     EXPECT_FALSE(ParseOrder(line).has_value()) << line;
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/probe/prober.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -67,12 +68,15 @@ class Prober {
   struct Task {
     long id;  // of the order; kVisitor: none
     std::unique_ptr<ProbeTask> run;
+    FlowRun* waiting = nullptr;  // is the same, if it begins only when told
+    bool is_answered = false;    // that it waits
   };
 
   absl::Status ReadOrders();
   absl::Status Obey(std::string_view line);
   std::string ObeyAboutCopy(const ProbeOrder& order);
   void Add(long id, std::unique_ptr<ProbeTask> run);
+  void Go(long id, long waiting);
   void Receive();
   void Say(const std::string& line);
   void Finish();
@@ -133,7 +137,7 @@ absl::Status Prober::Obey(std::string_view line) {
   using Kind = ProbeOrder::Kind;
   const std::optional<ProbeOrder> order = ParseOrder(line);
   const bool needs_key = order && (order->kind == Kind::kMeasure || order->kind == Kind::kFlow ||
-                                   order->kind == Kind::kPull);
+                                   order->kind == Kind::kWait || order->kind == Kind::kPull);
   if (!order || (needs_key && !key_) || (order->kind == Kind::kPull && copy_ == nullptr)) {
     return errors::BadOrder(line);
   }
@@ -148,6 +152,18 @@ absl::Status Prober::Obey(std::string_view line) {
     case Kind::kFlow:
       Add(order->id, std::make_unique<FlowRun>(order->target, *key_,
                                                std::chrono::milliseconds(order->number)));
+      break;
+    case Kind::kWait: {
+      auto flow =
+          std::make_unique<FlowRun>(order->target, *key_, std::chrono::milliseconds(order->number),
+                                    FlowRun::Start::kWhenTold);
+      FlowRun* const waiting = flow.get();
+      Add(order->id, std::move(flow));
+      tasks_.back().waiting = waiting;
+      break;
+    }
+    case Kind::kGo:
+      Go(order->id, static_cast<long>(order->number));
       break;
     case Kind::kPull:
       Add(order->id, std::make_unique<PullRun>(order->target, *key_, *copy_));
@@ -164,6 +180,20 @@ absl::Status Prober::Obey(std::string_view line) {
 void Prober::Add(long id, std::unique_ptr<ProbeTask> run) {
   tasks_.push_back({id, std::move(run)});
   (id == kVisitor ? visitors_ : orders_) += 1;
+}
+
+// Whose connection broke meanwhile, or who was waiting too long, is gone.
+void Prober::Go(long id, long waiting) {
+  const auto task = std::find_if(tasks_.begin(), tasks_.end(), [waiting](const Task& one) {
+    return one.id == waiting && one.is_answered && one.waiting->IsWaiting();
+  });
+  if (task == tasks_.end()) {
+    Say(PrintResult(id, "0 0"));
+    return;
+  }
+  task->waiting->Go();
+  *task = {.id = id, .run = std::move(task->run)};
+  ++orders_;
 }
 
 void Prober::Receive() {
@@ -194,9 +224,19 @@ absl::Status Prober::ReadOrders() {
 }
 
 void Prober::Finish() {
+  for (Task& task : tasks_) {
+    if (task.waiting != nullptr && !task.is_answered && task.waiting->IsWaiting()) {
+      task.is_answered = true;
+      --orders_;  // until it is told to go
+      Say(PrintResult(task.id, kConnected));
+    }
+  }
   std::erase_if(tasks_, [this](const Task& task) {
     if (!task.run->IsDone()) {
       return false;
+    }
+    if (task.is_answered) {
+      return true;
     }
     if (task.id != kVisitor) {
       Say(PrintResult(task.id, task.run->Result()));

@@ -281,5 +281,41 @@ TEST_F(Transfer, AFlowIsCountedWhereItArrives) {
   EXPECT_EQ(refused.Result(), "0 0");
 }
 
+TEST_F(Transfer, AFlowThatWaitsIsCountedFromWhenItIsToldToGo) {
+  Host host(nullptr);
+  FlowRun flow(host.at(), kKey, std::chrono::milliseconds(50), FlowRun::Start::kWhenTold);
+  while (!flow.IsWaiting()) {
+    host.Turn(flow);
+  }
+  for (int turn = 0; turn < 4; ++turn) {
+    host.Turn(flow);  // longer than the flow is to last
+  }
+  EXPECT_TRUE(flow.IsWaiting());
+
+  flow.Go();
+  while (!flow.IsDone()) {
+    host.Turn(flow);
+  }
+
+  EXPECT_GT(ParseFlow(flow.Result()), 1) << flow.Result();
+  const long us = std::stol(flow.Result().substr(flow.Result().find(' ')));
+  EXPECT_GE(us, 30000) << flow.Result();  // without its beginning
+}
+
+TEST_F(Transfer, AFlowDoesNotWaitForSomebodyWhoHasGone) {
+  auto host = std::make_unique<Host>(nullptr);
+  FlowRun flow(host->at(), kKey, std::chrono::milliseconds(50), FlowRun::Start::kWhenTold);
+  while (!flow.IsWaiting()) {
+    host->Turn(flow);
+  }
+  host.reset();
+  Host other(nullptr);
+  while (!flow.IsDone()) {
+    other.Turn(flow);
+  }
+
+  EXPECT_EQ(flow.Result(), "0 0");
+}
+
 }  // namespace
 }  // namespace sekisho::topology
