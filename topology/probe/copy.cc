@@ -113,7 +113,7 @@ absl::Status Copy::Append(const char* bytes, size_t count) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> Copy::Read(uint64_t offset, char* bytes, size_t count) const {
+absl::StatusOr<size_t> Copy::Read(uint64_t offset, char* bytes, size_t count) {
   if (offset >= have_) {
     return size_t{0};
   }
@@ -122,15 +122,18 @@ absl::StatusOr<size_t> Copy::Read(uint64_t offset, char* bytes, size_t count) co
   if (got <= 0) {
     return errors::BadCopy(path_, got < 0 ? std::strerror(errno) : "it became shorter");
   }
+  const uint64_t end = offset + static_cast<uint64_t>(got);
+  if (offset <= hashed_ && end > hashed_) {
+    CHECK(EVP_DigestUpdate(hash_, bytes + (hashed_ - offset), end - hashed_) == 1);
+    hashed_ = end;
+  }
   return static_cast<size_t>(got);
 }
 
 absl::StatusOr<std::string> Copy::Digest() {
   char bytes[64 * 1024];
   while (hashed_ < have_) {
-    ASSIGN_OR_RETURN(const size_t got, Read(hashed_, bytes, sizeof bytes));
-    CHECK(EVP_DigestUpdate(hash_, bytes, got) == 1);
-    hashed_ += got;
+    RETURN_IF_ERROR(Read(hashed_, bytes, sizeof bytes).status());
   }
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;

@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kHead = 4;
 constexpr size_t kMostFrame = 128 * 1024;
 constexpr size_t kOffset = 8;
+constexpr int kMostUnsent = 128 * 1024;  // else it has not gone to the next host, only from here
 constexpr std::chrono::milliseconds kConnectPatience{900};
 constexpr std::chrono::milliseconds kSignOfLife{300};
 constexpr std::chrono::seconds kPatience{2};
@@ -54,7 +55,7 @@ PullRun::PullRun(const ProbeTarget& target, const ProbeKey& key, Copy& copy)
 }
 
 pollfd PullRun::Watch() const {
-  const short events = is_connected_ ? POLLIN : POLLOUT;
+  const short events = !is_connected_ ? POLLOUT : IsWaiting(Clock::now()) ? 0 : POLLIN;
   return {.fd = peer_.socket(), .events = events, .revents = 0};
 }
 
@@ -125,17 +126,18 @@ void PullRun::Handle(short events) {
 }
 
 void PullRun::Expire(Clock::time_point now) {
+  if (IsWaiting(now)) {
+    deadline_ = now + kPatience;  // what it says is not being read
+  }
   if (now >= deadline_ && !is_done_) {
     End(is_connected_ ? "no sign of life" : "cannot connect");
   }
 }
 
-ServeTask::ServeTask(int socket, const Copy* copy)
-    : socket_(socket),
-      copy_(copy),
-      is_done_(copy == nullptr),
-      deadline_(Clock::now() + kPatience) {
+ServeTask::ServeTask(int socket, Copy* copy)
+    : socket_(socket), copy_(copy), is_done_(copy == nullptr), deadline_(Clock::now() + kPatience) {
   SetNoDelay(socket_, false);
+  setsockopt(socket_, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
 }
 
 ServeTask::~ServeTask() { close(socket_); }
@@ -200,6 +202,10 @@ void ServeTask::Handle(short events) {
     return;
   }
   sent_ += count > 0 ? static_cast<size_t>(count) : 0;
+  if (count > 0) {
+    const uint64_t left = unsent_.size() - sent_;
+    copy_->pace().Give(offset_ > left ? offset_ - left : 0, Clock::now());
+  }
   if (sent_ == unsent_.size()) {
     unsent_.clear();
   }

@@ -29,6 +29,10 @@ class PullRun final : public ProbeTask {
  private:
   void End(std::string why);
   void TakeFrames();
+  // That the next host comes after.
+  bool IsWaiting(Clock::time_point now) const {
+    return is_connected_ && copy_.pace().IsFarAhead(copy_.have(), now);
+  }
 
   Dialled peer_;
   ProbeKey key_;
@@ -45,7 +49,7 @@ class PullRun final : public ProbeTask {
 class ServeTask final : public ProbeTask {
  public:
   // `copy` may be null, which ends it at once; else it outlives this.
-  ServeTask(int socket, const Copy* copy);
+  ServeTask(int socket, Copy* copy);
   ~ServeTask() override;
 
   pollfd Watch() const override;
@@ -60,7 +64,7 @@ class ServeTask final : public ProbeTask {
   bool Fill();
 
   int socket_;
-  const Copy* copy_;
+  Copy* copy_;
   bool is_done_ = false;
   bool has_offset_ = false;
   std::string asked_;

@@ -32,7 +32,7 @@ const ProbeKey kKey{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 // What a prober does for those that dial it.
 class Host {
  public:
-  explicit Host(const Copy* copy) : copy_(copy) {
+  explicit Host(Copy* copy) : copy_(copy) {
     EXPECT_TRUE(responder_.Listen("127.0.0.1", 0).ok());
     responder_.SetKey(kKey);
   }
@@ -65,7 +65,7 @@ class Host {
 
  private:
   Responder responder_;
-  const Copy* copy_;
+  Copy* copy_;
   std::vector<std::unique_ptr<ProbeTask>> visitors_;
 };
 
@@ -132,6 +132,25 @@ TEST_F(Transfer, ACopyTakesOverWhatAKilledProberLeftAndNothingElse) {
   std::ifstream file(path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "abc");
   EXPECT_EQ(fs::status(path).permissions() & fs::perms::sticky_bit, fs::perms::none);
+}
+
+TEST_F(Transfer, APullWaitsForTheNextHostUnlessThatTakesNothing) {
+  auto whole = *Copy::Open(File("source"));
+  auto copy = *Copy::Create(File("copy"), bytes_.size());
+  Host host(whole.get());
+  PullRun pull(host.at(), kKey, *copy);
+  copy->pace().Give(1, ProbeTask::Clock::now());
+  for (int turn = 0; turn < 10; ++turn) {
+    host.Turn(pull);  // 50 ms where nothing happens
+  }
+  EXPECT_FALSE(pull.IsDone());
+  EXPECT_LT(copy->have(), bytes_.size() / 2);
+
+  while (!pull.IsDone()) {
+    host.Turn(pull);
+  }
+
+  EXPECT_TRUE(copy->IsWhole()) << pull.Result();
 }
 
 TEST_F(Transfer, APullGoesOnFromAnotherHostWhereTheFirstStopped) {
