@@ -129,6 +129,11 @@ Answer Network::Measure(const Request& request) {
     answer.low_us = set == 0 ? best : std::min(answer.low_us, best);
     answer.high_us = set == 0 ? best : std::max(answer.high_us, best);
   }
+  for (const int liar : truth_.liars) {
+    if (request.from == liar || request.to == liar) {
+      answer.low_us = answer.high_us = 3000 * unit(random_);
+    }
+  }
   answer.min_us = answer.low_us;
   return answer;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An oracle for tests: sekisho-topology-oracle FAMILY SEED [--hosts FILE] [--truth FILE] [--log
-// FILE]
-// [--dead HOST]... [--dead-after HOST:N]... [--die-after N] [--garbage-every N].  A host of
-// --dead-after answers N times, then no more.  Speaks docs/protocol/12-topology.md, "Oracle".
+// An oracle for tests: sekisho-topology-oracle FAMILY SEED [--hosts FILE] [--truth FILE]
+// [--log FILE] [--dead HOST]... [--liar HOST]... [--dead-after HOST:N]... [--die-after N]
+// [--garbage-every N].  A host of --dead-after answers N times, then no more; what a --liar says is
+// made up.  Speaks docs/protocol/12-topology.md, "Oracle".
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -102,6 +102,8 @@ int Main(int argc, char** argv) {
       if (host >= 0 && host < truth->host_count) {
         truth->is_dead[host] = true;
       }
+    } else if (option == "--liar") {
+      truth->liars.push_back(std::atoi(argv[i + 1]));
     } else if (option == "--dead-after") {
       int host = -1;
       long answers = 0;

@@ -47,6 +47,7 @@ struct Truth {
   std::vector<bool> is_busy;
   std::vector<bool> is_dead;
   std::vector<std::pair<int, long>> dying;  // hosts that answer so often, and then no more
+  std::vector<int> liars;                   // hosts whose round trips are made up
   int spines = 0;  // > 0: the core is that many switches, and each pair takes one of them
   int core = -1;   // the vertex that stands for them
   Noise noise;

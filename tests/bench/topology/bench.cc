@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// topology_bench goals|figure8|figure9|alpha|upkeep|all [--seeds N] [--first SEED] [--method M] [--out
-// DIR] [FAMILY...]: how well and how fast topologies are inferred, in simulation and virtual time.
+// topology_bench goals|odd|figure8|figure9|alpha|upkeep|all [--seeds N] [--first SEED] [--method M]
+// [--out DIR] [--each] [FAMILY...]: how well and how fast topologies are inferred, in simulation
+// and virtual time.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "tests/bench/topology/tables.h"
+#include "topology/sim/families.h"
+#include "topology/sim/odd.h"
 
 int main(int argc, char** argv) {
   sekisho::bench::Options options;
@@ -21,6 +24,9 @@ int main(int argc, char** argv) {
       options.method = value;
     } else if (word == "--out") {
       options.directory = value;
+    } else if (word == "--each") {
+      options.is_each = true;
+      continue;
     } else {
       options.families.push_back(word);
       continue;
@@ -38,7 +44,10 @@ int main(int argc, char** argv) {
     return is_wanted;
   };
   if (runs("goals")) {
-    is_good = Goals(options);
+    is_good = Goals(options, sekisho::topology::sim::FamilyNames());
+  }
+  if (runs("odd")) {
+    is_good = Goals(options, sekisho::topology::sim::OddNames()) && is_good;
   }
   if (runs("figure8")) {
     ErrorDistributions(options);
@@ -54,8 +63,9 @@ int main(int argc, char** argv) {
   }
   if (!is_known) {
     std::fprintf(stderr,
-                 "usage: topology_bench goals|figure8|figure9|alpha|upkeep|all [--seeds N] [--first SEED] "
-                 "[--method fast|paper] [--out DIR] [FAMILY...]\n");
+                 "usage: topology_bench goals|odd|figure8|figure9|alpha|upkeep|all [--seeds N] "
+                 "[--first SEED] "
+                 "[--method fast|paper] [--out DIR] [--each] [FAMILY...]\n");
     return 64;
   }
   return is_good ? 0 : 1;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sekisho::bench {
@@ -14,11 +16,12 @@ struct Options {
   std::string method = "fast";
   std::string directory = ".";  // where pictures go
   std::vector<std::string> families;
+  bool is_each = false;  // a line for each run as well
 };
 
-// A row a family: minimum / median / maximum over the seeds, against the goals.  False: a goal is
-// missed.
-bool Goals(const Options& options);
+// A row a family, of all if the options name none: minimum / median / maximum over the seeds,
+// against the goals.  False: a goal is missed.
+bool Goals(const Options& options, const std::vector<std::string_view>& all);
 
 void ErrorDistributions(const Options& options);  // figure 8 of paper 003
 void TimesAndPairs(const Options& options);       // figures 9 and 10
