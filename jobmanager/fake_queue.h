@@ -51,6 +51,7 @@ class FakeQueue final : public proto::Queue::CallbackService {
   int streams = 0;  // of events, that have begun
   bool knows_groups = true;  // else as queue servers of before
   size_t largest_group = 0;
+  int singles = 0;  // events that were sent one by one
   int asked = 0;    // how jobs stand
   // As after its database was lost.
   void ForgetAll() { known_.clear(); }
@@ -147,6 +148,7 @@ class FakeQueue final : public proto::Queue::CallbackService {
         continue;
       }
       largest_group = std::max(largest_group, size_t(group.event_size()));
+      singles += !kAreGroups;
       const bool is_there = co_await Say(writer, std::exchange(group, {}));
       if (!is_there) {
         co_return absl::OkStatus();
