@@ -3,7 +3,9 @@
 // one dimension of the lattice; counting back and forth (reflected digits) keeps neighbours
 // together.
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <span>
 
 #include "rankmap/evaluate.h"
 #include "rankmap/lattice.h"
@@ -12,6 +14,7 @@ namespace sekisho::rankmap {
 namespace {
 
 constexpr size_t kKeep = 8;
+constexpr size_t kMostDims = 4;  // of the network
 constexpr int kOddSplits = 20;  // larger dimensions split by divisors only
 
 struct Digit {
@@ -26,10 +29,21 @@ struct Fold {
   std::vector<Digit> digits;
 };
 
+// Where its digits put a coordinate of the `logical`-th dimension: added to `position`, by physical dimension.
+void AddPosition(const Fold& fold, int logical, int coordinate, std::span<int> position) {
+  for (const Digit& d : fold.digits) {
+    if (d.logical == logical) {
+      const int value = coordinate % d.radix;
+      coordinate /= d.radix;
+      position[d.physical] += (coordinate % 2 == 1 ? d.radix - 1 - value : value) * d.stride;
+    }
+  }
+}
+
 class Folder {
  public:
   Folder(const Lattice& lattice, const Network& network, const Stop& stop)
-      : lattice_(lattice), dims_(network.grid().dims), stop_(stop) {
+      : lattice_(lattice), dims_(network.grid().dims), wrap_(network.grid().wrap), stop_(stop), reach_(lattice.dims.size(), 1) {
     for (size_t l = 0; l < lattice.dims.size(); ++l) {
       least_ +=
           lattice.weights[l] * (lattice.dims[l] - (lattice.wrap[l] ? 0 : 1)) / lattice.dims[l];
@@ -71,14 +85,40 @@ class Folder {
     if (digit == digits_.size()) {
       return Judge();
     }
+    if (Missing() > Left(digit)) {
+      return;
+    }
     const int logical = static_cast<int>(lattice_.dims.size());
     for (int l = digits_[digit].radix == 1 ? -1 : 0; l < logical; ++l) {
       digits_[digit].logical = l;
+      if (l >= 0) {
+        reach_[l] *= digits_[digit].radix;
+      }
       Assign(digit + 1);
+      if (l >= 0) {
+        reach_[l] /= digits_[digit].radix;
+      }
       if (digits_[digit].radix == 1) {
         break;
       }
     }
+  }
+
+  // How many places the digits from here on have, and how many the dimensions that are too short still want: without this a
+  // lattice of many dimensions has more ways to go wrong than there is time for.
+  int64_t Left(size_t digit) const {
+    int64_t left = 1;
+    for (; digit < digits_.size(); ++digit) {
+      left *= digits_[digit].radix;
+    }
+    return left;
+  }
+  int64_t Missing() const {
+    int64_t missing = 1;
+    for (size_t l = 0; l < lattice_.dims.size(); ++l) {
+      missing *= (lattice_.dims[l] + reach_[l] - 1) / reach_[l];
+    }
+    return missing;
   }
 
   // Small strides count fastest: few carries go far.
@@ -91,8 +131,6 @@ class Folder {
       int64_t reach = 1;
       double hops = 0;
       const int size = lattice_.dims[l];
-      int stride = 1;
-      int radix = 1;
       for (const Digit& d : fold.digits) {
         if (d.logical != static_cast<int>(l) || reach >= size) {
           continue;
@@ -101,15 +139,12 @@ class Folder {
         const auto steps = [&](int64_t block) { return static_cast<double>((size - 1) / block); };
         hops += (steps(reach) - steps(next)) * d.stride;
         reach = next;
-        stride = d.stride;
-        radix = d.radix;
       }
       if (reach < size) {
         return;
       }
       if (lattice_.wrap[l]) {
-        const bool closes = stride == 1 && reach == size;
-        hops += closes ? (radix == size ? 1 : radix / 2.0) : radix * stride;
+        hops += Closing(fold, static_cast<int>(l));
       }
       fold.cost += lattice_.weights[l] * hops / size;
     }
@@ -121,11 +156,24 @@ class Folder {
     }
   }
 
+  // Hops from a dimension's last coordinate to its first one.
+  int Closing(const Fold& fold, int logical) const {
+    std::array<int, kMostDims> last{};
+    AddPosition(fold, logical, lattice_.dims[logical] - 1, last);
+    int hops = 0;
+    for (size_t p = 0; p < dims_.size(); ++p) {  // the first one is at 0
+      hops += wrap_[p] ? std::min(last[p], dims_[p] - last[p]) : last[p];
+    }
+    return hops;
+  }
+
   const Lattice& lattice_;
   const std::vector<int>& dims_;
+  const std::vector<bool>& wrap_;
   const Stop& stop_;
   double least_ = 0;  // every neighbour one hop away
   std::vector<Digit> digits_;
+  std::vector<int64_t> reach_;  // by dimension of the lattice: of the digits that serve it so far
   std::vector<Fold> kept_;
 };
 
@@ -133,16 +181,9 @@ Placement Place(const Fold& fold, const Lattice& lattice, int ranks, const Netwo
   const std::vector<int>& dims = network.grid().dims;
   std::vector<int> nodes(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<int> rest = lattice.at[rank];
     std::vector<int> position(dims.size());
-    for (const Digit& d : fold.digits) {
-      if (d.logical < 0) {
-        continue;
-      }
-      int& c = rest[d.logical];
-      const int value = c % d.radix;
-      c /= d.radix;
-      position[d.physical] += (c % 2 == 1 ? d.radix - 1 - value : value) * d.stride;
+    for (size_t l = 0; l < lattice.dims.size(); ++l) {
+      AddPosition(fold, static_cast<int>(l), lattice.at[rank][l], position);
     }
     int node = 0;
     for (size_t p = dims.size(); p-- > 0;) {
@@ -159,7 +200,7 @@ Placement Place(const Fold& fold, const Lattice& lattice, int ranks, const Netwo
 
 std::vector<Placement> FoldLattice(const Lattice& lattice, int ranks, const Network& network,
                                    const Stop& stop) {
-  if (network.kind() != Network::Kind::kGrid || network.grid().dims.size() > 4) {
+  if (network.kind() != Network::Kind::kGrid || network.grid().dims.size() > kMostDims) {
     return {};
   }
   std::vector<Placement> placements;

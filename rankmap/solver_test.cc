@@ -122,6 +122,22 @@ TEST(Solver, TheFirstBisectionCutsAsOftenAsTold) {
   EXPECT_GT(value(1), 1.2 * value(-1));
 }
 
+// A ring closes round the torus whatever digit it is laid on.
+TEST(Solver, FourDimensionsFoldOntoThree) {
+  const Network network = *ParseNetworkSpec("torus:16x16x16");
+  const Pattern pattern = *Generate("stencil", {.grid = {8, 8, 8, 8}, .permute = 3});
+  const Problem problem(pattern, network, {});
+  const Stop never = [] { return false; };
+  Random random(7);
+  bool was_stopped = false;
+  int64_t moves = 0;
+
+  const auto placement = FixedConstruction(kFoldConstruction, problem, random, never, was_stopped, moves);
+
+  ASSERT_TRUE(placement);
+  EXPECT_LE(Evaluate(pattern, network, *placement).avg_hops, 1.75);
+}
+
 TEST(Solver, WhereNodesTakeSeveralARankOftenGoesBesideItsPartner) {
   const Network network = *ParseNetwork("torus 4x4\ncapacity 3\n", "f");
   const NearNodes near(network);
