@@ -161,6 +161,10 @@ class Lifter {
       }
     }
     const Vertices& whole = merged[0];
+    place_.resize(ranks_);
+    for (uint32_t i = 0; i < whole.size(); ++i) {
+      place_[whole[i]] = i;
+    }
     std::map<uint32_t, uint32_t> index;  // old part -> number inside
     std::vector<uint32_t> inside;
     for (const uint32_t v : whole) {
@@ -175,7 +179,7 @@ class Lifter {
     const std::vector<Lay> lays = Arrange(graph, whole, inside, index, part_of, box);
     Cells cells(whole.size());
     for (uint32_t i = 0; i < inside.size(); ++i) {
-      LayOut(inside[i], lays[i], box, whole, cells);
+      LayOut(inside[i], lays[i], box, cells);
     }
     if (!NeedsLinks(options_.objective)) {
       cells_ = layout_.Improve(std::move(graph), box, std::move(cells));
@@ -198,13 +202,10 @@ class Lifter {
     return true;
   }
 
-  void LayOut(uint32_t part, const Lay& lay, const std::vector<int>& box, const Vertices& whole,
-              Cells& cells) const {
+  void LayOut(uint32_t part, const Lay& lay, const std::vector<int>& box, Cells& cells) const {
     const std::vector<uint32_t>& map = maps_[part][lay.map];
     for (uint32_t i = 0; i < map.size(); ++i) {
-      const uint32_t rank = parts_[part][map[i]];
-      const size_t at = std::lower_bound(whole.begin(), whole.end(), rank) - whole.begin();
-      cells[at] = CellIn(box, lay.block, lay.flip, cells_[i]);
+      cells[place_[parts_[part][map[i]]]] = CellIn(box, lay.block, lay.flip, cells_[i]);
     }
   }
 
@@ -260,7 +261,7 @@ class Lifter {
     const SlotDistances distances(network);
     Cells cells(whole.size());
     for (uint32_t i = 0; i < inside.size(); ++i) {
-      LayOut(inside[i], lays[i], box, whole, cells);
+      LayOut(inside[i], lays[i], box, cells);
     }
     std::vector<uint32_t> number(whole.size());
     std::vector<Vertices> members(inside.size());
@@ -292,7 +293,7 @@ class Lifter {
           for (uint32_t map = 0; map < maps_[inside[i]].size(); ++map) {
             lays[i].flip = flip;
             lays[i].map = map;
-            LayOut(inside[i], lays[i], box, whole, cells);
+            LayOut(inside[i], lays[i], box, cells);
             if (const int64_t cost = outside(i); cost < least) {
               least = cost;
               best = lays[i];
@@ -300,7 +301,7 @@ class Lifter {
           }
         }
         lays[i] = best;
-        LayOut(inside[i], best, box, whole, cells);
+        LayOut(inside[i], best, box, cells);
       }
     }
   }
@@ -335,6 +336,7 @@ class Lifter {
   BoxLayout layout_;
   int64_t arranging_ = 0;  // proposals
   std::vector<int> box_;
+  std::vector<uint32_t> place_;  // by rank: its number in the part that is merged
   std::vector<Vertices> parts_;
   Cells cells_;                                           // of the first part
   std::vector<std::vector<std::vector<uint32_t>>> maps_;  // by part: correspondences from the first
