@@ -26,6 +26,7 @@ std::string Solver::Save() const {
   out.Put(phase_);
   out.Put(moves_);
   out.Put(construction_);
+  out.Put(bisections_);
   out.Put<uint8_t>(has_levels_ ? 1 : 0);
   out.Put(random_.state());
   out.PutList(best_.slots());
@@ -58,6 +59,7 @@ absl::Status Solver::Restore(std::string_view bytes) {
   const Phase phase = in.Get<Phase>();
   const auto moves = in.Get<int64_t>();
   const auto construction = in.Get<int32_t>();
+  const auto bisections = in.Get<Bisections>();
   const bool has_levels = in.Get<uint8_t>() == 1;
   const auto state = in.Get<std::array<uint64_t, 4>>();
   std::vector<std::vector<uint32_t>> placements = {in.GetList<uint32_t>()};
@@ -100,6 +102,7 @@ absl::Status Solver::Restore(std::string_view bytes) {
   phase_ = phase;
   moves_ = moves;
   construction_ = construction;
+  bisections_ = bisections;
   has_levels_ = has_levels;
   random_.set_state(state);
   run_ = run;

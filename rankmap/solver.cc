@@ -13,6 +13,12 @@ constexpr int kHopChunk = 8192;
 constexpr int kLinkChunk = 1024;
 constexpr double kConstructShare = 0.12;
 constexpr double kLiftShare = 0.35;  // where lifting balances link loads: little is left to anneal after it
+// Of a pattern whose bisections differ much by their seeds the best of many is worth more than annealing: that hardly heals a
+// grid that is laid out in pieces.
+constexpr int kFewBisections = 3;
+constexpr double kFewShare = 0.25;
+constexpr double kLuckyShare = 0.5;
+constexpr double kLuckySpread = 1.08;
 constexpr int kLiftEvery = 4;        // one of so many constructions is a bisection all the same
 constexpr int kMostBisections = 40;
 constexpr double kCoolTo = 1.0 / 25;  // where a cooling ends, of where it begins
@@ -64,6 +70,7 @@ Problem::Problem(const Pattern& p, const Network& n, const SolveOptions& o)
       options(o),
       graph(
           MakeGraph(p, o.objective == Objective::kQap ? o.qap_weight : Weight::kBytes, n.slots())),
+      calls(o.objective == Objective::kRmatt ? std::optional(MakeGraph(p, Weight::kMessages, n.slots())) : std::nullopt),
       near(n),
       bounds(LowerBounds(p, n)),
       bound(ObjectiveBound(bounds, o.objective, o.qap_weight)) {}
@@ -132,13 +139,26 @@ void Solver::NoteBest(const Placement& placement, double value) {
   }
 }
 
-void Solver::Consider(Placement placement) {
+void Solver::Consider(Placement placement, bool is_bisection) {
   const int64_t cost = HopCost(problem_.graph, problem_.network, placement).cost();
-  NoteBest(placement, problem_.Value(placement));
+  const double value = problem_.Value(placement);
+  NoteBest(placement, value);
   if (cost < hop_cost_) {
     hop_cost_ = cost;
     hop_best_ = std::move(placement);
   }
+  if (is_bisection) {
+    NoteBisection(static_cast<double>(cost), value);
+  }
+}
+
+void Solver::NoteBisection(double cost, double value) {
+  Bisections& b = bisections_;
+  b.least_cost = b.count == 0 ? cost : std::min(b.least_cost, cost);
+  b.most_cost = std::max(b.most_cost, cost);
+  b.least_value = b.count == 0 ? value : std::min(b.least_value, value);
+  b.most_value = std::max(b.most_value, value);
+  ++b.count;
 }
 
 void Solver::Offer(const Placement& placement, double value) {
@@ -179,8 +199,26 @@ bool Solver::AreConstructionsOver(double progress) const {
   }
   const int fixed = island_ == 0 && method == Method::kAuto ? kFixedConstructions : 0;
   const bool lifts_loads = has_levels_ && NeedsLinks(problem_.options.objective);
-  return construction_ > fixed &&
+  return construction_ > fixed && !DecidesLuck(progress) &&
          (progress >= (lifts_loads ? kLiftShare : kConstructShare) || construction_ >= fixed + kMostBisections);
+}
+
+// Whether another bisection is likely to come to more than annealing what there is.
+bool Solver::DecidesLuck(double progress) const {
+  if (has_levels_ || problem_.options.method != Method::kAuto || bisections_.count == 0) {
+    return false;
+  }
+  const Bisections& b = bisections_;
+  const bool differ = b.most_value > kLuckySpread * b.least_value;  // loads differ more easily, and anneal better
+  if (b.count < kFewBisections || (NeedsLinks(problem_.options.objective) && differ && b.least_value <= best_value_)) {
+    return progress < kFewShare;
+  }
+  return progress < kLuckyShare && b.most_cost > kLuckySpread * b.least_cost && b.least_cost <= static_cast<double>(hop_cost_);
+}
+
+// RMATT's product takes bisections of messages and of bytes in turns.
+bool Solver::CutsCalls(int bisection) const {
+  return problem_.calls && problem_.options.method == Method::kAuto && bisection % 2 == 0;
 }
 
 bool Solver::Construct(double, const Stop& stop) {
@@ -190,6 +228,7 @@ bool Solver::Construct(double, const Stop& stop) {
   Random random(problem_.options.seed * 0xd1342543de82ef95 + island_ * 1000003 + construction_);
   std::optional<Placement> placement;
   int64_t moves = 0;  // counted once it is done
+  bool is_bisection = is_auto && construction_ == kBisectConstruction && fixed > 0;
   if (construction_ < fixed) {
     bool was_stopped = false;
     placement = FixedConstruction(construction_, problem_, random, stop, was_stopped, moves);
@@ -206,17 +245,17 @@ bool Solver::Construct(double, const Stop& stop) {
     }
     has_levels_ = placement.has_value() || lifted > 1;
   } else {
-    BisemOptions options;
-    options.max_itrs = problem_.options.max_itrs;
-    placement =
-        Bisem(problem_.graph, problem_.pattern.ranks(), problem_.network, options, random, stop);
+    const bool is_of_calls = CutsCalls(has_levels_ ? (construction_ - fixed) / kLiftEvery : construction_ - fixed);
+    placement = Bisem(is_of_calls ? *problem_.calls : problem_.graph, problem_.pattern.ranks(), problem_.network,
+                      {.max_itrs = problem_.options.max_itrs}, random, stop);
     if (!placement) {
       return false;
     }
+    is_bisection = !is_of_calls;
   }
   moves_ += moves;
   if (placement) {
-    Consider(*std::move(placement));
+    Consider(*std::move(placement), is_bisection);
   }
   return true;
 }

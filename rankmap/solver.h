@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,7 @@ struct Problem {
   const Network& network;
   SolveOptions options;
   Graph graph;  // of the weight that the hop objective counts
+  std::optional<Graph> calls;  // RMATT's product counts hops of messages, not of bytes
   NearNodes near;
   Bounds bounds;
   double bound = 0;  // of the objective
@@ -81,11 +83,23 @@ class Solver {
     int32_t index = 0;
   };
 
+  // What bisections from different seeds came to: in distances, and by the objective.
+  struct Bisections {
+    int64_t count = 0;
+    double least_cost = 0;
+    double most_cost = 0;
+    double least_value = 0;
+    double most_value = 0;
+  };
+
   uint64_t Key() const;
-  void Consider(Placement placement);
+  void Consider(Placement placement, bool is_bisection = false);
   void NoteBest(const Placement& placement, double value);
   bool Construct(double progress, const Stop& stop);
+  bool CutsCalls(int bisection) const;
+  void NoteBisection(double cost, double value);
   bool AreConstructionsOver(double progress) const;
+  bool DecidesLuck(double progress) const;
   void StartHops(double progress);
   void StartLinks(double progress);
   void NextHopRun(double progress);
@@ -100,6 +114,7 @@ class Solver {
   Phase phase_ = Phase::kConstruct;
   int64_t moves_ = 0;
   int32_t construction_ = 0;
+  Bisections bisections_;
   bool has_start_ = false;
   bool has_levels_ = true;  // until Lift finds no hierarchy in the pattern's weights
 
