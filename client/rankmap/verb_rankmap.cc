@@ -221,7 +221,7 @@ void AddSolve(CLI::App* rankmap, int& exit_code) {
       ->capture_default_str();
   app->add_option("--time", o->time, "Stop after this time, as 60s or 10m (60s)");
   app->add_option("--iterations", o->iterations, "Stop after this many moves: repeatable")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 60));
   app->add_option("--target", o->target, "Stop when the objective is this good");
   app->add_option("--seed", o->seed, "Seed of all randomness")->capture_default_str();
   app->add_option("--threads", o->threads, "Searches side by side")
@@ -237,9 +237,9 @@ void AddSolve(CLI::App* rankmap, int& exit_code) {
   app->add_option("--exchange", o->exchange, "Share the best with other searches by this folder");
   app->add_option("--island", o->island, "Our number among them; the first's result is that of all")
       ->envname("SEKISHO_TASK")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 20));
   app->add_option("--jobs", o->jobs, "Search by so many tasks of one job at -r")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 4096));
   app->add_option("-r,--resource", o->resource, "Where: a site's name or contact");
   app->add_option("--report", o->report, "Write a picture of the result (.svg or .html)");
   app->add_flag("--json", o->is_json, "Print the result as JSON");

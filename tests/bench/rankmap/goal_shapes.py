@@ -41,6 +41,7 @@ CASES = {
     "Bruck of 1,024, 4x4x4x8x2": ("4x4x4x8x2", "bruck --ranks 1024 --bytes 2048 --permute 4"),
     "mesh in space of 1,000, 4x4x4x8x2": ("4x4x4x8x2", lambda: shapes.mesh(1000, 3, 8, 8)),
     "random of 60, degree 5, ring of 64": ("64", "random --ranks 60 --degree 5 --seed 4"),
+    "MG of 1,000, 12x10x14": ("12x10x14", "mg --grid 10x10x10 --permute 4"),
     "Bruck of 512, fat-tree 8x8x8": ("tree:8:3:4,8:2:2,8:1", "bruck --ranks 512 --bytes 2048 --permute 4"),
     "mesh in space of 700, fat-tree 9x9x9": ("tree:9:3:4,9:2:2,9:1", lambda: shapes.mesh(700, 3, 8, 9)),
 }  # fmt: skip
@@ -55,7 +56,8 @@ def run(bench):
             shapes.write(path, pattern(), permute=5)
         else:
             path = bench.pattern(pattern)
-        against(bench, name, path, network, ("hopbytes", "maxlink", "rmatt"), seconds)
+        by_step = isinstance(pattern, str) and pattern.startswith(("bruck", "recursive", "mg"))
+        against(bench, name, path, network, ("hopbytes", "maxlink", "rmatt", "steps")[: 4 if by_step else 3], seconds)
         if callable(pattern):
             os.unlink(path)
 

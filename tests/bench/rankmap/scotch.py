@@ -117,17 +117,22 @@ class Scotch:
 
     def best(self, seconds, keep=(), by_cpu=False):
         """({figure: least}, runs) of so many seconds of wall or of processor; placements that are least in a figure of `keep` stay as FOLDER/best-FIGURE."""
-        best, runs, chance, spent = {}, 0, random.Random(1), 0.0
-        while spent < seconds or runs == 0:
+        best, runs, chance, spent, crashes = {}, 0, random.Random(1), 0.0, 0
+        while spent < seconds or not best:
             label = list(range(self.ranks))
             if runs > 0:
                 chance.shuffle(label)
             write_graph(f"{self.folder}/graph", self.ranks, self.edges, label)
             clock = cpu_of_children if by_cpu else time.monotonic
             began = clock()
-            subprocess.run([GMAP, "-cq", f"{self.folder}/graph", f"{self.folder}/target",
-                            f"{self.folder}/map"], check=True, capture_output=True)  # fmt: skip
+            done = subprocess.run([GMAP, "-cq", f"{self.folder}/graph", f"{self.folder}/target", f"{self.folder}/map"], capture_output=True)
             spent += clock() - began  # neither relabelling nor judging counts
+            runs += 1
+            if done.returncode != 0:  # it crashes on some graphs
+                crashes += 1
+                if crashes == 20:
+                    raise RuntimeError(f"scotch_gmap ended with {done.returncode}, 20 times")
+                continue
             with open(f"{self.folder}/map") as file:
                 of_label = dict(map(int, line.split()) for line in file.readlines()[1:])
             nodes = self.target.repaired([of_label[label[rank]] for rank in range(self.ranks)])
@@ -138,5 +143,4 @@ class Scotch:
                     best[key] = value
                     if key in keep:
                         shutil.copy(f"{self.folder}/placement", f"{self.folder}/best-{key}")
-            runs += 1
         return best, runs
