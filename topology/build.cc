@@ -33,9 +33,16 @@ Tree FitAndContract(Tree tree, const std::vector<Observation>& observations,
   Fit fit(std::move(tree), observations);
   fit.Solve();
   const double noise = fit.Spread() * MedianSigma(observations);
-  fit.Contract({.floor_us = std::max(limits.floor_us, limits.floor_share * noise),
-                .z = limits.z,
-                .beyond_chance = limits.beyond_chance});
+  Fit::Limits contract{.floor_us = std::max(limits.floor_us, limits.floor_share * noise),
+                       .z = limits.z,
+                       .beyond_chance = limits.beyond_chance};
+  fit.Contract(contract);
+  // One switch is what most hosts hang at if nothing else is sure: the first more needs more than
+  // those that come with it.
+  contract.beyond_chance = limits.first_beyond_chance;
+  if (!fit.HasSureLink(contract)) {
+    fit.Contract(contract);
+  }
   fit.Solve(1);
   if (report != nullptr) {
     report->spread = fit.Spread();

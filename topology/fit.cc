@@ -286,12 +286,31 @@ double Fit::ChanceZ(int link) const {
   return std::sqrt(2 * std::max(log_groups, 0.0));
 }
 
+// How many errors long a link must be.
+double Fit::LeastZ(int link, const Limits& limits) const {
+  return limits.beyond_chance < 0 ? limits.z
+                                  : std::max(limits.z, ChanceZ(link) + limits.beyond_chance);
+}
+
+bool Fit::HasSureLink(const Limits& limits) const {
+  const double spread = Spread();
+  for (size_t i = 0; i < tree_.links.size(); ++i) {
+    const int link = static_cast<int>(i);
+    const double length = tree_.links[i].rtt_us;
+    if (IsInner(link) && !is_gone_[i] && length >= limits.floor_us &&
+        length >= LeastZ(link, limits) * spread * LengthError(link)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void Fit::Contract(const Limits& limits) {
   const double spread = Spread();
-  std::vector<double> z(tree_.links.size(), limits.z);
-  for (size_t i = 0; limits.beyond_chance >= 0 && i < z.size(); ++i) {
+  std::vector<double> z(tree_.links.size(), 0);
+  for (size_t i = 0; i < z.size(); ++i) {
     if (IsInner(static_cast<int>(i))) {
-      z[i] = std::max(z[i], ChanceZ(static_cast<int>(i)) + limits.beyond_chance);
+      z[i] = LeastZ(static_cast<int>(i), limits);
     }
   }
   std::vector<double> error(tree_.links.size(), -1);  // as computed last: it only shrinks

@@ -45,6 +45,8 @@ class Fit {
     double beyond_chance = -1;
   };
   void Contract(const Limits& limits);
+  // Whether any link between switches is that sure.
+  bool HasSureLink(const Limits& limits) const;
 
   // With lengths, without contracted links, confidences set.
   Tree Result() const;
@@ -62,6 +64,7 @@ class Fit {
   bool IsInner(int link) const;
   // How many errors the best of all groups as large as that behind the link is off by chance.
   double ChanceZ(int link) const;
+  double LeastZ(int link, const Limits& limits) const;
 
   Tree tree_;
   const std::vector<Observation>& observations_;
