@@ -73,16 +73,22 @@ class Lab:
     def on(self, host, *words, user="root", **options):
         return self._run([LAB, "--name", self.name, "exec", "--user", user, host, "--", *words], **options)
 
+    def put(self, host, name, path):
+        """A program of this machine, in alice's home there."""
+        with open(path, "rb") as file:
+            subprocess.run([LAB, "--name", self.name, "exec", "--user", "alice", host, "--", "sh", "-c", f"cat >{name} && chmod +x {name}"],
+                           stdin=file, check=True, env=self.environment)  # fmt: skip
+
+    def start(self, host, *words):
+        """Goes on beside: a Popen."""
+        return subprocess.Popen([LAB, "--name", self.name, "exec", "--user", "alice", host, "--", *words], env=self.environment)
+
     def install(self, *programs):
         """Each as PROGRAM-KIND in alice's home at every site."""
         for kind in KINDS:
             for program in programs:
-                with open(f"{MPI}/{kind}/{program}", "rb") as file:
-                    content = file.read()
                 for letter in self.letters:
-                    subprocess.run([LAB, "--name", self.name, "exec", "--user", "alice", f"{letter.lower()}-head", "--", "sh", "-c",
-                                    f"cat >{program}-{kind} && chmod +x {program}-{kind}"],
-                                   input=content, check=True, env=self.environment)  # fmt: skip
+                    self.put(f"{letter.lower()}-head", f"{program}-{kind}", f"{MPI}/{kind}/{program}")
 
     def open_firewalls(self):
         """Until the lab goes: every node reaches every other."""
