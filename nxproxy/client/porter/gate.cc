@@ -24,9 +24,8 @@ Session::Handlers Gate::SessionHandlers() {
   Session::Handlers out;
   out.on_up = [this](bool is_resumed) { handlers_.on_up(*this, is_resumed); };
   out.on_down = [this](const std::string& why) {
-    handlers_.on_down(*this,
-                      {wire::Code::kTargetUnreachable, "the relay " + server_text() + " is away: " + why,
-                       "check NXPROXY_SERVER and that it is up", ""});
+    handlers_.on_down(
+        *this, {wire::Code::kTargetUnreachable, why, "check NXPROXY_SERVER and that it is up", ""});
   };
   out.on_refused = [this](const Refusal& refusal) { handlers_.on_down(*this, refusal); };
   out.on_message = [this](const wire::Message& message) { OnMessage(message); };

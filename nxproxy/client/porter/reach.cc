@@ -59,7 +59,7 @@ struct Visit {
       }
     };
     handlers.on_down = [this](const std::string& why) {
-      Say("the relay " + relays->server_text() + " is away: " + why);
+      Say(why);
       if (!is_up) {
         exit_code = kExitFailed;
         loop.Stop();

@@ -2,6 +2,11 @@
 #include "nxproxy/client/porter/relays.h"
 
 namespace sekisho::nxproxy::client {
+namespace {
+
+constexpr int64_t kTakenAlongMs = 100;  // a relay that goes takes the connections through it along
+
+}  // namespace
 
 Relays::Relays(Loop& loop, const wire::HostPort& server, const std::string& program,
                int64_t beat_most_ms, Session::Handlers handlers)
@@ -15,7 +20,23 @@ Relays::Relays(Loop& loop, const wire::HostPort& server, const std::string& prog
 Session::Handlers Relays::HandlersOf(bool is_first) {
   Session::Handlers out = handlers_;
   out.on_up = [this, is_first](bool is_resumed) { OnUp(is_first, is_resumed); };
+  out.on_down = [this, is_first](const std::string& why) { OnDown(is_first, why); };
   return out;
+}
+
+// Which of the two it is that is away: where it is looked for depends on that.
+void Relays::OnDown(bool is_first, const std::string& why) {
+  if (is_first) {
+    handlers_.on_down("the relay " + first_->server_text() + " is away: " + why);
+    return;
+  }
+  loop_.Cancel(told_);
+  told_ = loop_.After(kTakenAlongMs, [this, why] {
+    if (first_->is_up() && !second_->is_up()) {
+      handlers_.on_down("the relay " + second_->server_text() + ", behind " +
+                        first_->server_text() + ", is away: " + why);
+    }
+  });
 }
 
 void Relays::OnUp(bool is_first, bool is_resumed) {

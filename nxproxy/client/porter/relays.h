@@ -13,9 +13,13 @@ namespace sekisho::nxproxy::client {
 
 class Relays {
  public:
-  // As of a session; of the last relay of the row.
+  // As of a session, of the last relay of the row; but on_down, of either, is given whole words.
   Relays(Loop& loop, const wire::HostPort& server, const std::string& program, int64_t beat_most_ms,
          Session::Handlers handlers);
+
+  ~Relays() { loop_.Cancel(told_); }
+  Relays(const Relays&) = delete;
+  Relays& operator=(const Relays&) = delete;
 
   void Start() { first_->Start(); }
   void Leave();
@@ -31,6 +35,7 @@ class Relays {
  private:
   Session::Handlers HandlersOf(bool is_first);
   void OnUp(bool is_first, bool is_resumed);
+  void OnDown(bool is_first, const std::string& why);
 
   Loop& loop_;
   const std::string program_;
@@ -39,6 +44,7 @@ class Relays {
   std::unique_ptr<Session> first_;
   std::unique_ptr<Session> second_;
   Session* last_ = nullptr;
+  Loop::TimerId told_ = 0;
 };
 
 }  // namespace sekisho::nxproxy::client
