@@ -29,11 +29,12 @@ enum class LocalVerb : uint32_t {
 };
 
 enum LocalFlags : uint32_t {
-  kIsV6 = 1,        // the socket is of family AF_INET6
-  kIsV6Only = 2,    // and takes no IPv4
-  kIsExplicit = 4,  // by name (the library), not by a rule
-  kIsPublic = 8,    // scope, if kIsExplicit
+  kIsV6 = 1,            // the socket is of family AF_INET6
+  kIsV6Only = 2,        // and takes no IPv4
+  kIsExplicit = 4,      // by name (the library), not by a rule
+  kIsPublic = 8,        // scope, if kIsExplicit
   kIsReplaceable = 16,  // kConnect: another socket may take its number
+  kIsTold = 32,         // kConnect: it is direct whatever the answer is, and only to be recorded
 };
 
 struct LocalRequest {

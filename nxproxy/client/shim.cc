@@ -58,6 +58,7 @@ void Shim::ReadEnvironment() {
   takes_loopback = IsSet("NXPROXY_LOOPBACK");
   rules.relayed = Copy("NXPROXY_RELAYED", relayed);
   rules.direct = Copy("NXPROXY_DIRECT", direct);
+  tells_direct = IsSet("NXPROXY_LINKS");
 }
 
 bool Shim::LocalName(int fd, Address& out) const {
@@ -218,15 +219,19 @@ int Shim::Connect(int fd, const sockaddr* address, socklen_t length) {
   const auto remote = wire::FromSocket(address);
   LocalRequest request;
   int family = 0;
-  if (!remote || !(asks_always ? !IsLoopback(*remote) : MayBeRelayed(*remote, place, rules)) ||
-      (family = TcpFamily(fd)) == 0 || !LocalName(fd, request.local) || IsLoopback(request.local)) {
+  const bool is_asked =
+      remote && (asks_always ? !IsLoopback(*remote) : MayBeRelayed(*remote, place, rules));
+  const bool is_told = remote && !is_asked && tells_direct && !IsLoopback(*remote) &&
+                       IsInList(*remote, rules.direct);
+  if (!(is_asked || is_told) || (family = TcpFamily(fd)) == 0 || !LocalName(fd, request.local) ||
+      IsLoopback(request.local)) {
     errno = saved;
     return calls.connect(fd, address, length);
   }
   LocalReply reply;
   request.verb = LocalVerb::kConnect;
   request.remote = *remote;
-  request.flags = FlagsOf(fd, family);
+  request.flags = FlagsOf(fd, family) | (is_told ? kIsTold : 0);
   if (IsReplaceable(fd, family, request.local)) {
     request.flags |= kIsReplaceable;
   }

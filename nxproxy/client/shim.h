@@ -38,9 +38,10 @@ struct Shim {
   bool asks_always = false;     // at each connect, not only by the rules
   bool is_advertising = false;  // getsockname of a listener tells its public address
   bool takes_loopback = false;  // listeners on 127.0.0.1 are published too
+  bool tells_direct = false;    // the porter records also what it need not be asked
 
-  // From $NXPROXY_PORTER, _ADVERTISE, _LOOPBACK, _RELAYED and _DIRECT.  Copies them: programs that
-  // show their state in ps (nginx, sshd, PostgreSQL) write over their environment.
+  // From $NXPROXY_PORTER, _ADVERTISE, _LOOPBACK, _RELAYED, _DIRECT and _LINKS.  Copies them:
+  // programs that show their state in ps (nginx, sshd, PostgreSQL) write over their environment.
   void ReadEnvironment();
 
   // As the calls of the same name.

@@ -182,6 +182,10 @@ void Porter::OnRequest(const std::shared_ptr<Asker>& asker) {
       Publish(asker);
       return;
     case LocalVerb::kConnect:
+      if ((request.flags & kIsTold) != 0) {
+        records_.Connects(request.remote, TakenWay::kDirect);
+        break;
+      }
       Connect(asker, next_gate_++, 0);
       return;
     case LocalVerb::kDialled:

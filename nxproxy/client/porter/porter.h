@@ -67,6 +67,7 @@ class Porter {
   void Dial(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& way);
   // By the far end, if it can reach us; else, and until that is known, as plain.
   void DialReversed(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& way);
+  void Invite(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& way);
   void DialPlain(Gate& gate, const Way& way, const LocalRequest& request, LocalReply& reply);
   void DialEncrypted(Gate& gate, const Way& way, const LocalRequest& request, LocalReply& reply);
   static wire::Address SourceOf(const Way& way, const LocalRequest& request);

@@ -74,8 +74,7 @@ void Porter::Dial(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& wa
     records_.Connects(request.remote, TakenWay::kDirect);
     reply.answer = LocalAnswer::kDial;
     reply.address = way.inside;
-  } else if (reversal_ != nullptr && way.is_ours && (request.flags & kIsReplaceable) != 0 &&
-             reversal_->Works(gate.session(), way)) {
+  } else if (reversal_ != nullptr && way.is_ours && (request.flags & kIsReplaceable) != 0) {
     DialReversed(asker, gate, way);
     return;
   } else {
@@ -84,7 +83,22 @@ void Porter::Dial(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& wa
   asker->Answer(reply);
 }
 
+// Ranks connect once, so that the second time is too late: where their user says that they can be
+// reached the first connection waits for the trial.
 void Porter::DialReversed(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& way) {
+  const bool waits = unreached_ != nullptr && plan_.is_inviting.value_or(false);
+  reversal_->Try(gate.session(), way, waits, [this, asker, &gate, way](bool does_work) {
+    if (does_work) {
+      Invite(asker, gate, way);
+      return;
+    }
+    LocalReply reply;
+    DialPlain(gate, way, asker->request(), reply);
+    asker->Answer(reply);
+  });
+}
+
+void Porter::Invite(const std::shared_ptr<Asker>& asker, Gate& gate, const Way& way) {
   reversal_->Invite(gate.session(), way, [this, asker, &gate, way](int fd) {
     LocalReply reply;
     if (fd < 0) {

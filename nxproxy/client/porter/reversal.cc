@@ -18,6 +18,9 @@ constexpr int64_t kComeMs = 1000;  // it worked before
 constexpr int64_t kKnownMs = 600'000;
 constexpr size_t kKnownMax = 1024;
 
+// Nodes of one site are behind one firewall.
+std::string PlaceOf(const Way& way) { return way.site.empty() ? way.target : "@" + way.site; }
+
 wire::Address Anywhere(uint16_t port = 0) {
   wire::Address address;
   address.ip[10] = address.ip[11] = 0xff;
@@ -54,21 +57,44 @@ wire::Address Reversal::address() const {
   return address;
 }
 
-bool Reversal::Works(Session& session, const Way& way) {
-  const auto known = known_.find(way.target);
-  if (known != known_.end() && known->second.until_ms > loop_.now_ms()) {
-    return known->second.does_work;
+void Reversal::Try(Session& session, const Way& way, bool waits, std::function<void(bool)> then) {
+  const std::string place = PlaceOf(way);
+  const auto known = known_.find(place);
+  const bool is_known = known != known_.end() && known->second.until_ms > loop_.now_ms();
+  if (!is_known) {
+    Begin(session, way);
   }
-  Learn(way.target, false);
+  Known& now = known_[place];
+  if (!waits || now.does_work || !now.is_tried) {
+    then(now.does_work);
+    return;
+  }
+  // Whoever is first tells him: the trial, or the limit.
+  const auto waiting = std::make_shared<std::function<void(bool)>>(std::move(then));
+  const auto tell = [waiting](bool does_work) {
+    if (const auto told = std::exchange(*waiting, nullptr)) {
+      told(does_work);
+    }
+  };
+  now.waiting.push_back(tell);
+  loop_.After(kComeMs, [this, place, tell] {
+    known_[place].is_tried = false;  // nor does anybody wait after him
+    tell(false);
+  });
+}
+
+void Reversal::Begin(Session& session, const Way& way) {
+  const std::string place = PlaceOf(way);
+  Learn(place, false);
   if (door_.Open()) {
-    Ask(session, way, kTrialMs, [this, target = way.target](int fd) {
+    known_[place].is_tried = true;
+    Ask(session, way, kTrialMs, [this, place](int fd) {
       if (fd >= 0) {
         close(fd);
-        Learn(target, true);
       }
+      Learn(place, fd >= 0);
     });
   }
-  return false;
 }
 
 void Reversal::Invite(Session& session, const Way& way, OnStream on_stream) {
@@ -78,7 +104,7 @@ void Reversal::Invite(Session& session, const Way& way, OnStream on_stream) {
       fd = -1;
     }
     if (fd < 0) {
-      Learn(way.target, false);
+      Learn(PlaceOf(way), false);
     }
     on_stream(fd);
   });
@@ -115,11 +141,15 @@ void Reversal::Ask(Session& session, const Way& way, int64_t limit_ms, OnStream 
   });
 }
 
-void Reversal::Learn(const std::string& target, bool does_work) {
-  if (known_.size() >= kKnownMax) {
-    known_.clear();
+void Reversal::Learn(const std::string& place, bool does_work) {
+  const auto waiting = std::move(known_[place].waiting);
+  if (known_.size() > kKnownMax) {
+    known_.clear();  // who waits there waits for his limit
   }
-  known_[target] = {does_work, loop_.now_ms() + kKnownMs};
+  known_[place] = {does_work, false, loop_.now_ms() + kKnownMs, {}};
+  for (const auto& tell : waiting) {
+    tell(does_work);
+  }
 }
 
 }  // namespace sekisho::nxproxy::client

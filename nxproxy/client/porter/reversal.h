@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "nxproxy/client/porter/door.h"
 #include "nxproxy/client/porter/session.h"
@@ -28,23 +29,27 @@ class Reversal {
   uint16_t port() const { return door_.port(); }
   wire::Address address() const;
 
-  // Whether the listener at the end of `way` can dial us.  If nobody knows, it is tried, beside.
-  bool Works(Session& session, const Way& way);
+  // Tells `then` whether the listener at the end of `way`, or another of its site, could dial us.
+  // If nobody knows it is tried, beside; who waits for that, a second at most, is told later.
+  void Try(Session& session, const Way& way, bool waits, std::function<void(bool does_work)> then);
   void Invite(Session& session, const Way& way, OnStream on_stream);
 
  private:
   struct Known {
     bool does_work = false;
+    bool is_tried = false;  // now
     int64_t until_ms = 0;
+    std::vector<std::function<void(bool)>> waiting;  // for the trial
   };
 
   void Ask(Session& session, const Way& way, int64_t limit_ms, OnStream on_stream);
-  void Learn(const std::string& target, bool does_work);
+  void Begin(Session& session, const Way& way);
+  void Learn(const std::string& place, bool does_work);
 
   Loop& loop_;
   const wire::Address here_;
   Door door_;
-  std::map<std::string, Known> known_;  // by the endpoint's address at the relay
+  std::map<std::string, Known> known_;  // by the site, or the endpoint's address at the relay
 };
 
 }  // namespace sekisho::nxproxy::client

@@ -61,6 +61,7 @@ Way WayOf(const Question& question, const wire::Message& answer) {
     return way;
   }
   way.kind = Way::Kind::kRelay;
+  way.site = site;
   return way;
 }
 

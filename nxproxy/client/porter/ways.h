@@ -23,6 +23,7 @@ struct Way {
   bool is_unknown = false;    // kDirect, kRefused: the relay knows of nobody there
   bool is_neighbour = false;  // kDirect: somebody of our own site, as the relay knows
   std::string label;          // of the endpoint, if it is ours
+  std::string site;           // kRelay: where it is, if the relay knows
   Refusal refusal;       // kRefused
 };
 
