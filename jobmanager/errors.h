@@ -102,7 +102,7 @@ inline absl::Status TooManyParts(int most) {
 
 inline absl::Status PartIsNotReady(int part, const std::string& site, const std::string& why) {
   return Refuse(absl::StatusCode::kFailedPrecondition, kNone,
-                fmt::format("part {} at {} does not stand ready{}{}", part, site, why.empty() ? "" : ": ", why),
+                fmt::format("part {} at {} does not stand ready: {}", part, site, why),
                 "without --if-ready it is released as soon as it does");
 }
 
@@ -168,6 +168,11 @@ inline absl::Status AlreadyEnded(const std::string& id, const std::string& state
 }
 
 // ---- hops beyond this process
+
+inline absl::Status SiteNotReached(const std::string& site, const std::string& why) {
+  return Refuse(absl::StatusCode::kUnavailable, kNoResources, why,
+                fmt::format("see what is wrong there: sekisho doctor {}", site));
+}
 
 inline absl::Status PinholeClosed(const std::string& address, const std::string& site) {
   return Refuse(absl::StatusCode::kUnavailable, kNoResources,

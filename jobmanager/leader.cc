@@ -113,22 +113,35 @@ awaitable<void> Leader::Attend(std::shared_ptr<Leader> self, int part) {
     }
     spdlog::warn("call to a part ended world={} part={}: {}", self->led_.name(), part,
                  Printable(Message(status)));
+    self->world_.OnTrouble(part, self->WhyBroken(part, status));
     // Of a part that is there an outage is no verdict: it may pass.
     const bool is_submitted = !attended.job_id.empty();
     const bool is_final = is_submitted ? IsVerdict(status) && status.code() != absl::StatusCode::kUnavailable
                                        : IsVerdict(status) || silence > kReach;
     if (!status.ok() && is_final) {
       attended.is_over = true;
-      self->Apply(self, self->world_.OnRefused(part, status));
+      const std::string site = self->led_.begin().part(part).site();
+      const absl::Status refusal =
+          IsVerdict(status) ? status : errors::SiteNotReached(site, self->WhyBroken(part, status));
+      self->Apply(self, self->world_.OnRefused(part, refusal));
       break;
     }
     if (is_submitted && silence > kSilence) {
-      self->Apply(self, self->world_.OnLost(part, int(kSilence.count()), Message(status)));
+      self->Apply(self,
+                  self->world_.OnLost(part, int(kSilence.count()), self->WhyBroken(part, status)));
     }
     co_await Sleep(self->loop_, pause);
   }
   self->parts_[part].is_over = true;
   self->EndIfOver();
+}
+
+// With the hop: what those behind the gatekeeper say of theirs, and a call that nobody has answered
+// ended before them.
+std::string Leader::WhyBroken(int part, const absl::Status& status) const {
+  return IsVerdict(status) ? Message(status)
+                           : fmt::format("the gatekeeper {} does not answer: {}",
+                                         led_.begin().part(part).address(), Message(status));
 }
 
 // The world may have ended before: a part that was lost is still to be told.

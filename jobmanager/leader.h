@@ -62,6 +62,7 @@ class Leader {
   static awaitable<absl::Status> Store(std::shared_ptr<Leader> self, World::Effects effects);
   awaitable<absl::Status> Converse(std::shared_ptr<Leader> self, int part);
   void EndIfOver();
+  std::string WhyBroken(int part, const absl::Status& status) const;
   void NameParts(int to, proto::Order::Release& release) const;
   void NoteDropped();
   void Apply(const std::shared_ptr<Leader>& self, World::Effects effects);

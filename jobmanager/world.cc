@@ -87,6 +87,7 @@ proto::Order World::OrderTo(int part) const {
 
 World::Effects World::OnSubmitted(int part, const std::string& job_id) {
   Effects effects;
+  parts_[part].trouble.clear();
   if (parts_[part].job_id.empty()) {
     parts_[part].job_id = job_id;
     proto::LeadUpdate::Submitted& submitted = *effects.updates.emplace_back().mutable_submitted();
@@ -116,6 +117,7 @@ World::Effects World::OnRefused(int part, const absl::Status& refusal) {
 World::Effects World::OnReport(int part, const proto::Report& report) {
   Effects effects;
   State& state = parts_[part];
+  state.trouble.clear();
   if (has_ended_ || state.has_ended) {
     return effects;
   }

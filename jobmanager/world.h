@@ -54,6 +54,8 @@ class World {
   Effects OnLost(int part, int seconds, const std::string& why);
   // Ends all that has not ended.
   Effects Abort(const std::string& reason, const std::string& remedy);
+  // The way to the part is broken, until something is heard of it again.
+  void OnTrouble(int part, const std::string& why);
   // Not all parts stand ready within the time.
   Effects OnLate(int seconds);
   // All parts stand ready, or were released before we were started again.
@@ -86,11 +88,13 @@ class World {
     std::string job_id;
     std::optional<proto::Report::Ready> ready;
     std::string waiting;
+    std::string trouble;                 // of the way there; empty: it is open
     std::optional<std::string> dropped;  // why
     bool has_ended = false;              // or was refused
     bool is_lost = false;
 
     bool is_alone() const { return start == proto::Charter::NO_BARRIER; }
+    std::string WhyNotReady() const;
     bool is_member() const { return !is_alone() && !dropped; }  // of the one MPI_COMM_WORLD
   };
   struct Collective {

@@ -68,7 +68,7 @@ absl::StatusOr<World::Effects> World::EndHold(bool only_if_ready) {
   RETURN_IF_ERROR(MayEdit());
   for (int part = 0; only_if_ready && part < int(parts_.size()); ++part) {
     if (parts_[part].is_member() && !parts_[part].ready) {
-      return errors::PartIsNotReady(part, parts_[part].site, parts_[part].waiting);
+      return errors::PartIsNotReady(part, parts_[part].site, parts_[part].WhyNotReady());
     }
   }
   hold_ = Hold::kOver;
@@ -115,7 +115,8 @@ proto::CoallocReply World::View() const {
     part.set_start(state.start);
     part.set_state(StateOf(state));
     part.set_job_id(state.job_id);
-    part.set_reason(state.dropped ? *state.dropped : state.ready ? "" : state.waiting);
+    const bool is_late = !state.ready && !state.has_ended;
+    part.set_reason(state.dropped ? *state.dropped : is_late ? state.WhyNotReady() : "");
     if (state.replaces) {
       part.set_replaces(*state.replaces);
     }

@@ -42,6 +42,21 @@ World::Effects World::OnLost(int part, int seconds, const std::string& why) {
   return effects;
 }
 
+// How far it has come, by the last hop that was heard of.
+std::string World::State::WhyNotReady() const {
+  if (!trouble.empty()) {
+    return trouble;
+  }
+  if (job_id.empty()) {
+    return "its gatekeeper has not answered yet";
+  }
+  return waiting.empty()
+             ? "its queue server has it, and its nodes have not made all of its ranks yet"
+             : waiting;
+}
+
+void World::OnTrouble(int part, const std::string& why) { parts_[part].trouble = why; }
+
 World::Effects World::OnLate(int seconds) {
   if (is_released_) {
     return {};
@@ -58,8 +73,8 @@ World::Effects World::OnLate(int seconds) {
     }
     proto::WorldEnded end;
     end.set_state(proto::FAILED);
-    end.set_reason(fmt::format("part {} at {} does not stand ready within {} s{}", part, state.site,
-                               seconds, state.waiting.empty() ? "" : ": " + state.waiting));
+    end.set_reason(fmt::format("part {} at {} does not stand ready within {} s: {}", part,
+                               state.site, seconds, state.WhyNotReady()));
     end.set_remedy("try again later, or with fewer ranks there");
     if (state.start == proto::Charter::STRICT_BARRIER) {
       Fail(std::move(end), -1, effects);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "jobmanager/world.h"
 
+#include <functional>
+
 #include <gtest/gtest.h>
 
 #include "common/refusal.h"
@@ -238,6 +240,27 @@ TEST_F(WorldTest, APartThatIsLateEndsAll) {
             "part 1 at siteB does not stand ready within 300 s: waits for 2 more processors");
 }
 
+TEST_F(WorldTest, APartThatIsLateSaysHowFarItHasCome) {
+  const auto why_of = [](World world, const std::function<void(World&)>& befalls) {
+    world.OnSubmitted(0, "joba");
+    world.OnReport(0, Ready({2}));
+    befalls(world);
+    return world.OnLate(300).orders[0].second.cancel().reason();
+  };
+  const World fresh("world-1", {{"siteA", 2}, {"siteB", 2}});
+  const std::string late = "part 1 at siteB does not stand ready within 300 s: ";
+
+  EXPECT_EQ(why_of(fresh, [](World&) {}), late + "its gatekeeper has not answered yet");
+  EXPECT_EQ(why_of(fresh, [](World& world) { world.OnTrouble(1, "the pinhole is closed"); }),
+            late + "the pinhole is closed");
+  EXPECT_EQ(why_of(fresh,
+                   [](World& world) {
+                     world.OnTrouble(1, "the pinhole is closed");
+                     world.OnSubmitted(1, "jobb");
+                   }),
+            late + "its queue server has it, and its nodes have not made all of its ranks yet");
+}
+
 TEST_F(WorldTest, ASiteThatFallsSilentEndsTheOthersAndIsToldLater) {
   Run();
 
@@ -297,7 +320,9 @@ TEST_F(StartTypeTest, ALoosePartThatIsLateIsCancelledAndTheOthersRun) {
 
   ASSERT_EQ(effects.orders.size(), 1u);
   EXPECT_EQ(effects.orders[0].first, 1);
-  EXPECT_EQ(effects.orders[0].second.cancel().reason(), "part 1 at siteB does not stand ready within 60 s");
+  EXPECT_EQ(effects.orders[0].second.cancel().reason(),
+            "part 1 at siteB does not stand ready within 60 s: "
+            "its queue server has it, and its nodes have not made all of its ranks yet");
   EXPECT_TRUE(effects.is_release_due);
 }
 
