@@ -103,13 +103,13 @@ void Cluster::Turn(std::uint32_t id) {
 void Cluster::Pump(std::uint32_t id) {
   Node& node = nodes_[id];
   Address to;
-  std::vector<std::uint8_t> room(kDatagramMax);
   for (;;) {
-    const std::size_t size = node.endpoint->NextDatagram(now(), room, to);
+    const std::size_t size = node.endpoint->NextDatagram(now(), room_, to);
     if (size == 0) break;
     const std::uint32_t target = to.port - kPort;
-    if (on_datagram && !on_datagram(id, target, Bytes(room).first(size))) continue;
-    network_.Transmit(id, target, {room.begin(), room.begin() + static_cast<std::ptrdiff_t>(size)});
+    if (on_datagram && !on_datagram(id, target, Bytes(room_).first(size))) continue;
+    network_.Transmit(id, target,
+                      {room_.begin(), room_.begin() + static_cast<std::ptrdiff_t>(size)});
   }
   const Nanos deadline = node.endpoint->NextDeadline();
   if (deadline == kNever) {

@@ -60,6 +60,8 @@ class Cluster {
 
   Network network_;
   std::vector<Node> nodes_;
+  std::vector<std::uint8_t> room_ =
+      std::vector<std::uint8_t>(kDatagramMax);  // of the next datagram
 };
 
 }  // namespace sekisho::pm::sim

@@ -7,6 +7,18 @@
 
 namespace sekisho::pm::sim {
 
+void Network::Push(Event event) {
+  std::uint32_t slot = static_cast<std::uint32_t>(events_.size());
+  if (free_slots_.empty()) {
+    events_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  queue_.push({event.time, event.order, slot});
+  events_[slot] = std::move(event);
+}
+
 void Network::At(Nanos time, Event::Kind kind, std::uint32_t node, std::uint64_t tag) {
   Event event;
   event.time = std::max(time, now_);
@@ -14,7 +26,7 @@ void Network::At(Nanos time, Event::Kind kind, std::uint32_t node, std::uint64_t
   event.kind = kind;
   event.node = node;
   event.tag = tag;
-  events_.push(std::move(event));
+  Push(std::move(event));
 }
 
 namespace {
@@ -55,7 +67,7 @@ void Network::Deliver(Link& link, Arrival arrival, std::size_t size) {
         static_cast<std::uint8_t>(arrival.datagram[bit / 8] ^ 1u << bit % 8);
   }
   event.arrival = std::move(arrival);
-  events_.push(std::move(event));
+  Push(std::move(event));
 }
 
 void Network::Transmit(std::uint32_t from, std::uint32_t to, std::vector<std::uint8_t> datagram) {
@@ -72,10 +84,11 @@ void Network::Transmit(std::uint32_t from, std::uint32_t to, std::vector<std::ui
 }
 
 bool Network::Next(Event& event) {
-  if (events_.empty()) return false;
-  // The queue gives constant access only; the event is gone in the next line.
-  event = std::move(const_cast<Event&>(events_.top()));
-  events_.pop();
+  if (queue_.empty()) return false;
+  const std::uint32_t slot = queue_.top().slot;
+  queue_.pop();
+  event = std::move(events_[slot]);
+  free_slots_.push_back(slot);
   now_ = event.time;
   return true;
 }

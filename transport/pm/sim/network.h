@@ -94,24 +94,33 @@ class Network {
 
   // False when nothing is left to happen.
   bool Next(Event& event);
-  Nanos NextTime() const { return events_.empty() ? kNever : events_.top().time; }
+  Nanos NextTime() const { return queue_.empty() ? kNever : queue_.top().time; }
   Nanos now() const { return now_; }
   void AdvanceTo(Nanos time) { now_ = time > now_ ? time : now_; }
   std::uint64_t dropped() const { return dropped_; }
 
  private:
+  // The queue orders small keys; the events stay where they are.
+  struct Key {
+    Nanos time;
+    std::uint64_t order;
+    std::uint32_t slot;
+  };
   struct Later {
-    bool operator()(const Event& a, const Event& b) const {
+    bool operator()(const Key& a, const Key& b) const {
       return a.time != b.time ? a.time > b.time : a.order > b.order;
     }
   };
+  void Push(Event event);
   void Deliver(Link& link, Arrival arrival, std::size_t size);
 
   Random random_;
   std::size_t nodes_;
   std::vector<Link> links_;
   std::vector<Port> ports_;
-  std::priority_queue<Event, std::vector<Event>, Later> events_;
+  std::priority_queue<Key, std::vector<Key>, Later> queue_;
+  std::vector<Event> events_;  // by slot
+  std::vector<std::uint32_t> free_slots_;
   Nanos now_ = 0;
   std::uint64_t order_ = 0;
   std::uint64_t dropped_ = 0;

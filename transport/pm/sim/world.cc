@@ -335,13 +335,13 @@ void World::SendOne(std::uint32_t id, NodeId to, ChannelId channel) {
 void World::Pump(std::uint32_t id) {
   Node& node = nodes_[id];
   Address to;
-  std::vector<std::uint8_t> room(9100);
   for (int i = 0;; ++i) {
-    const std::size_t size = node.endpoint->NextDatagram(LocalTime(node), room, to);
+    const std::size_t size = node.endpoint->NextDatagram(LocalTime(node), room_, to);
     if (size == 0) break;
     if (i > 5000) return Fail("a storm of datagrams in one instant");
     if (to.port < kPort || to.port >= kPort + plan_.nodes) return Fail("datagram to nowhere");
-    network_.Transmit(id, to.port - kPort, {room.begin(), room.begin() + static_cast<long>(size)});
+    network_.Transmit(id, to.port - kPort,
+                      {room_.begin(), room_.begin() + static_cast<long>(size)});
   }
   const Nanos deadline = node.endpoint->NextDeadline();
   if (deadline == kNever) {

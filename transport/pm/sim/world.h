@@ -111,6 +111,8 @@ class World {
   std::uint64_t flushes_ = 0;
   bool healed_ = false;
   std::string failure_;
+  std::vector<std::uint8_t> room_ =
+      std::vector<std::uint8_t>(9100);  // for a datagram on its way out
 };
 
 }  // namespace sekisho::pm::sim
