@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "transport/pm/agent_door.h"
 #include "transport/pm/context.h"
 #include "transport/pm/job_file.h"
+#include "transport/pm/lazy_timer.h"
 #include "transport/pm/pm.h"
 
 using sekisho::pm::Address;
@@ -29,6 +29,7 @@ using sekisho::pm::GangPhase;
 using sekisho::pm::JobFile;
 using sekisho::pm::kNever;
 using sekisho::pm::kSecond;
+using sekisho::pm::LazyTimer;
 using sekisho::pm::Message;
 using sekisho::pm::Nanos;
 using sekisho::pm::NodeId;
@@ -39,7 +40,6 @@ using sekisho::pm::Wire;
 
 struct pmContext {
   ~pmContext() {
-    if (timer >= 0) close(timer);
     if (descriptor >= 0) close(descriptor);
   }
 
@@ -49,7 +49,7 @@ struct pmContext {
   std::unique_ptr<bool[]> told_gone;  // the program knows that this node is gone
   int nodes = 0;
   int descriptor = -1;  // epoll over the socket, the timer and the daemon's bell
-  int timer = -1;
+  LazyTimer timer;
   bool sending = false;
   NodeId send_to = 0;
   size_t send_length = 0;
@@ -137,9 +137,9 @@ std::uint64_t Incarnation() {
 
 int OpenDescriptor(pmContext& context) {
   context.descriptor = epoll_create1(EPOLL_CLOEXEC);
-  context.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-  if (context.descriptor < 0 || context.timer < 0) return errno;
-  for (const int fd : {context.core().fd(), context.timer, context.core().bell()}) {
+  if (context.descriptor < 0) return errno;
+  if (const auto error = context.timer.Open()) return error.value();
+  for (const int fd : {context.core().fd(), context.timer.fd(), context.core().bell()}) {
     if (fd < 0) continue;
     epoll_event event{};
     event.events = EPOLLIN;
@@ -147,15 +147,6 @@ int OpenDescriptor(pmContext& context) {
     if (epoll_ctl(context.descriptor, EPOLL_CTL_ADD, fd, &event) != 0) return errno;
   }
   return 0;
-}
-
-void SetTimer(const pmContext& context, Nanos when) {
-  itimerspec setting{};
-  if (when != kNever) {
-    when = std::max<Nanos>(when, 1);
-    setting.it_value = {when / kSecond, when % kSecond};
-  }
-  (void)timerfd_settime(context.timer, TFD_TIMER_ABSTIME, &setting, nullptr);
 }
 
 }  // namespace
@@ -315,14 +306,14 @@ int pmWait(pmContext* context, long timeout_us) {
 int pmBeforeSelect(pmContext* context) {
   context->core().set_sleeping(true);
   context->core().Progress();
-  SetTimer(*context, context->core().NextDeadline());
+  context->timer.Set(context->core().NextDeadline(), Wire::Now());
   return 0;
 }
 
 int pmAfterSelect(pmContext* context) {
   context->core().set_sleeping(false);
   context->core().Quiet();
-  SetTimer(*context, kNever);
+  context->timer.Quiet(Wire::Now());
   context->core().Progress();
   return 0;
 }

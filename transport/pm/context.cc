@@ -21,6 +21,9 @@ constexpr Nanos kDaemonRetry = 100 * kMillisecond;
 constexpr int kAskTimeoutMs = 5000;
 constexpr Nanos kStoppedPause = 50 * kMicrosecond;
 constexpr Nanos kLongestSpin = 50 * kMicrosecond;
+constexpr Nanos kOthersRan = 1500;  // a yield to nobody takes less
+constexpr Nanos kOthersCompute = 500 * kMicrosecond;
+constexpr Nanos kYieldsNoMore = 100 * kMillisecond;
 
 void Pause(Nanos time) {
   const timespec left = {time / kSecond, time % kSecond};
@@ -38,6 +41,7 @@ std::error_code Context::Open(const Config& config, const Address& own, const ch
                                        : context->OpenAlone(config, own);
   if (error) return error;
   context->wire_.SetTrace(context->memory_.trace(), Side::kProgram);
+  if (const auto failed = context->timer_.Open()) return failed;
   context->head().program_pid.store(getpid());
   out = std::move(context);
   return {};
@@ -297,8 +301,20 @@ bool Context::Wait(Nanos until) {
   return any;
 }
 
+// Notes whether somebody else needed the processor meanwhile: one we wait for, or one who computes
+// and kept it for long.
+void Context::Yield(Nanos now) {
+  if (now < no_yield_until_) return;
+  sched_yield();
+  const Nanos after = Wire::Now();
+  yielded_ = after - now > kOthersRan && after - now < kOthersCompute;
+  if (after - now >= kOthersCompute) no_yield_until_ = after + kYieldsNoMore;
+}
+
 bool Context::WaitForMessage(Nanos until) {
   const Nanos begin = Wire::Now();
+  // Whoever we wait for shares this processor: nothing can have arrived before it runs.
+  if (waiting_ == Waiting::kAdaptive && yielded_ && !HasMessage()) Yield(begin);
   // Adaptive: as long as waiting has paid, but not longer; then the processor goes to others.
   const Nanos spin = waiting_ == Waiting::kSpin      ? kNever
                      : waiting_ == Waiting::kYield   ? kNever
@@ -306,6 +322,7 @@ bool Context::WaitForMessage(Nanos until) {
                      : waiting_ == Waiting::kSleep
                          ? 0
                          : std::min(2 * pays_ + kMicrosecond, kLongestSpin);
+  if (waiting_ == Waiting::kSleep && !HasMessage() && begin < until) Poll(until);
   for (;;) {
     Progress();
     const Nanos now = Wire::Now();
@@ -320,23 +337,36 @@ bool Context::WaitForMessage(Nanos until) {
       pollfd socket = {wire_.fd(), POLLIN, 0};
       if (poll(&socket, 1, 0) > 0) sched_yield();
     }
-    const bool stopped = IsStopped();
-    if (!stopped && (spin == kNever || now - begin < spin)) continue;
-    set_sleeping(true);
-    if (!HasMessage()) {
-      // Of a stopped job only the keeper wakes us; it rings when the job goes on.
-      const bool alone = !stopped || !has_daemon();
-      const Nanos wake = std::min(until, alone ? view().NextDeadline() : now + 100 * kMillisecond);
-      std::array<pollfd, 2> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
-                                       pollfd{program_bell_, POLLIN, 0}};
-      const Nanos left = wake == kNever ? kNever : std::max<Nanos>(wake - now, 0);
-      const timespec timeout = {left / kSecond, left % kSecond};
-      (void)ppoll(waiting.data(), program_bell_ >= 0 ? 2 : 1, wake == kNever ? nullptr : &timeout,
-                  nullptr);
-      if (waiting[1].revents != 0) Quiet();
+    if (!IsStopped() && (spin == kNever || now - begin < spin)) {
+      // Not spinning alone: whoever we wait for may need this very processor.
+      if (waiting_ == Waiting::kAdaptive) Yield(now);
+      continue;
     }
-    set_sleeping(false);
+    Poll(until);
   }
+}
+
+void Context::Sleep(Nanos until) {
+  Poll(until);
+  Progress();
+}
+
+void Context::Poll(Nanos until) {
+  set_sleeping(true);
+  if (!HasMessage()) {
+    // Of a stopped job only the keeper wakes us; it rings when the job goes on.
+    const bool alone = !IsStopped() || !has_daemon();
+    const Nanos now = Wire::Now();
+    const Nanos wake = std::min(until, alone ? view().NextDeadline() : now + 100 * kMillisecond);
+    timer_.Set(wake, now);
+    std::array<pollfd, 3> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
+                                     pollfd{timer_.fd(), POLLIN, 0},
+                                     pollfd{program_bell_, POLLIN, 0}};
+    (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
+    if (waiting[1].revents != 0) timer_.Quiet(Wire::Now());
+    if (waiting[2].revents != 0) Quiet();
+  }
+  set_sleeping(false);
 }
 
 }  // namespace sekisho::pm

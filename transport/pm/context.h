@@ -7,6 +7,7 @@
 #include <memory>
 #include <system_error>
 
+#include "transport/pm/lazy_timer.h"
 #include "transport/pm/shared_memory.h"
 #include "transport/pm/unix_message.h"
 #include "transport/pm/wire.h"
@@ -37,9 +38,13 @@ class Context {
   void Progress();
   // Until a message is there or `until`; as the policy says.
   bool Wait(Nanos until);
+  // Sleeps until something arrives, the protocol must act, or `until`; then makes progress.
+  void Sleep(Nanos until);
   void set_waiting(Waiting waiting) { waiting_ = waiting; }
 
   PeerState peer_state(NodeId node) { return view().peer_state(node); }
+  const Counters& counters() { return view().counters(); }
+  const WireCounters& wire_counters() const { return wire_.counters(); }
   bool Drained(NodeId node) { return view().Drained(node); }
   Nanos NextDeadline() { return view().NextDeadline(); }
   bool HasMessage() { return !IsStopped() && view().HasMessage(); }
@@ -74,6 +79,8 @@ class Context {
   void WaitForKeeper(int tries);
   bool KeeperIsDead();
   bool WaitForMessage(Nanos until);
+  void Yield(Nanos now);
+  void Poll(Nanos until);
   void NoteCall();
   void FindDaemon();
 
@@ -82,11 +89,14 @@ class Context {
   OwnerWord mine_;
   int connection_ = -1;  // to the daemon; -1: none now
   int keeper_bell_ = -1, program_bell_ = -1;
+  LazyTimer timer_;
   Nanos look_for_daemon_ = 0;
   std::array<char, 108> daemon_{};
   Waiting waiting_ = Waiting::kAdaptive;
   std::uint64_t left_wave_ = 0;  // of a stopped job, when the keeper was rung for it
   Nanos pays_ = 0;               // how long spinning was worth it of late
+  bool yielded_ = false;         // the last yield let another process run, for a short time
+  Nanos no_yield_until_ = 0;     // it cost too much
 };
 
 }  // namespace sekisho::pm
