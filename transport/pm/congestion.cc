@@ -12,7 +12,18 @@ namespace {
 
 constexpr std::uint32_t kInitialPackets = 10;
 constexpr std::uint32_t kLeastPackets = 4;
-constexpr std::uint32_t kBurstPackets = 16;  // what one segmentation offload carries
+// What may leave together: 16 packets, and on a fast path what it carries in so little time that no
+// timer could tell it apart.
+constexpr std::uint32_t kBurstPackets = 16;
+constexpr Nanos kBurstTime = 100 * kMicrosecond;
+constexpr std::uint64_t kBurstBytes = 128 * 1024;
+constexpr std::uint64_t kSlowest = 1000;  // bytes a second
+// From here on (bytes a second) one buffer of segmentation offload takes less time than to sleep
+// and to be woken: only the window limits, the processors are what is slow.
+constexpr std::uint64_t kUnpaced = 500'000'000;
+// By so much a host may be late to acknowledge or to send, because others had its processor: what
+// the path carries meanwhile must be in flight, too.
+constexpr Nanos kLateness = 200 * kMicrosecond;
 constexpr std::uint64_t kLeastCeiling = 16;  // packets
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
 constexpr std::array<std::uint32_t, 8> kPhaseGain = {125, 75, 100, 100, 100, 100, 100, 100};
@@ -51,9 +62,20 @@ void Congestion::OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_
     round_start_ = now;
     round_over_ = true;
   }
+  first_sent_time_ = std::max(first_sent_time_, sent_time);
+  if (sent_time < newest_sent_) return;
+  newest_ = sample;
+  newest_sent_ = sent_time;
+}
+
+// The newest packet of an ACK tells the rate of all that arrived since that packet was sent.
+void Congestion::TakeRate(Nanos now) {
+  const RateSample sample = newest_;
+  const Nanos sent_time = newest_sent_;
+  newest_sent_ = -1;
+  if (sent_time < 0) return;
   // Neither faster than it was sent nor faster than it was acknowledged.
   const Nanos interval = std::max(now - sample.delivered_time, sent_time - sample.first_sent_time);
-  first_sent_time_ = std::max(first_sent_time_, sent_time);
   if (interval <= 0) return;
   const std::uint64_t rate =
       MulDiv(delivered_ - sample.delivered, kSecond, static_cast<std::uint64_t>(interval));
@@ -61,6 +83,15 @@ void Congestion::OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_
   std::uint64_t& best = round_rate_[round_ % round_rate_.size()];
   best = std::max(best, rate);
   bottleneck_ = std::max(bottleneck_, rate);
+}
+
+void Congestion::SetPace(std::uint64_t rate) {
+  pacing_rate_ = rate;
+  unpaced_ = bottleneck_ >= kUnpaced;
+  pace_ = MulDiv(kSecond, 1 << kPaceShift, std::max<std::uint64_t>(rate, kSlowest));
+  burst_ = std::max(std::uint64_t{kBurstPackets} * datagram_,
+                    std::min(MulDiv(bottleneck_, kBurstTime, kSecond), kBurstBytes));
+  burst_time_ = PaceOf(burst_);
 }
 
 // A receiver that sleeps acknowledges much at once: so much more must be in flight to keep the
@@ -149,6 +180,7 @@ void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t
   timed_out_ = false;
   round_ce_ += new_ce;
   round_rtt_ = std::min(round_rtt_, rtt.latest());
+  TakeRate(now);
   NoteAggregation(now);
   if (round_over_) EndRound(rtt);
   round_over_ = false;
@@ -165,11 +197,11 @@ void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t
       MulDiv(std::uint64_t{kLeastPackets} * datagram_, kSecond,
              static_cast<std::uint64_t>(std::max<Nanos>(rtt.smoothed(), 1)));
   const std::uint64_t rate = std::max(MulDiv(bottleneck_, gain, 100), least);
-  pacing_rate_ = mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate;
-  const std::uint64_t burst = std::uint64_t{kBurstPackets} * datagram_;
+  SetPace(mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate);
+  const std::uint64_t late = std::max(burst_, MulDiv(bottleneck_, kLateness, kSecond));
   const std::uint64_t target = mode_ == Mode::kStartup
-                                   ? MulDiv(rate_delay, kStartupGain, 100) + burst
-                                   : 2 * rate_delay + burst + extra_;
+                                   ? MulDiv(rate_delay, kStartupGain, 100) + late
+                                   : 2 * rate_delay + late + extra_;
   const std::uint64_t initial = std::uint64_t{kInitialPackets} * datagram_;
   window_ = std::max(mode_ == Mode::kStartup ? std::max(window_, target) : target, initial);
 }
@@ -191,15 +223,6 @@ std::uint64_t Congestion::window() const {
   const std::uint64_t least = std::uint64_t{kLeastPackets} * datagram_;
   if (timed_out_ || mode_ == Mode::kProbeRtt) return least;
   return std::max(least, std::min(window_, ceiling_));
-}
-
-Nanos Congestion::NextSend(Nanos previous, std::uint32_t bytes, Nanos now) const {
-  if (fixed_window_ != 0 || pacing_rate_ == 0) return now;
-  // Credit for at most one burst, so that a late timer does not slow the flow down.
-  const Nanos burst =
-      static_cast<Nanos>(MulDiv(std::uint64_t{kBurstPackets} * datagram_, kSecond, pacing_rate_));
-  const Nanos step = static_cast<Nanos>(MulDiv(bytes, kSecond, pacing_rate_));
-  return std::max(previous, now - burst) + step;
 }
 
 }  // namespace sekisho::pm

@@ -3,6 +3,7 @@
 // Pure.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -27,7 +28,7 @@ class Congestion {
   void OnDatagramSize(std::uint32_t datagram) { datagram_ = datagram; }
   RateSample OnSent(std::uint32_t bytes, std::uint64_t in_flight_before, Nanos now);
 
-  // Once per packet, the order of numbers, then OnAckEnd once per ACK.
+  // Once per packet, then OnAckEnd once per ACK.
   void OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_t bytes, Nanos now);
   void OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t new_ce, Nanos now);
   void OnLost(std::uint32_t bytes);
@@ -42,11 +43,26 @@ class Congestion {
   std::uint64_t bottleneck() const { return bottleneck_; }
 
   // When the next packet may leave, after one of `bytes` left now.
-  Nanos NextSend(Nanos previous, std::uint32_t bytes, Nanos now) const;
+  Nanos NextSend(Nanos previous, std::uint32_t bytes, Nanos now) const {
+    if (fixed_window_ != 0 || pacing_rate_ == 0 || unpaced_) return now;
+    // Credit for at most one burst, so that a late timer does not slow the flow down.
+    return std::max(previous, now - burst_time_) + PaceOf(bytes);
+  }
+
+  // How long one who has used up his burst waits, to send some packets together again.
+  Nanos Quantum() const { return std::min(burst_time_ / 2, kLongestQuantum); }
 
  private:
   enum class Mode : std::uint8_t { kStartup, kDrain, kProbe, kProbeRtt };
+  static constexpr int kPaceShift = 20;
+  static constexpr Nanos kLongestQuantum = 50 * kMicrosecond;
 
+  void TakeRate(Nanos now);
+  void SetPace(std::uint64_t rate);
+  // The time that so many bytes take; without a division, as every packet asks.
+  Nanos PaceOf(std::uint64_t bytes) const {
+    return static_cast<Nanos>(bytes * pace_ >> kPaceShift);
+  }
   void EndRound(const Rtt& rtt);
   void NoteAggregation(Nanos now);
   void UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now);
@@ -57,6 +73,7 @@ class Congestion {
   std::uint8_t full_rounds_ = 0;
   std::uint8_t phase_ = 0;
   bool timed_out_ = false;
+  bool unpaced_ = false;
   bool round_over_ = false;
   std::uint32_t fixed_window_ = 0;
   std::uint32_t datagram_ = 1200;
@@ -76,6 +93,12 @@ class Congestion {
   std::uint64_t full_rate_ = 0;
   std::uint64_t window_ = 0;
   std::uint64_t pacing_rate_ = 0;
+  std::uint64_t pace_ = 0;   // nanoseconds a byte, shifted
+  std::uint64_t burst_ = 0;  // bytes that may leave together
+  Nanos burst_time_ = 0;
+  // Of the packets that one ACK names the one that was sent last.
+  RateSample newest_;
+  Nanos newest_sent_ = -1;              // no packet yet
   std::uint64_t ceiling_ = UINT64_MAX;  // learned from losses together with a queue, and from marks
   Nanos phase_start_ = 0;
   Nanos probe_rtt_due_ = 0;

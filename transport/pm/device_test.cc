@@ -72,6 +72,20 @@ TEST(Device, MessagesCrossTheLoopbackWithAndWithoutOffloads) {
   }
 }
 
+TEST(Device, ATrainLeavesInOneCall) {
+  const auto a = OpenNode(0, true, 1472);
+  const auto b = OpenNode(1, true, 1472);
+  ASSERT_TRUE(a && b);
+  ASSERT_FALSE(a->endpoint().SetAddress(1, b->own_address()));
+  ASSERT_FALSE(b->endpoint().SetAddress(0, a->own_address()));
+  if (!a->counters().segmentation) GTEST_SKIP() << "no UDP_SEGMENT here";
+
+  Exchange(*a, *b, 500, 60'000);
+
+  EXPECT_GT(a->endpoint().counters().datagrams_out, 8 * a->counters().send_calls);
+  EXPECT_EQ(a->counters().failed, 0u);
+}
+
 TEST(Device, WaitWakesUpForADatagramAndForATimer) {
   const auto a = OpenNode(0, true, 1472);
   const auto b = OpenNode(1, true, 1472);

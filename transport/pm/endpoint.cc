@@ -8,6 +8,7 @@ namespace sekisho::pm {
 namespace {
 
 constexpr Nanos kFirstPersist = 20 * kMillisecond;
+constexpr std::uint64_t kRoomForControl = 128;  // bytes of a packet
 
 }  // namespace
 
@@ -65,12 +66,24 @@ std::error_code Endpoint::Send(NodeId node, ChannelId channel, Bytes message, Na
   if (const auto error = Room(node, channel, message.size())) return error;
   Clock(now);
   const std::uint32_t stream = StreamIndex(node, channel);
+  Peer& peer = peers_[node];
+  const bool waits = MustWait(peer, Backlog(peer), kMessageHeadSize + Padded(message.size()));
   send_streams_[stream].Put(SendRing(stream), message);
   ++state_->counters.messages_out;
-  Peer& peer = peers_[node];
   if (peer.state == PeerState::kUnknown) StartGreeting(peer);
-  Work(peer);
+  if (!waits) Work(peer);
   return {};
+}
+
+// Whether `more` bytes behind a backlog that could not leave cannot leave either: what it waits
+// for, an acknowledgement or a deadline, is known already.
+bool Endpoint::MustWait(const Peer& peer, std::uint64_t backlog, std::uint64_t more) const {
+  if (backlog == 0 || peer.in_work) return false;
+  if (peer.hold_until != kNever && peer.hold_until > state_->now) {
+    return backlog + more + kRoomForControl < peer.mtu;
+  }
+  return peer.paced_until > state_->now ||
+         (peer.in_flight > 0 && peer.in_flight >= peer.congestion.window());
 }
 
 void Endpoint::MakeReady(std::uint32_t stream) {
@@ -195,9 +208,9 @@ void Endpoint::Reschedule(Peer& peer) {
                          peer.persist_at, ProbeDeadline(peer)});
   if (peer.hold_until > state_->now) when = std::min(when, peer.hold_until);
   if (peer.starved) when = std::min(when, state_->now + kMillisecond);
-  if (peer.has_session && peer.next_send > state_->now && peer.state != PeerState::kGone &&
+  if (peer.has_session && peer.paced_until > state_->now && peer.state != PeerState::kGone &&
       HasSomethingToSay(peer)) {
-    when = std::min(when, peer.next_send);
+    when = std::min(when, peer.paced_until);
   }
   deadlines_.Set(IdOf(peer), when);
 }

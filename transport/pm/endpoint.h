@@ -20,6 +20,18 @@ struct Message {
   Pieces bytes;
 };
 
+// A datagram to be sent.  Its payload may still lie in the send ring; then it belongs between the
+// first `head` bytes of the caller's room and the `tail` bytes behind them.
+struct Outgoing {
+  Address to;
+  std::size_t head = 0;
+  Bytes payload;
+  std::size_t tail = 0;
+
+  std::size_t size() const { return head + payload.size() + tail; }
+  std::size_t used() const { return head + tail; }  // of the room
+};
+
 class Endpoint {
  public:
   // Bytes of memory that Init wants; 0 if the configuration is out of its limits.  It is the area,
@@ -42,7 +54,8 @@ class Endpoint {
   void DropOpen();
   // Network preemption (gang.h).  This node wants the whole job to stop, or to go on.
   void AskGang(bool stop, Nanos now);
-  // It wants the job that runs to stop, or the one that is settled to go on, once all nodes want it.
+  // It wants the job that runs to stop, or the one that is settled to go on, once all nodes want
+  // it.
   void JoinGang(bool stop, Nanos now);
   // Whether the program waits for messages: part of the global state of a stopped job.
   void NoteProgram(bool waits) { state_->program_waits = waits; }
@@ -71,9 +84,13 @@ class Endpoint {
   std::error_code Close(NodeId node, Nanos now);
 
   // The network.  After any call: NextDatagram until it says 0, then wait for NextDeadline at most.
-  // A datagram may be decrypted in place.
+  // A datagram may be decrypted in place.  NextOutgoing leaves large payloads where they are, in a
+  // ring: to be sent before any other call.
   void OnDatagram(const Address& from, MutableBytes datagram, bool ce, Nanos now);
   std::size_t NextDatagram(Nanos now, MutableBytes room, Address& to);
+  bool NextOutgoing(Nanos now, MutableBytes room, Outgoing& out);
+  // False: neither would say anything now.
+  bool HasWork() const { return state_->reply_count > 0 || !state_->work.empty(); }
   void OnTimer(Nanos now);
   Nanos NextDeadline() const { return deadlines_.earliest(); }
 
@@ -203,6 +220,7 @@ class Endpoint {
   bool MaySend(Peer& peer);
   bool Hold(Peer& peer, std::uint64_t backlog, std::size_t room);
   std::uint64_t Backlog(const Peer& peer) const;
+  bool MustWait(const Peer& peer, std::uint64_t backlog, std::uint64_t more) const;
   bool HasSomethingToSay(const Peer& peer) const;
   bool HasUnsent(const Peer& peer) const;
   void AddAck(Peer& peer, Draft& draft);
@@ -212,6 +230,7 @@ class Endpoint {
   void AddNew(Peer& peer, Draft& draft);
   bool SplitSegment(std::uint32_t index, std::uint32_t length);
   std::size_t Finish(Peer& peer, Draft& draft, MutableBytes room);
+  std::size_t Assemble(Peer& peer, const Draft& draft, std::uint64_t number, MutableBytes room);
   std::uint64_t Floor(const Peer& peer) const;
 
   // What is neither of one peer nor a record; in the memory, too.  No pointers: the memory lies at
@@ -240,6 +259,8 @@ class Endpoint {
 
   Config config_;
   Cipher* cipher_ = nullptr;
+  Bytes* in_place_ =
+      nullptr;  // where NextOutgoing wants to hear of a payload that stays in its ring
   PayloadKey payload_key_{};
   State* state_ = nullptr;
   Items<Peer> peers_;

@@ -35,7 +35,8 @@ void Endpoint::OnDatagram(const Address& from, MutableBytes datagram, bool ce, N
   } else {
     OnGreeting(from, datagram, packet);
   }
-  Reschedule(peers_[header.source]);
+  // Who has work to do is scheduled anew when it is done.
+  if (!peers_[header.source].in_work) Reschedule(peers_[header.source]);
 }
 
 void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {

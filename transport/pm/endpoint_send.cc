@@ -13,12 +13,26 @@ constexpr std::uint32_t kBurst = 16;  // datagrams in a row to one peer: one seg
 // With so many packets in flight that could have carried more, small messages are packed.
 constexpr std::uint32_t kSmallInFlight = 4;
 constexpr std::size_t kSmallRoom = 64;  // bytes
+constexpr std::uint64_t kStreaming = 128 * 1024;
+constexpr std::uint64_t kShortTrain = 16 * 1024;
+// From here on the kernel takes a payload out of its ring; less is copied faster than described.
+constexpr std::size_t kInPlace = 512;
 
 std::size_t DataFrameSize(std::size_t channel, std::uint64_t offset, std::size_t length) {
   return 1 + VarintSize(channel) + VarintSize(offset) + VarintSize(length);
 }
 
 }  // namespace
+
+bool Endpoint::NextOutgoing(Nanos now, MutableBytes room, Outgoing& out) {
+  out.payload = {};
+  in_place_ = &out.payload;
+  const std::size_t size = NextDatagram(now, room, out.to);
+  in_place_ = nullptr;
+  out.tail = out.payload.empty() ? 0 : kTagSize;
+  out.head = size - out.payload.size() - out.tail;
+  return size > 0;
+}
 
 std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
   Clock(now);
@@ -43,8 +57,8 @@ std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
       peer.in_work = false;
       state_->burst = 0;
       if (size > 0) Work(peer);  // behind the others
+      Reschedule(peer);
     }
-    Reschedule(peer);
   }
   if (size > 0) {
     ++state_->counters.datagrams_out;
@@ -74,12 +88,15 @@ bool Endpoint::MaySend(Peer& peer) {
     if (peer.next_number - Floor(peer) >= kNumbersInFlight) return false;
   }
   if (peer.probe_due) return true;
-  return peer.in_flight < peer.congestion.window() && peer.next_send <= state_->now;
+  return peer.in_flight < peer.congestion.window() && peer.paced_until <= state_->now;
 }
 
-// Whether a packet that would not be full waits a moment for more, as enough are on their way.
+// Whether what there is waits a moment for more, as enough is on its way: a packet that would not
+// be full, or the end of a message that would leave as a short train behind long ones.
 bool Endpoint::Hold(Peer& peer, std::uint64_t backlog, std::size_t room) {
-  if (peer.in_flight_small < kSmallInFlight || backlog >= room) {
+  const bool small = peer.in_flight_small >= kSmallInFlight && backlog < room;
+  const bool streams = peer.in_flight >= kStreaming && backlog < kShortTrain;
+  if (!small && !streams) {
     peer.hold_until = kNever;
     return false;
   }
@@ -272,24 +289,25 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
   if (Backlog(peer) == 0) peer.congestion.OnAppLimited(peer.in_flight);
 }
 
-// Numbers, assembles, seals and remembers the packet.
-std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
-  const std::uint64_t number = peer.next_number++;
-  if (draft.eliciting) {
-    draft.writer.SetRoom(draft.limit - draft.payload + kFloorRoom);
-    const std::uint64_t floor = std::min(Floor(peer), number);
-    draft.writer.Floor(number - floor);
-  }
+// Header, control part, payload and tag.
+std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t number,
+                               MutableBytes room) {
   const std::size_t control = draft.writer.size();
   WriteHeader({Kind::kData, 0, config_.context, config_.node, IdOf(peer), number,
                static_cast<std::uint16_t>(control)},
               room.first<kHeaderSize>());
   std::memcpy(room.data() + kHeaderSize, draft.control.data(), control);
   std::size_t size = kHeaderSize + control;
+  const PayloadKey* key = config_.payload_tag ? &payload_key_ : nullptr;
   for (std::size_t i = 0; i < draft.segment_count; ++i) {
     Segment& segment = segments_[draft.segments[i]];
     segment.last_number = number;
     const Pieces data = RingRead(SendRing(segment.stream), segment.offset, draft.lengths[i]);
+    if (in_place_ != nullptr && cipher_ == nullptr && draft.segment_count == 1 &&
+        draft.padding == 0 && data.second.empty() && data.first.size() >= kInPlace) {
+      *in_place_ = data.first;
+      return SealApart(peer.session_send, key, room, size, data.first) + data.first.size();
+    }
     std::memcpy(room.data() + size, data.first.data(), data.first.size());
     size += data.first.size();
     if (!data.second.empty()) {
@@ -298,8 +316,18 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
     }
   }
   std::memset(room.data() + size, 0, draft.padding);
-  size = Seal(peer.session_send, cipher_, config_.payload_tag ? &payload_key_ : nullptr, room,
-              size + draft.padding);
+  return Seal(peer.session_send, cipher_, key, room, size + draft.padding);
+}
+
+// Numbers, assembles, seals and remembers the packet.
+std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
+  const std::uint64_t number = peer.next_number++;
+  if (draft.eliciting) {
+    draft.writer.SetRoom(draft.limit - draft.payload + kFloorRoom);
+    const std::uint64_t floor = std::min(Floor(peer), number);
+    draft.writer.Floor(number - floor);
+  }
+  const std::size_t size = Assemble(peer, draft, number, room);
 
   if (draft.acks) {
     peer.unacknowledged = 0;
@@ -330,6 +358,10 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
   peer.in_flight_small += packet.small ? 1 : 0;
   peer.last_eliciting = state_->now;
   peer.next_send = peer.congestion.NextSend(peer.next_send, packet.size, state_->now);
+  // Then not one packet at a time: some that leave together cost one call and one wake-up.
+  if (peer.next_send > state_->now) {
+    peer.paced_until = peer.next_send + peer.congestion.Quantum();
+  }
   peer.probe_due = false;
   peer.hold_until = kNever;
   return size;

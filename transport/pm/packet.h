@@ -98,8 +98,7 @@ enum class FrameKind : std::uint8_t {
 
 // Both ends included; ranges of an ACK descend and do not touch.
 struct NumberRange {
-  std::uint64_t low = 0;
-  std::uint64_t high = 0;
+  std::uint64_t low, high;  // not set by themselves: every frame has room for 32
 
   bool operator==(const NumberRange&) const = default;
 };

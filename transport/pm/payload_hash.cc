@@ -36,6 +36,7 @@ PayloadDigest::PayloadDigest(const PayloadKey& key, Bytes payload) {
     const std::size_t size = std::min(payload.size(), kHashBlock);
     const std::size_t whole = size & ~std::size_t{31};
     unsigned __int128 even = 0, odd = 0;
+#pragma GCC unroll 2
     for (std::size_t i = 0; i < whole; i += 32) {
       even += Product(payload.data() + i, key.words.data() + i / 8);
       odd += Product(payload.data() + i + 16, key.words.data() + i / 8 + 2);

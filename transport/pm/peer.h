@@ -99,7 +99,8 @@ struct Peer {
   std::uint64_t grant_limit = 0;      // of the peer for new_bytes
   std::uint64_t want_reported = 0, want_base = 0;
   Nanos last_eliciting = 0;
-  Nanos next_send = 0;
+  Nanos next_send = 0;    // by the pace; may lie in the past, by a burst at most
+  Nanos paced_until = 0;  // no new packet before this
   Nanos hold_until = kNever;
   std::uint16_t next_channel = 0;
   Nanos persist_at = kNever;  // data waits for credit, nothing is in flight: ask

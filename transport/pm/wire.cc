@@ -26,9 +26,10 @@ namespace sekisho::pm {
 namespace {
 
 constexpr std::size_t kReceiveBufferSize = 65536;
-constexpr std::size_t kSendBufferSize = 512 * 1024;
+constexpr std::size_t kSendBufferSize = 128 * 1024;
 constexpr std::size_t kRuns = 16;
 constexpr int kManyInARow = 3;             // datagrams, each there when it was asked for
+constexpr std::size_t kTrain = 8192;       // so much in a buffer is best taken while it is in cache
 constexpr std::size_t kRunDatagrams = 60;  // the kernel's limit is 64
 constexpr std::size_t kRunBytes = 65000;
 
@@ -148,13 +149,14 @@ std::error_code Wire::Prepare() {
   family_ = bound.any.sa_family;
   own_ = FromSocket(bound);
   const std::size_t buffers = kReceiveBuffers * kReceiveBufferSize;
-  const std::size_t size = buffers + kSendBufferSize;
+  const std::size_t size = buffers + kSendBufferSize + kReceiveBufferSize;
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return LastError();
   mapping_ = {static_cast<std::uint8_t*>(memory), size};
   receive_buffers_ = mapping_.first(buffers);
-  send_buffer_ = mapping_.subspan(buffers);
+  send_buffer_ = mapping_.subspan(buffers, kSendBufferSize);
+  traced_ = mapping_.subspan(buffers + kSendBufferSize);
   return {};
 }
 
@@ -224,7 +226,7 @@ std::size_t Wire::PullOne() {
   }
   const auto total = static_cast<std::size_t>(size);
   datagrams_[0] = {FromSocket(from), total, StepOf(header, total)};
-  if (++in_a_row_ >= kManyInARow) one_by_one_ = false;
+  if (++in_a_row_ >= kManyInARow && total < kTrain) one_by_one_ = false;
   return 1;
 }
 
@@ -242,8 +244,10 @@ std::size_t Wire::Pull() {
   const int count = recvmmsg(fd_, headers.data(), kReceiveBuffers, MSG_DONTWAIT, nullptr);
   ++counters_.receive_calls;
   pulled_ = count <= 0 ? 0 : static_cast<std::size_t>(count);
-  one_by_one_ = pulled_ <= 1;
   in_a_row_ = 0;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < pulled_; ++i) total += headers[i].msg_len;
+  one_by_one_ = pulled_ <= 1 || total >= pulled_ * kTrain;
   for (std::size_t i = 0; i < pulled_; ++i) {
     msghdr& header = headers[i].msg_hdr;
     datagrams_[i] = {FromSocket(from[i]), headers[i].msg_len, StepOf(header, headers[i].msg_len)};
@@ -268,26 +272,66 @@ void Wire::Feed(Endpoint& endpoint) {
   pulled_ = 0;
 }
 
+namespace {
+
+// Cuts pieces into datagrams.
+class PieceReader {
+ public:
+  explicit PieceReader(std::span<const iovec> pieces) : pieces_(pieces) {}
+
+  // The next `size` bytes; how many pieces they lie in.
+  std::size_t Take(std::size_t size, std::span<iovec> out) {
+    std::size_t count = 0;
+    while (size > 0 && count < out.size() && !pieces_.empty()) {
+      const std::size_t part = std::min(size, pieces_[0].iov_len - at_);
+      out[count++] = {static_cast<std::uint8_t*>(pieces_[0].iov_base) + at_, part};
+      size -= part;
+      at_ += part;
+      if (at_ < pieces_[0].iov_len) break;
+      pieces_ = pieces_.subspan(1);
+      at_ = 0;
+    }
+    return count;
+  }
+
+ private:
+  std::span<const iovec> pieces_;
+  std::size_t at_ = 0;
+};
+
+constexpr std::size_t kPiecesOfDatagram = 3;
+
+}  // namespace
+
 void Wire::Trace(std::span<const Run> runs) {
   const Nanos now = Now();
   if (!trace_->IsOn(now)) return;
   for (const Run& run : runs) {
+    PieceReader reader(PiecesOf(run));
     for (std::size_t done = 0; done < run.size; done += run.step) {
-      const std::size_t size = std::min(run.step, run.size - done);
-      trace_->Write(now, run.to, true, driver_, send_buffer_.subspan(run.offset + done, size));
+      std::array<iovec, kPiecesOfDatagram> pieces;
+      const std::size_t count = reader.Take(std::min(run.step, run.size - done), pieces);
+      std::size_t size = 0;
+      for (const iovec& piece : std::span(pieces).first(count)) {
+        memcpy(traced_.data() + size, piece.iov_base, piece.iov_len);
+        size += piece.iov_len;
+      }
+      trace_->Write(now, run.to, true, driver_, traced_.first(size));
     }
   }
 }
 
 void Wire::SendSingly(const Run& run) {
-  const SocketAddress to = ToSocket(run.to, family_);
+  SocketAddress to = ToSocket(run.to, family_);
+  PieceReader reader(PiecesOf(run));
   for (std::size_t done = 0; done < run.size; done += run.step) {
-    const std::size_t size = std::min(run.step, run.size - done);
-    const std::uint8_t* data = send_buffer_.data() + run.offset + done;
+    std::array<iovec, kPiecesOfDatagram> pieces;
+    const std::size_t count = reader.Take(std::min(run.step, run.size - done), pieces);
+    const msghdr header = {&to.v6, to.size, pieces.data(), count, nullptr, 0, 0};
     ++counters_.send_calls;
-    if (sendto(fd_, data, size, MSG_DONTWAIT, &to.any, to.size) >= 0) continue;
+    if (sendmsg(fd_, &header, MSG_DONTWAIT) >= 0) continue;
     if (errno == ECONNREFUSED) {  // an older datagram's ICMP answer; this one was not sent
-      (void)sendto(fd_, data, size, MSG_DONTWAIT, &to.any, to.size);
+      (void)sendmsg(fd_, &header, MSG_DONTWAIT);
     } else if (errno == EMSGSIZE) {
       ++counters_.too_large;
     } else {
@@ -297,23 +341,26 @@ void Wire::SendSingly(const Run& run) {
 }
 
 bool Wire::SendOne(const Run& run) {
-  const SocketAddress to = ToSocket(run.to, family_);
+  SocketAddress to = ToSocket(run.to, family_);
+  const std::span<iovec> pieces = PiecesOf(run);
   ++counters_.send_calls;
-  return sendto(fd_, send_buffer_.data() + run.offset, run.size, MSG_DONTWAIT, &to.any, to.size) >=
-         0;
+  if (pieces.size() == 1) {
+    return sendto(fd_, pieces[0].iov_base, run.size, MSG_DONTWAIT, &to.any, to.size) >= 0;
+  }
+  const msghdr header = {&to.v6, to.size, pieces.data(), pieces.size(), nullptr, 0, 0};
+  return sendmsg(fd_, &header, MSG_DONTWAIT) >= 0;
 }
 
 void Wire::Send(std::span<Run> runs) {
   if (runs.size() == 1 && runs[0].count == 1 && SendOne(runs[0])) return;
   std::array<mmsghdr, kRuns> headers{};
-  std::array<iovec, kRuns> pieces;
   std::array<SocketAddress, kRuns> to;
   std::array<std::array<std::uint64_t, 4>, kRuns> control{};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     to[i] = ToSocket(runs[i].to, family_);
-    pieces[i] = {send_buffer_.data() + runs[i].offset, runs[i].size};
+    const std::span<iovec> pieces = PiecesOf(runs[i]);
     msghdr& header = headers[i].msg_hdr;
-    header = {&to[i].v6, to[i].size, &pieces[i], 1, nullptr, 0, 0};
+    header = {&to[i].v6, to[i].size, pieces.data(), pieces.size(), nullptr, 0, 0};
     if (runs[i].count == 1) continue;
     counters_.sent_together += runs[i].count;
     header.msg_control = control[i].data();
@@ -339,38 +386,62 @@ void Wire::Send(std::span<Run> runs) {
   }
 }
 
+void Wire::AddPiece(Run& run, const std::uint8_t* data, std::size_t size) {
+  iovec* last = run.pieces == 0 ? nullptr : &pieces_[piece_count_ - 1];
+  if (last != nullptr && static_cast<std::uint8_t*>(last->iov_base) + last->iov_len == data) {
+    last->iov_len += size;
+    return;
+  }
+  pieces_[piece_count_++] = {const_cast<std::uint8_t*>(data), size};
+  ++run.pieces;
+}
+
+// The tail of one datagram and the head of the next lie behind each other: one piece.
+void Wire::Add(Run& run, const Outgoing& datagram, std::uint8_t* room) {
+  AddPiece(run, room, datagram.head);
+  if (!datagram.payload.empty()) {
+    AddPiece(run, datagram.payload.data(), datagram.payload.size());
+    AddPiece(run, room + datagram.head, datagram.tail);
+  }
+  run.size += datagram.size();
+  ++run.count;
+  run.closed =
+      datagram.size() < run.step || run.count >= kRunDatagrams || run.size + run.step > kRunBytes;
+}
+
+// As much as leaves in one turn: what is in cache, many datagrams to one address or a few to many.
+// False: there is no more.
+bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count) {
+  const Nanos now = Now();
+  std::size_t used = 0;
+  count = piece_count_ = 0;
+  Outgoing datagram;
+  while (send_buffer_.size() - used >= kDatagramMax && piece_count_ + 3 <= kPieces) {
+    const MutableBytes room = send_buffer_.subspan(used);
+    if (!endpoint.NextOutgoing(now, room, datagram)) return false;
+    used += datagram.used();
+    Run* last = count == 0 ? nullptr : &runs[count - 1];
+    const bool joins = last != nullptr && counters_.segmentation && !last->closed &&
+                       last->to == datagram.to && datagram.size() <= last->step;
+    if (!joins) {
+      last = &runs[count++];
+      *last = {datagram.to, piece_count_, 0, 0, datagram.size(), 0, false};
+    }
+    Add(*last, datagram, room.data());
+    if (count == runs.size() || last->size + last->step > kRunBytes) break;
+  }
+  return true;
+}
+
 void Wire::Flush(Endpoint& endpoint, const Fence& fence) {
   std::array<Run, kRuns> runs;
-  for (;;) {
-    std::size_t used = 0, count = 0;
-    bool more = true;
-    while (send_buffer_.size() - used >= kDatagramMax) {
-      Address to;
-      const std::size_t size = endpoint.NextDatagram(Now(), send_buffer_.subspan(used), to);
-      if (size == 0) {
-        more = false;
-        break;
-      }
-      Run* last = count == 0 ? nullptr : &runs[count - 1];
-      const bool joins = last != nullptr && counters_.segmentation && !last->closed &&
-                         last->to == to && size <= last->step && last->count < kRunDatagrams &&
-                         last->size + size <= kRunBytes;
-      if (joins) {
-        last->size += size;
-        ++last->count;
-        last->closed = size < last->step;
-      } else {
-        runs[count++] = {to, used, size, size, 1, false};
-      }
-      used += size;
-      if (count == kRuns) break;
-    }
-    if (count > 0) {
-      if (!fence.holds()) return;
-      if (trace_ != nullptr && trace_->asked()) Trace(std::span(runs).first(count));
-      Send(std::span(runs).first(count));
-    }
-    if (!more) return;
+  for (bool more = endpoint.HasWork(); more;) {
+    std::size_t count;
+    more = Collect(endpoint, runs, count);
+    if (count == 0) return;
+    if (!fence.holds()) return;
+    if (trace_ != nullptr && trace_->asked()) Trace(std::span(runs).first(count));
+    Send(std::span(runs).first(count));
   }
 }
 

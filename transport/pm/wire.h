@@ -2,6 +2,8 @@
 // A UDP socket and the buffers between it and an endpoint.  Linux.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <array>
 #include <atomic>
 #include <memory>
@@ -86,12 +88,14 @@ class Wire {
 
  private:
   static constexpr std::size_t kReceiveBuffers = 16;
+  static constexpr std::size_t kPieces = 256;
 
-  // Datagrams of one size (the last may be shorter) to one address, one after the other in the
-  // buffer.
+  // Datagrams of one size (the last may be shorter) to one address, one after the other in its
+  // pieces.
   struct Run {
     Address to;
-    std::size_t offset = 0;
+    std::size_t first_piece = 0;
+    std::size_t pieces = 0;
     std::size_t size = 0;
     std::size_t step = 0;
     std::size_t count = 0;
@@ -105,6 +109,12 @@ class Wire {
 
   std::error_code Prepare();
   std::size_t PullOne();
+  std::span<iovec> PiecesOf(const Run& run) {
+    return std::span(pieces_).subspan(run.first_piece, run.pieces);
+  }
+  bool Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count);
+  void Add(Run& run, const Outgoing& datagram, std::uint8_t* room);
+  void AddPiece(Run& run, const std::uint8_t* data, std::size_t size);
   void Trace(std::span<const Run> runs);
   void Send(std::span<Run> runs);
   bool SendOne(const Run& run);
@@ -116,9 +126,12 @@ class Wire {
   WireCounters counters_;
   TraceRing* trace_ = nullptr;
   Side driver_ = Side::kNone;
-  MutableBytes mapping_;  // receive buffers, then send buffer
+  MutableBytes mapping_;  // receive buffers, then send buffer, then one datagram for the trace
   MutableBytes receive_buffers_;
   MutableBytes send_buffer_;
+  MutableBytes traced_;
+  std::array<iovec, kPieces> pieces_;
+  std::size_t piece_count_ = 0;
   std::array<Pulled, kReceiveBuffers> datagrams_;
   std::size_t pulled_ = 0;
   bool one_by_one_ = false;  // lately one datagram came at a time

@@ -78,6 +78,37 @@ TEST(Flow, RandomLossCostsLittleMoreThanWhatIsLost) {
   }
 }
 
+// A message and its answer, one at a time: what a lost datagram costs on average.
+TEST(Flow, ALostAnswerCostsSomeRoundTripsAndNoTick) {
+  const double losses[] = {0, 0.001, 0.01, 0.05};
+  const Nanos limits[] = {30, 31, 40, 85};  // us
+  for (std::size_t i = 0; i < 4; ++i) {
+    Cluster cluster(2, [](Config& config) { config.channels = 1; });
+    for (Link& link : cluster.network().links())
+      link.delay = 10 * kMicrosecond, link.jitter = 2 * kMicrosecond, link.loss = losses[i];
+    const std::vector<std::uint8_t> text(64, 'x');
+    std::uint64_t answers = 0;
+    cluster.on_turn = [&](std::uint32_t node) {
+      Message message;
+      while (cluster[node].Receive(message)) {
+        (void)cluster[node].Release(message.source, message.channel, cluster.now());
+        answers += node == 0 ? 1 : 0;
+        (void)cluster[node].Send(static_cast<NodeId>(1 - node), 0, text, cluster.now());
+      }
+    };
+    (void)cluster[0].Send(1, 0, text, cluster.now());
+    cluster.Pump(0);
+    const Nanos time = kSecond;
+    cluster.Run(time);
+    const Nanos mean = time / static_cast<Nanos>(std::max<std::uint64_t>(answers, 1));
+    const Counters& c = cluster[0].counters();
+    std::cout << "loss " << losses[i] << ": " << static_cast<double>(mean) / 1000 << " us, probes "
+              << c.probes << ", time-outs " << c.timeouts << ", by gap " << c.lost_by_gap
+              << ", spurious " << c.spurious << ", only acks " << c.acks_only << "\n";
+    EXPECT_LT(mean, limits[i] * kMicrosecond);
+  }
+}
+
 TEST(Flow, AShallowQueueIsNotFloodedForEver) {
   Cluster cluster = OneLink(0, 100 * kMicrosecond, 16 * 1024);
   const double goodput = Goodput(cluster, 1, 60 * kMillisecond, 100 * kMillisecond);
