@@ -173,15 +173,23 @@ int Main(int argc, char** argv) {
       settings.is_json = true;
     } else if (strcmp(argument, "--datagram") == 0 && i + 1 < argc) {
       settings.datagram_max = static_cast<std::uint32_t>(atoi(argv[++i]));
+    } else if (strcmp(argument, "--explain") == 0) {
+      settings.explains = true;
+    } else if (strcmp(argument, "--ring") == 0 && i + 1 < argc) {
+      settings.ring = static_cast<std::uint32_t>(atoi(argv[++i]));
+    } else if (strcmp(argument, "--only") == 0 && i + 1 < argc) {
+      settings.only = argv[++i];
     } else if (strcmp(argument, "--rounds") == 0 && i + 1 < argc) {
       settings.rounds = std::max(1, atoi(argv[++i]));
     } else if (strcmp(argument, "--ms") == 0 && i + 1 < argc) {
       settings.time = std::max(10, atoi(argv[++i])) * kMillisecond;
     } else {
-      fprintf(stderr,
-              "usage: sekisho-pm-bench --against tcp [--rounds N] [--ms N] [--json]\n"
-              "       sekisho-pm-bench [--rounds N] [--ms N] [--datagram BYTES] "
-              "[--no-offload] [--header-tag-only] [--one-thread]\n");
+      fprintf(
+          stderr,
+          "usage: sekisho-pm-bench --against tcp [--rounds N] [--ms N] [--only WORDS] [--explain] "
+          "[--json]\n"
+          "       sekisho-pm-bench [--rounds N] [--ms N] [--only WORDS] [--datagram BYTES] "
+          "[--ring BYTES] [--no-offload] [--header-tag-only] [--one-thread]\n");
       return 2;
     }
   }
@@ -219,6 +227,7 @@ int Main(int argc, char** argv) {
   printf("%-22s %9s %9s %-5s  PM / TCP min / median / max of %d\n", "", "PM", "TCP", "",
          settings.rounds);
   for (const Cell& cell : kCells) {
+    if (strstr(cell.name, settings.only) == nullptr) continue;
     std::vector<double> pm_values, tcp_values;
     for (int round = 0; round < settings.rounds; ++round) {
       kill(pm, SIGCONT);

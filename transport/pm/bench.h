@@ -22,6 +22,9 @@ struct Settings {
   bool payload_tag = true;
   std::uint32_t datagram_max = 1472;
   bool is_json = false;
+  bool explains = false;
+  std::uint32_t ring = 1 << 20;
+  const char* only = "";  // rows with this in their name
 };
 
 inline constexpr Cell kCells[] = {

@@ -85,6 +85,40 @@ void End::Fork() {
   server_ = std::make_unique<Server>(pid);
 }
 
+void End::NoteDelay(Nanos stamp) {
+  const std::uint32_t at = board_->delay_count.fetch_add(1);
+  if (at < Board::kDelays) {
+    board_->delays[at] = static_cast<float>(Wire::Now() - stamp) / kMicrosecond;
+  }
+}
+
+// Who is late for one message sends the next ones when they were due: their wait counts.
+void End::SendPaced(Nanos end) {
+  for (Nanos due = Wire::Now(); due < end; due += traffic_.period) {
+    while (Wire::Now() < due) Progress();
+    SendStamped(due);
+  }
+}
+
+void End::TakeDelays(Measured& measured) {
+  const Nanos limit = Wire::Now() + kSecond;
+  std::uint32_t count;
+  do {  // what was sent has arrived when nothing more comes
+    count = board_->delay_count.load();
+    for (const Nanos later = Wire::Now() + 20 * kMillisecond; Wire::Now() < later;) Progress();
+  } while (board_->delay_count.load() != count && Wire::Now() < limit);
+  std::vector<float> delays(board_->delays.begin(),
+                            board_->delays.begin() + std::min<std::size_t>(count, Board::kDelays));
+  if (delays.empty()) return;
+  std::sort(delays.begin(), delays.end());
+  const auto at = [&](double part) {
+    return delays[static_cast<std::size_t>(part * static_cast<double>(delays.size() - 1))];
+  };
+  measured.p99 = at(0.99);
+  measured.p999 = at(0.999);
+  measured.most = delays.back();
+}
+
 Measured End::Run(Nanos time) {
   server_->Signal(SIGCONT);
   const std::uint64_t arrived = board_->arrived.load();
@@ -92,6 +126,8 @@ Measured End::Run(Nanos time) {
   const double own = ProcessorSeconds(CLOCK_PROCESS_CPUTIME_ID);
   const Nanos begin = Wire::Now();
   std::uint64_t count = 0;
+  board_->delay_count.store(0);
+  if (traffic_.period > 0) SendPaced(begin + time);
   while (Wire::Now() - begin < time) {
     traffic_.round_trip ? RoundTrip() : SendSome();
     ++count;
@@ -101,12 +137,21 @@ Measured End::Run(Nanos time) {
   const double spent =
       server_->processor_seconds() - server + ProcessorSeconds(CLOCK_PROCESS_CPUTIME_ID) - own;
   Drain();
+  Measured measured;
+  if (traffic_.period > 0) TakeDelays(measured);
   server_->Signal(SIGSTOP);
+  if (traffic_.period > 0) return measured;
   if (traffic_.round_trip) return {seconds * 1e6 / static_cast<double>(count), 0};
   return {bytes / seconds, bytes > 0 ? spent * (1 << 30) / bytes : 0};
 }
 
 namespace {
+
+Nanos StampOf(const void* message) {
+  Nanos stamp;
+  memcpy(&stamp, message, sizeof stamp);
+  return stamp;
+}
 
 class PmEnd final : public End {
  public:
@@ -141,6 +186,7 @@ class PmEnd final : public End {
     for (;;) {
       while (own.Receive(message)) {
         board_->arrived += message.bytes.size();
+        if (traffic_.period > 0) NoteDelay(StampOf(message.bytes.first.data()));
         own.Release(message);
         if (traffic_.round_trip) Put(own, 0);
       }
@@ -151,20 +197,22 @@ class PmEnd final : public End {
   void Put(Context& context, NodeId to) {
     while (const auto error = context.Send(to, 0, text_)) {
       if (error != Error::kWouldBlock) Die("PM: the peer is gone");
-      WaitForRoom(context);
+      context.Progress();
+      if (context.Room(to, 0, text_.size())) WaitForPeer(context);
     }
   }
 
-  // The waiting of a context is for messages.
-  void WaitForRoom(Context& context) {
-    context.Progress();
-    if (traffic_.waiting == Waiting::kSpin) return;
-    const Nanos left = std::clamp<Nanos>(context.NextDeadline() - Wire::Now(), 0, kMillisecond);
-    const timespec timeout = {0, left};
-    pollfd socket = {context.fd(), POLLIN, 0};
-    (void)ppoll(&socket, 1, &timeout, nullptr);
-    context.Progress();
+  void WaitForPeer(Context& context) {
+    if (traffic_.waiting == Waiting::kSpin) return context.Progress();
+    context.Sleep(Wire::Now() + kMillisecond);
   }
+
+  void SendStamped(Nanos stamp) override {
+    memcpy(text_.data(), &stamp, sizeof stamp);
+    Put(*contexts_[0], 1);
+  }
+
+  void Progress() override { contexts_[0]->Progress(); }
 
   void RoundTrip() override {
     Put(*contexts_[0], 1);
@@ -177,9 +225,23 @@ class PmEnd final : public End {
     for (int i = 0; i < 16; ++i) Put(*contexts_[0], 1);
   }
 
+  void Explain() override {
+    const WireCounters& wire = contexts_[0]->wire_counters();
+    printf("#   sent by %lu calls, asked for more by %lu\n", wire.send_calls, wire.receive_calls);
+    for (const auto& context : contexts_) {
+      const Counters& c = context->counters();
+      printf(
+          "#   node %u: %lu datagrams out, %lu of them only acks; sent again %lu: %lu by a gap, "
+          "%lu "
+          "probes, %lu time-outs; in vain %lu\n",
+          context->config().node, c.datagrams_out, c.acks_only, c.retransmitted, c.lost_by_gap,
+          c.probes, c.timeouts, c.spurious);
+    }
+  }
+
   void Drain() override {
     const Nanos limit = Wire::Now() + 10 * kSecond;
-    while (!contexts_[0]->Drained(1) && Wire::Now() < limit) WaitForRoom(*contexts_[0]);
+    while (!contexts_[0]->Drained(1) && Wire::Now() < limit) WaitForPeer(*contexts_[0]);
   }
 
   std::vector<std::uint8_t> text_;
@@ -211,6 +273,11 @@ class TcpEnd final : public End {
         Put(theirs_);
         continue;
       }
+      if (traffic_.period > 0) {
+        Get(theirs_);
+        NoteDelay(StampOf(buffer_.data()));
+        continue;
+      }
       const ssize_t got = recv(theirs_, buffer_.data(), buffer_.size(), flags());
       if (got > 0) board_->arrived += static_cast<std::uint64_t>(got);
       if (got == 0 || (got < 0 && errno != EAGAIN)) Die("tcp recv");
@@ -237,6 +304,10 @@ class TcpEnd final : public End {
   void RoundTrip() override {
     Put(ours_);
     Get(ours_);
+  }
+  void SendStamped(Nanos stamp) override {
+    memcpy(buffer_.data(), &stamp, sizeof stamp);
+    Put(ours_);
   }
   void SendSome() override {
     for (int i = 0; i < 16; ++i) Put(ours_);

@@ -3,6 +3,8 @@
 // all else.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -16,11 +18,13 @@ struct Traffic {
   Waiting waiting = Waiting::kSpin;
   bool payload_tag = true;
   int server_core = 1;  // ours is 0
+  Nanos period = 0;     // not 0: one message every so often, each with the time it left
 };
 
 struct Measured {
-  double value = 0;              // us a round trip, or bytes that arrived a second
-  double processor_seconds = 0;  // of both ends, a GiB
+  double value = 0;                    // us a round trip, or bytes that arrived a second
+  double processor_seconds = 0;        // of both ends, a GiB
+  double p99 = 0, p999 = 0, most = 0;  // us that messages of a period were under way
 };
 
 class End {
@@ -29,11 +33,16 @@ class End {
   End(const End&) = delete;
   End& operator=(const End&) = delete;
   Measured Run(Nanos time);
+  // What was sent twice, and why, as far as this end knows.
+  virtual void Explain() {}
 
  protected:
   // What both ends see.
   struct Board {
+    static constexpr std::size_t kDelays = 1 << 21;
     std::atomic<std::uint64_t> arrived{0};  // bytes, one way
+    std::atomic<std::uint32_t> delay_count{0};
+    std::array<float, kDelays> delays;  // us
   };
 
   explicit End(const Traffic& traffic);
@@ -42,6 +51,10 @@ class End {
   virtual void Serve() = 0;
   virtual void RoundTrip() = 0;
   virtual void SendSome() = 0;
+  // `stamp`, and then bytes up to the message's size.
+  virtual void SendStamped(Nanos stamp) = 0;
+  virtual void Progress() {}
+  void NoteDelay(Nanos stamp);
   virtual void Drain() {}
 
   const Traffic traffic_;
@@ -49,6 +62,9 @@ class End {
 
  private:
   class Server;
+  void SendPaced(Nanos end);
+  void TakeDelays(Measured& measured);
+
   std::unique_ptr<Server> server_;
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@ std::unique_ptr<Device> OpenNode(NodeId node, const Settings& settings) {
   config.channels = 2;
   config.payload_tag = settings.payload_tag;
   config.datagram_max = settings.datagram_max;
+  config.send_ring = config.receive_ring = settings.ring;
   Address own;
   (void)ParseAddress("127.0.0.1:0", own);
   std::unique_ptr<Device> device;
@@ -152,6 +154,7 @@ void OneThread(const Settings& settings) {
   printf("%-22s %9s %9s %-5s  PM / TCP min / median / max of %d\n", "", "PM", "TCP", "",
          settings.rounds);
   for (const Cell& cell : kCells) {
+    if (strstr(cell.name, settings.only) == nullptr) continue;
     std::vector<double> pm, tcp;
     for (int round = 0; round < settings.rounds; ++round) {
       pm.push_back(PmCost(*a, *b, cell, settings.time));
