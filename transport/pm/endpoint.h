@@ -89,6 +89,8 @@ class Endpoint {
   void OnDatagram(const Address& from, MutableBytes datagram, bool ce, Nanos now);
   std::size_t NextDatagram(Nanos now, MutableBytes room, Address& to);
   bool NextOutgoing(Nanos now, MutableBytes room, Outgoing& out);
+  // What arrived just now is acknowledged with the next datagram: no data will carry that soon.
+  void AcknowledgeAtOnce();
   // False: neither would say anything now.
   bool HasWork() const { return state_->reply_count > 0 || !state_->work.empty(); }
   void OnTimer(Nanos now);

@@ -205,6 +205,13 @@ void Endpoint::NoteArrival(Peer& peer, std::uint64_t number, bool eliciting, boo
   }
 }
 
+// Whoever sent something has work.
+void Endpoint::AcknowledgeAtOnce() {
+  for (std::uint32_t i = state_->work.first; i != kNil; i = peers_[i].work_next) {
+    if (peers_[i].ack_deadline != kNever) peers_[i].ack_now = true;
+  }
+}
+
 std::uint64_t Endpoint::Beyond(const Peer& peer) const {
   return peer.bulk && peer.granted > peer.received ? peer.granted - peer.received : 0;
 }

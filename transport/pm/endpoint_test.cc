@@ -59,6 +59,26 @@ TEST(Endpoint, FirstMessageArrivesAfterOneAndAHalfRoundTrips) {
   EXPECT_EQ(cluster.network().now(), 3 * kOneWay);
 }
 
+TEST(Endpoint, WhoHasNothingToSayMayAcknowledgeAtOnce) {
+  Cluster cluster(2);
+  Connect(cluster);
+  std::vector<std::uint8_t> room(kDatagramMax);
+  Address to;
+  for (const bool at_once : {false, true}) {
+    std::vector<std::uint8_t> datagram(kDatagramMax);
+    ASSERT_FALSE(cluster[0].Send(1, 0, Bytes(room).first(8), cluster.now()));
+    datagram.resize(cluster[0].NextDatagram(cluster.now(), datagram, to));
+    ASSERT_GT(datagram.size(), 0u);
+    cluster[1].OnDatagram(Cluster::AddressOf(0), datagram, false, cluster.now());
+    if (at_once) cluster[1].AcknowledgeAtOnce();
+
+    EXPECT_EQ(cluster[1].NextDatagram(cluster.now(), room, to) > 0, at_once);
+    cluster.Pump(0);
+    cluster.Pump(1);
+    cluster.Run(20 * kMillisecond);
+  }
+}
+
 TEST(Endpoint, ALargePayloadIsSentFromItsRing) {
   Cluster cluster(2);
   Connect(cluster);

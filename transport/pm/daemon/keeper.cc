@@ -143,6 +143,7 @@ bool Keeper::Pump() {
     wire_.Feed(endpoint);
     if (!full) break;
   }
+  endpoint.AcknowledgeAtOnce();  // the program is elsewhere: it has no answer to put that into
   if (dead_) endpoint.DropParts();
   const Nanos now = Wire::Now();
   if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
