@@ -88,6 +88,24 @@ TEST(FastMethod, InventsNoSwitchInAStarWithTheLabsNoise) {
   }
 }
 
+// Ways of up to a millisecond and a half, and no gap between them that would make sites.
+TEST(FastMethod, TakesWhatHasNoGapForOneSite) {
+  for (uint64_t seed = 7100; seed < 7108; ++seed) {
+    const sim::Trial trial = Solve("odd-rough", seed);
+
+    EXPECT_GE(trial.score.accuracy, 0.98) << seed;
+    EXPECT_LE(trial.most_local, 1) << seed;
+  }
+}
+
+// Of a fourth of the hosts every other answer is late: with one of them a mean is worth nothing.
+TEST(FastMethod, FindsOneSiteWhereBusyHostsAnswerLate) {
+  const sim::Trial trial = Solve("grid256busy", 20003);
+
+  EXPECT_EQ(1 + *std::max_element(trial.outcome.site_of.begin(), trial.outcome.site_of.end()), 4);
+  EXPECT_LE(trial.most_local, 1);
+}
+
 // Eight sites around one switch: some two or three of them look like a group by chance.
 TEST(FastMethod, InventsNoSwitchBetweenManySites) {
   EXPECT_GE(Solve("flat1024", 3001, true).score.accuracy, 0.99);

@@ -15,10 +15,12 @@ namespace {
 
 constexpr int kCalibrationPartners = 4;
 constexpr int kBusyPings = 30;
-constexpr double kBusyRatio = 4;   // excess over that of a usual host
+constexpr int kBusyPartners = 22;
+constexpr double kBusyRatio = 3;   // excess over that of a usual host
 constexpr double kDoubtful = 3.5;  // standard deviations
 constexpr int kDoubtRounds = 2;
-constexpr int kFewHosts = 16;      // so few that nothing evens a bad measurement out: ask twice, and often
+constexpr int kFewHosts =
+    16;  // so few that nothing evens a bad measurement out: ask twice, and often
 
 }  // namespace
 
@@ -122,7 +124,7 @@ void LanSearch::AskCore(const Ledger& ledger, PairQueue& queue) {
     if (is_dead_[i] || pivots.empty()) {
       continue;
     }
-    const int wanted = IsFull() ? 22 : limits_.core_partners;
+    const int wanted = IsFull() ? kBusyPartners : limits_.core_partners;
     const size_t start = random_() % pivots.size();
     // Evenly over the core, so that no member of it has much more to do than the others.
     for (int k = 0; k < std::min<int>(wanted, static_cast<int>(pivots.size())); ++k) {
@@ -267,13 +269,41 @@ bool LanSearch::AskNear(const Ledger& ledger, PairQueue& queue) {
   return !wanted.empty();
 }
 
+// Who is busy shows better the more is measured: those that did not seem so measure some quiet
+// hosts with as many pings as the others that are busy did.
+int LanSearch::AskBusy(const Ledger& ledger, PairQueue& queue) {
+  const int n = static_cast<int>(members_.size());
+  std::vector<int> found;
+  std::vector<int> quiet;
+  for (int i = 0; i < n; ++i) {
+    const bool is_busy = quiet_us_ > 0 && ledger.Excess(members_[i]) > kBusyRatio * quiet_us_;
+    if (!is_dead_[i] && !is_busy_[i] && is_busy) {
+      found.push_back(i);
+    } else if (!is_dead_[i] && !is_busy_[i]) {
+      quiet.push_back(i);
+    }
+  }
+  if (n <= kFewHosts || quiet.empty()) {
+    return 0;
+  }
+  const int wanted = std::min(kBusyPartners, static_cast<int>(quiet.size()));
+  for (const int i : found) {
+    is_busy_[i] = true;
+    const size_t start = random_() % quiet.size();
+    for (int k = 0; k < wanted; ++k) {
+      Ask(i, quiet[(start + k * quiet.size() / wanted) % quiet.size()], ledger, queue);
+    }
+  }
+  return static_cast<int>(found.size()) * wanted;
+}
+
 // Measurements that the tree contradicts are repeated, on new connections.
 bool LanSearch::AskDoubtful(const Ledger& ledger, PairQueue& queue) {
   if (doubt_rounds_ >= kDoubtRounds || report_.spread <= 0) {
     return false;
   }
   ++doubt_rounds_;
-  int asked = 0;
+  int asked = AskBusy(ledger, queue);
   for (size_t i = 0; i < observations_.size() && i < report_.residuals.size(); ++i) {
     const Observation& o = observations_[i];
     if (report_.residuals[i] > kDoubtful * report_.spread * o.sigma_us &&

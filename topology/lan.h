@@ -38,6 +38,7 @@ class LanSearch {
   void Calibrate(PairQueue& queue);
   void AskCore(const Ledger& ledger, PairQueue& queue);
   bool AskNear(const Ledger& ledger, PairQueue& queue);
+  int AskBusy(const Ledger& ledger, PairQueue& queue);
   bool AskDoubtful(const Ledger& ledger, PairQueue& queue);
   void Build(const Ledger& ledger);
   void Ask(int a, int b, const Ledger& ledger, PairQueue& queue);

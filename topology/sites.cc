@@ -14,6 +14,8 @@ constexpr double kNearUs = 210;     // no nearer than this are two sites ...
 constexpr double kNearRatio = 2.4;  // ... nor than so many times the shortest of all round trips
 constexpr double kMaybeNear = 4;    // times that: perhaps still the same site
 constexpr int kMergeSample = 8;
+constexpr int kUnknownSample = 2;  // of sites that have met nowhere
+constexpr double kGap = 1.3;       // sites are so many times farther apart than what is inside one
 
 }  // namespace
 
@@ -55,9 +57,13 @@ int SiteSearch::BestGuess(int host, bool& is_plausible) const {
     for (const Clue& clue : seekers_[host].clues) {
       const auto known = between_.find(std::minmax(site, clue.site));
       if (known != between_.end() && !clue.is_relayed) {
-        const double mean = known->second.first / known->second.second;
-        const double tolerance = 0.3 * Near() + 0.01 * mean;
-        value = std::max(value, std::abs(mean - clue.rtt_us) / tolerance);
+        // Any of them: one that was late says nothing, and a mean with it in it less than nothing.
+        double nearest = 1e18;
+        for (const double rtt : known->second) {
+          const double tolerance = 0.3 * Near() + 0.01 * rtt;
+          nearest = std::min(nearest, std::abs(rtt - clue.rtt_us) / tolerance);
+        }
+        value = std::max(value, nearest);
       } else {
         value = std::max(value, 0.9);
       }
@@ -198,9 +204,7 @@ void SiteSearch::Settle(int host, int site, const Ledger& ledger) {
   std::erase(waiting_, host);
   for (const Clue& clue : seekers_[host].clues) {
     if (clue.site != site && !clue.is_relayed) {
-      auto& [sum, count] = between_[std::minmax(site, clue.site)];
-      sum += clue.rtt_us;
-      ++count;
+      between_[std::minmax(site, clue.site)].push_back(clue.rtt_us);
     }
   }
   // Whom it has met before learns from that.
@@ -299,26 +303,48 @@ void SiteSearch::Report(const Request& request, const Answer& answer, const Ledg
   Learn(host, request.to, ledger, answer.pings >= kSurePings);
 }
 
-// Sites that are near each other may be one that reaches far: some pairs of their hosts tell.
+// Nine tenths of the known round trips inside a site are no longer.
+double SiteSearch::Inside(int site, const Ledger& ledger) const {
+  std::vector<double> rtts;
+  for (const Observation& o : ledger.Among(members_[site])) {
+    rtts.push_back(o.rtt_us);
+  }
+  std::sort(rtts.begin(), rtts.end());
+  return rtts.empty() ? 0 : rtts[rtts.size() * 9 / 10];
+}
+
+// Sites that are near each other, or no farther apart than hosts inside one of them are, may be one
+// that reaches far: some pairs of their hosts tell.
 void SiteSearch::Merge(const Ledger& ledger, Slots& slots, std::vector<Request>& started) {
+  std::vector<double> inside;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    inside.push_back(Inside(static_cast<int>(i), ledger));
+  }
   for (size_t i = 0; i < members_.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (members_[i].empty() || members_[j].empty()) {
         continue;
       }
+      const double one = std::max(Near(), kGap * std::max(inside[i], inside[j]));
       double nearest = 1e18;
       const std::vector<Observation> known = ledger.Between(members_[i], members_[j]);
       for (const Observation& o : known) {
         nearest = std::min(nearest, o.rtt_us);
       }
-      if (nearest <= Near()) {
+      if (nearest <= one) {
+        inside[i] = std::max(inside[i], inside[j]);
         for (const int host : members_[j]) {
           site_of_[host] = static_cast<int>(i);
           members_[i].push_back(host);
         }
         members_[j].clear();
-      } else if (!is_merging_ && nearest < kMaybeNear * Near()) {
-        for (int k = static_cast<int>(known.size()); k < kMergeSample; ++k) {
+        continue;
+      }
+      const bool is_unknown =
+          known.empty() && ledger.RelayedBetween(members_[i], members_[j]).empty();
+      if (!is_merging_ && (is_unknown || nearest < kMaybeNear * one)) {
+        const int wanted = is_unknown ? kUnknownSample : kMergeSample;
+        for (int k = static_cast<int>(known.size()); k < wanted; ++k) {
           const Request request{members_[i][random_() % members_[i].size()],
                                 members_[j][random_() % members_[j].size()], 1, kSurePings,
                                 kSurePings};

@@ -46,6 +46,7 @@ class SiteSearch {
   bool Probe(const Ledger& ledger, Slots& slots, std::vector<Request>& started);
   void Regroup(const Ledger& ledger);
   double Near() const;
+  double Inside(int site, const Ledger& ledger) const;
   void Merge(const Ledger& ledger, Slots& slots, std::vector<Request>& started);
   bool IsExcluded(int host, int site) const;
 
@@ -54,9 +55,9 @@ class SiteSearch {
   std::vector<int> site_of_;
   std::vector<std::vector<int>> members_;
   std::vector<Seeker> seekers_;
-  std::vector<int> waiting_;                // hosts without a site
-  std::vector<std::pair<int, int>> first_;  // pairs that are asked before all
-  std::map<std::pair<int, int>, std::pair<double, int>> between_;  // sum and count of round trips
+  std::vector<int> waiting_;                                    // hosts without a site
+  std::vector<std::pair<int, int>> first_;                      // pairs that are asked before all
+  std::map<std::pair<int, int>, std::vector<double>> between_;  // round trips
   int under_way_ = 0;
   bool is_merging_ = false;
   bool is_done_ = false;
