@@ -5,7 +5,8 @@
 
 namespace sekisho::topology {
 
-std::vector<double> SwitchConfidence(const Tree& tree) {
+std::vector<double> SwitchConfidence(const Tree& tree,
+                                     const std::vector<SeveralWays>& several_ways) {
   std::vector<double> confidence(tree.vertex_count, 1);
   for (const Link& link : tree.links) {
     for (const int end : {link.u, link.v}) {
@@ -13,6 +14,9 @@ std::vector<double> SwitchConfidence(const Tree& tree) {
         confidence[end] = std::min(confidence[end], link.confidence);
       }
     }
+  }
+  for (const SeveralWays& one : several_ways) {
+    confidence[one.vertex] = 0;
   }
   return confidence;
 }

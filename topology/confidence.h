@@ -4,11 +4,13 @@
 
 #include <vector>
 
+#include "topology/redundancy.h"
 #include "topology/tree.h"
 
 namespace sekisho::topology {
 
 // Of each vertex: a switch is as sure as the least sure of its links to others, a host is sure.
-std::vector<double> SwitchConfidence(const Tree& tree);
+std::vector<double> SwitchConfidence(const Tree& tree,
+                                     const std::vector<SeveralWays>& several_ways = {});
 
 }  // namespace sekisho::topology

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "topology/redundancy.h"
+
 namespace sekisho::topology {
 namespace {
 
@@ -314,6 +316,29 @@ void FastMethod::Report(const Request& request, const Answer& heard) {
   }
 }
 
+// What was measured inside sites, between hosts of the tree.
+std::vector<Observation> FastMethod::InsideSites(const Tree& tree) const {
+  std::vector<Observation> inside;
+  if (tree.links.empty()) {
+    return inside;
+  }
+  const std::vector<int> reached = HangUp(tree, tree.links[0].u).order;
+  std::vector<bool> is_placed(tree.vertex_count, false);
+  for (const int vertex : reached) {
+    is_placed[vertex] = true;
+  }
+  for (const Site& site : sites_) {
+    for (Observation o : ledger_.Among(site.hosts)) {
+      o.a = site.hosts[o.a];
+      o.b = site.hosts[o.b];
+      if (is_placed[o.a] && is_placed[o.b]) {
+        inside.push_back(o);
+      }
+    }
+  }
+  return inside;
+}
+
 Outcome FastMethod::Finish() {
   Outcome outcome;
   outcome.site_of = site_of_;
@@ -326,6 +351,7 @@ Outcome FastMethod::Finish() {
       is_cut[host] = true;
     }
   }
+  outcome.several_ways = FindSeveralWays(outcome.tree, InsideSites(outcome.tree));
   std::vector<bool> is_placed(hosts_, hosts_ < 2);
   for (const Link& link : outcome.tree.links) {
     for (const int end : {link.u, link.v}) {

@@ -50,6 +50,7 @@ class FastMethod final : public Method {
   void AskWide(int left, int right, int pairs);
   bool ReviewWide();
   JoinedIslands Join() const;
+  std::vector<Observation> InsideSites(const Tree& tree) const;
   void SpreadOut(Site& site);
   void Drop(int host);
   Reach ReachOf(const Request& request) const;

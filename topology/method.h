@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "topology/measurement.h"
+#include "topology/redundancy.h"
 #include "topology/tree.h"
 
 namespace sekisho::topology {
@@ -20,6 +21,7 @@ struct Outcome {
   Tree tree;
   std::vector<int> site_of;  // sites as told or found; -1: none
   std::vector<Excluded> excluded;
+  std::vector<SeveralWays> several_ways;  // switches of the tree that are more than one
 };
 
 class Method {
@@ -30,7 +32,8 @@ class Method {
   virtual std::vector<Request> Next() = 0;
   virtual void Report(const Request& request, const Answer& answer) = 0;
 
-  // This host is gone: what is under way with it fails, and what it measured before says too little.
+  // This host is gone: what is under way with it fails, and what it measured before says too
+  // little.
   virtual void Lose(int) {}
 
   // After the end.

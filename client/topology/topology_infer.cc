@@ -79,8 +79,10 @@ absl::StatusOr<std::unique_ptr<topology::ReviseMethod>> StartFrom(
       seed);
 }
 
-std::string DescribeLeastSure(const topology::Tree& tree, const std::vector<std::string>& names) {
-  const std::vector<double> confidence = topology::SwitchConfidence(tree);
+std::string DescribeLeastSure(const topology::Outcome& outcome,
+                              const std::vector<std::string>& names) {
+  const topology::Tree& tree = outcome.tree;
+  const std::vector<double> confidence = topology::SwitchConfidence(tree, outcome.several_ways);
   std::vector<int> switches;
   for (int i = tree.host_count; i < tree.vertex_count; ++i) {
     switches.push_back(i);
@@ -96,7 +98,14 @@ std::string DescribeLeastSure(const topology::Tree& tree, const std::vector<std:
     text += fmt::format("{} {} {:.2f}", one == switches.front() ? "" : ",", names[one],
                         confidence[one]);
   }
-  return text + '\n';
+  text += '\n';
+  for (const topology::SeveralWays& one : outcome.several_ways) {
+    text += fmt::format(
+        "{}: not one switch: ways across it differ from pair to pair ({:.0f} standard deviations), "
+        "as over a redundant core, which is no tree; judge by quartets\n",
+        names[one.vertex], one.deviation);
+  }
+  return text;
 }
 
 std::string Describe(const topology::Revision& revision, const std::vector<std::string>& names) {
@@ -148,7 +157,9 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
   // Measure.
   ASSIGN_OR_RETURN(const topology::RunTotals totals, source->Run(*method));
   topology::Outcome outcome = method->Finish();
-  outcome.tree = topology::Without(std::move(outcome.tree), LostHosts(*source));
+  topology::Tree tree = topology::Without(outcome.tree, LostHosts(*source));
+  outcome.several_ways = topology::Renumbered(outcome.several_ways, outcome.tree, tree);
+  outcome.tree = std::move(tree);
   if (count > 1 && outcome.tree.links.empty()) {
     return topology::errors::NothingAnswered();
   }
@@ -163,6 +174,13 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
   const std::vector<std::string> names = topology::VertexNames(outcome.tree, hosts.names);
   if (!options.report.empty()) {
     nlohmann::json json = TreeJson(outcome.tree, names);
+    const std::vector<double> confidence =
+        topology::SwitchConfidence(outcome.tree, outcome.several_ways);
+    for (const topology::SeveralWays& one : outcome.several_ways) {
+      nlohmann::json& told = json["switches"][one.vertex - outcome.tree.host_count];
+      told["confidence"] = confidence[one.vertex];
+      told["several_ways"] = one.deviation;
+    }
     json["excluded"] = nlohmann::json::array();
     for (const auto& [host, why] : missing) {
       json["excluded"].push_back({{"host", host}, {"why", why}});
@@ -182,7 +200,7 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
       static_cast<double>(totals.measurements) / per_host,
       static_cast<double>(totals.pings) / per_host,
       totals.relayed > 0 ? fmt::format("; {} measurements through a relay", totals.relayed) : "");
-  out << DescribeLeastSure(outcome.tree, names);
+  out << DescribeLeastSure(outcome, names);
   if (revise != nullptr) {
     out << Describe(revise->revision(), hosts.names);
   }

@@ -164,6 +164,17 @@ TEST_F(TopologyVerb, SaysHowSureItIs) {
   EXPECT_THAT(out_.str(), HasSubstr("least sure switches (confidence): s"));
 }
 
+TEST_F(TopologyVerb, SaysWhereARedundantCoreIs) {
+  WriteHosts(256);
+
+  ASSERT_TRUE(Infer(Oracle("spine256 3")).ok());
+
+  EXPECT_THAT(out_.str(), HasSubstr(": not one switch: ways across it differ from pair to pair"));
+  EXPECT_THAT(out_.str(), HasSubstr("least sure switches (confidence): s"));
+  EXPECT_THAT(ReadAll("report"), HasSubstr("\"several_ways\": "));
+  EXPECT_THAT(ReadAll("report"), HasSubstr("\"confidence\": 0.0"));
+}
+
 TEST_F(TopologyVerb, ShowsHowSureSwitchesAreAndWhatLinksCarry) {
   std::ofstream(File("tree")) << "a s0 9\nb s0 9\nc s1 9\nd s1 9\ns0 s1 2\n";
   std::ofstream(File("report")) << R"({"links": [
