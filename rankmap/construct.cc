@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "rankmap/area.h"
+#include "rankmap/cube.h"
 #include "rankmap/hop_cost.h"
 #include "rankmap/lattice.h"
 #include "rankmap/lift.h"
@@ -59,9 +60,14 @@ Placement BitReversed(int ranks, const Network& network) {
   return Placement(std::move(slot_of));
 }
 
-// The fold of least cost, if the pattern is a grid.
+// The fold of least cost, if the pattern is a grid or a cube.
 std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& network,
                                   const Stop& stop) {
+  if (const auto corners = RecogniseCube(graph, ranks); corners) {
+    if (auto placement = PlaceCube(*corners, network); placement) {
+      return placement;
+    }
+  }
   const auto lattice = RecogniseLattice(graph, ranks);
   if (!lattice) {
     return std::nullopt;
