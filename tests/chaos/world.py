@@ -52,6 +52,7 @@ class World:
         self._armed = set()  # of those, whose every end is
         self._full = set()  # hosts whose disk is full
         self._kept_down = None  # one that is not started again for now
+        self._starting = None  # by the keeper, just now
         self._lock = threading.RLock()
         self._is_over = False
         self._keeper = None
@@ -186,6 +187,8 @@ class World:
         """It ends, and what comes finds nothing of what it had, in find's words."""
         with self._lock:
             self._kept_down = (host, daemon)
+        while self._starting == (host, daemon):  # begun before that was said: it would lose its disk while it runs
+            time.sleep(0.01)
         self.kill(host, daemon)
         while self.pids(host, daemon):
             time.sleep(0.01)
@@ -219,9 +222,11 @@ class World:
                 with self._lock:
                     if one == self._kept_down:
                         continue
+                    self._starting = one
                 if len(self.fallen) < 20 and self._start(*one):
                     self.restarts += 1
                     down.discard(one)
+                self._starting = None
 
     def until_up(self, timeout_s=20):
         """Waits until every daemon runs that is to."""
