@@ -94,7 +94,9 @@ Gate::Handlers Porter::GateHandlers() {
   out.on_trouble = [this](const std::string& line) { SayOnce(line); };
   out.on_failed = [this](const std::string& destination, const std::string& why) {
     SayOnce((destination.empty() ? "a connection" : "connection to " + destination) + " failed: " + why);
-    OnFailed(destination, why);
+    if (!destination.empty()) {  // a connection that nobody waits for is a spare, to a relay that may be away
+      OnFailed(destination, why);
+    }
   };
   out.on_joined = [this](Gate& gate, const wire::Opening& opening, int fd) {
     OnJoined(gate, opening, fd);
