@@ -16,7 +16,9 @@ std::optional<uint64_t> AcknowledgedBytes(int socket) {
   if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || size < kEnd) {
     return std::nullopt;
   }
-  return info.tcpi_bytes_acked;
+  // Also what came behind a packet that was lost: at the beginning, when queues overflow, that is
+  // much, and would seem to come when the gap is filled.
+  return info.tcpi_bytes_acked + static_cast<uint64_t>(info.tcpi_sacked) * info.tcpi_snd_mss;
 }
 
 }  // namespace sekisho::topology

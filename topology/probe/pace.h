@@ -17,7 +17,10 @@ class Pace {
 
   // The next host has been given all before `offset`.
   void Give(uint64_t offset, Time now) {
-    given_ = std::max(given_, offset);
+    if (offset <= given_) {
+      return;
+    }
+    given_ = offset;
     last_ = now;
     if (now - since_ >= kWindow) {
       recent_ = given_ - given_then_;

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,7 +21,7 @@ namespace {
 constexpr size_t kHead = 4;
 constexpr size_t kMostFrame = 128 * 1024;
 constexpr size_t kOffset = 8;
-constexpr int kMostUnsent = 128 * 1024;  // else it has not gone to the next host, only from here
+constexpr std::chrono::milliseconds kLookAgain{5};  // whether the next host has caught up
 constexpr std::chrono::milliseconds kConnectPatience{900};
 constexpr std::chrono::milliseconds kSignOfLife{300};
 constexpr std::chrono::seconds kPatience{2};
@@ -52,6 +54,11 @@ PullRun::PullRun(const ProbeTarget& target, const ProbeKey& key, Copy& copy)
   if (!peer_.Dial(target)) {
     End("cannot dial");
   }
+}
+
+ProbeTask::Clock::time_point PullRun::deadline() const {
+  const Clock::time_point now = Clock::now();
+  return IsWaiting(now) ? now + kLookAgain : deadline_;
 }
 
 pollfd PullRun::Watch() const {
@@ -137,7 +144,6 @@ void PullRun::Expire(Clock::time_point now) {
 ServeTask::ServeTask(int socket, Copy* copy)
     : socket_(socket), copy_(copy), is_done_(copy == nullptr), deadline_(Clock::now() + kPatience) {
   SetNoDelay(socket_, false);
-  setsockopt(socket_, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMostUnsent, sizeof kMostUnsent);
 }
 
 ServeTask::~ServeTask() { close(socket_); }
@@ -202,17 +208,26 @@ void ServeTask::Handle(short events) {
     return;
   }
   sent_ += count > 0 ? static_cast<size_t>(count) : 0;
-  if (count > 0) {
-    const uint64_t left = unsent_.size() - sent_;
-    copy_->pace().Give(offset_ > left ? offset_ - left : 0, Clock::now());
-  }
   if (sent_ == unsent_.size()) {
     unsent_.clear();
   }
   deadline_ = Clock::now() + kSignOfLife;
 }
 
+// What has arrived there, as far as is known here.
+void ServeTask::KeepPace(Clock::time_point now) {
+  int on_the_way = 0;
+  if (has_offset_ && ioctl(socket_, SIOCOUTQ, &on_the_way) == 0) {
+    const uint64_t unsent = unsent_.empty() ? 0 : unsent_.size() - sent_;
+    const uint64_t left = unsent + static_cast<uint64_t>(on_the_way);
+    copy_->pace().Give(offset_ > left ? offset_ - left : 0, now);
+  }
+}
+
 void ServeTask::Expire(Clock::time_point now) {
+  if (!is_done_) {
+    KeepPace(now);
+  }
   if (now < deadline_ || is_done_) {
     return;
   }

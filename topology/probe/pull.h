@@ -21,7 +21,7 @@ class PullRun final : public ProbeTask {
   pollfd Watch() const override;
   void Handle(short events) override;
   void Expire(Clock::time_point now) override;
-  Clock::time_point deadline() const override { return deadline_; }
+  Clock::time_point deadline() const override;
   bool IsDone() const override { return is_done_; }
   // "have", in bytes; and why, if that is not all.
   std::string Result() const override;
@@ -61,6 +61,7 @@ class ServeTask final : public ProbeTask {
 
  private:
   bool ReadOffset();
+  void KeepPace(Clock::time_point now);
   bool Fill();
 
   int socket_;
