@@ -62,7 +62,9 @@ class Target:
             self.text = f"tleaf {len(levels)} " + " ".join(f"{arity} {distance}" for arity, distance in levels)
         else:
             self.sides = list(map(int, words[0].split("x")))
-            self.text = f"{self.kind}{len(self.sides)}D " + " ".join(map(str, self.sides))
+            count = len(self.sides)
+            self.text = f"{self.kind}{count}D " if count in (2, 3) else f"{self.kind}XD {count} "
+            self.text += " ".join(map(str, self.sides))
         self.nodes = math.prod(self.sides)
 
     def _place(self, node):
