@@ -19,7 +19,7 @@ namespace {
 constexpr int kSchemaVersion = 1;
 
 // What nobody waits for is written with what comes within this time.
-constexpr std::chrono::milliseconds kGroupTime{100};
+constexpr std::chrono::milliseconds kGroupTime{20};
 
 struct Change {
   enum Kind { kAppend, kPut, kForget } kind;

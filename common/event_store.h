@@ -34,7 +34,7 @@ class EventStore {
   virtual void SkipTo(uint64_t sequence) = 0;
 
   // Queue a change; it is durable once Flush() has returned OK, or soon: what nobody waits for shares a
-  // group with what comes within a tenth of a second.  Changes reach the disk in this order.
+  // group with what comes within some milliseconds.  Changes reach the disk in this order.
   virtual uint64_t Append(std::string key, std::string event) = 0;
   virtual void Put(std::string name, std::string value) = 0;
   virtual void Forget(std::string key) = 0;  // removes all events of this key
