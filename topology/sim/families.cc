@@ -146,9 +146,7 @@ absl::StatusOr<Truth> MakeFamily(std::string_view name, uint64_t seed) {
   } else if (name == "flat1024") {
     Flat(builder, 8, 128);
   } else if (name == "big4096") {
-    for (int i = 0; i < 1; ++i) {
-      builder.Grid(4096, 16);
-    }
+    builder.Grid(4096, 16);
   } else {
     return absl::InvalidArgumentError(fmt::format("family '{}' is not known", family));
   }
@@ -158,20 +156,10 @@ absl::StatusOr<Truth> MakeFamily(std::string_view name, uint64_t seed) {
     truth.core = truth.host_count;
   }
   if (name == "grid256asym") {
-    for (TruthLink& link : truth.links) {
-      if (link.u >= truth.host_count && link.v >= truth.host_count) {
-        const double shift = builder.Uniform(-0.4, 0.4);
-        link.uv_us *= 1 + shift;
-        link.vu_us *= 1 - shift;
-      }
-    }
+    builder.MakeAsymmetric(truth, 0.4);
   }
   if (name == "grid256busy") {
-    truth.noise.busy_chance = 0.8;
-    truth.noise.busy_us = 80;
-    for (int i = 0; i < truth.host_count; ++i) {
-      truth.is_busy[i] = builder.Uniform(0, 1) < 0.25;
-    }
+    builder.MakeBusy(truth);
   }
   return truth;
 }

@@ -156,20 +156,12 @@ std::optional<Truth> MakeOdd(std::string_view name, uint64_t seed) {
                                noise == 0   ? ExactNoise()
                                : noise == 1 ? LabNoise()
                                             : QuietNoise());
-  for (TruthLink& link : truth.links) {
-    if (name == "odd-asym" && link.u >= truth.host_count && link.v >= truth.host_count) {
-      const double shift = builder.Uniform(-0.8, 0.8);
-      link.uv_us *= 1 + shift;
-      link.vu_us *= 1 - shift;
-    }
+  if (name == "odd-asym") {
+    builder.MakeAsymmetric(truth, 0.8);
   }
   if (name == "odd-busy") {
     truth.noise = QuietNoise();
-    truth.noise.busy_chance = 0.8;
-    truth.noise.busy_us = 80;
-    for (int i = 0; i < truth.host_count; ++i) {
-      truth.is_busy[i] = builder.Uniform(0, 1) < 0.25;
-    }
+    builder.MakeBusy(truth);
   }
   return truth;
 }

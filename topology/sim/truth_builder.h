@@ -120,6 +120,25 @@ class TruthBuilder {
     return truth;
   }
 
+  // Between switches one direction is slower than the other, by up to this part of their mean.
+  void MakeAsymmetric(Truth& truth, double most) {
+    for (TruthLink& link : truth.links) {
+      if (link.u >= truth.host_count && link.v >= truth.host_count) {
+        const double shift = Uniform(-most, most);
+        link.uv_us *= 1 + shift;
+        link.vu_us *= 1 - shift;
+      }
+    }
+  }
+  // A quarter of the hosts computes.
+  void MakeBusy(Truth& truth) {
+    truth.noise.busy_chance = 0.8;
+    truth.noise.busy_us = 80;
+    for (int i = 0; i < truth.host_count; ++i) {
+      truth.is_busy[i] = Uniform(0, 1) < 0.25;
+    }
+  }
+
  private:
   struct Host {
     int vertex, cluster;
