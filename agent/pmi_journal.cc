@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "common/write_all.h"
+
 namespace sekisho::agent {
 namespace {
 
@@ -33,17 +35,6 @@ bool ReadAll(int fd, std::string& bytes) {
     bytes.append(buffer, static_cast<size_t>(n > 0 ? n : 0));
   }
   return n == 0;
-}
-
-bool WriteAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno != EINTR) {
-      return false;
-    }
-    bytes.remove_prefix(static_cast<size_t>(n > 0 ? n : 0));
-  }
-  return true;
 }
 
 }  // namespace

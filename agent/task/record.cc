@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <charconv>
 
+#include "common/write_all.h"
+
 namespace sekisho::agent::task {
 
 std::string Encode(const Fields& fields) {
@@ -68,17 +70,6 @@ bool ReadFile(int dir_fd, const char* name, std::string& content) {
 }
 
 namespace {
-
-bool WriteAll(int fd, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t n = write(fd, content.data(), content.size());
-    if (n < 0 && errno != EINTR) {
-      return false;
-    }
-    content.remove_prefix(n > 0 ? static_cast<size_t>(n) : 0);
-  }
-  return true;
-}
 
 // Under which a file is written before it has its name.
 std::string TemporaryName(const char* name) { return "." + std::string(name) + ".new"; }

@@ -15,25 +15,10 @@
 #include "client/job/submitted.h"
 #include "client/site/harmless.h"
 #include "client/site/reach_again.h"
+#include "common/write_all.h"
 
 namespace sekisho::client {
 namespace {
-
-// False: nobody reads us any more.
-bool WriteAll(int fd, std::string_view data) {
-  size_t done = 0;
-  while (done < data.size()) {
-    const ssize_t written = write(fd, data.data() + done, data.size() - done);
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written < 0) {
-      return false;
-    }
-    done += static_cast<size_t>(written);
-  }
-  return true;
-}
 
 bool WriteEach(const std::set<int>& fds, std::string_view data) {
   return std::all_of(fds.begin(), fds.end(), [&](int fd) { return WriteAll(fd, data); });

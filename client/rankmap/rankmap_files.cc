@@ -13,6 +13,7 @@
 
 #include "client/rankmap/rankmap_otf2.h"
 #include "client/rankmap/rankmap_tree.h"
+#include "common/write_all.h"
 #include "rankmap/errors.h"
 #include "rankmap/evaluate.h"
 #include "rankmap/importers.h"
@@ -94,20 +95,6 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 namespace {
-
-bool WriteAll(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(file, text.data(), text.size());
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count <= 0) {
-      return false;
-    }
-    text.remove_prefix(static_cast<size_t>(count));
-  }
-  return true;
-}
 
 // A device or a pipe takes what is written and must stay what it is.
 absl::Status WriteThrough(const std::string& path, std::string_view text) {
