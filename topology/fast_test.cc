@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/fast.h"
 
+#include <vector>
+
 #include <gmock/gmock.h>
 
 #include "topology/run.h"
@@ -82,8 +84,13 @@ TEST(FastMethod, InventsNoSwitchInAStar) {
 }
 
 // Of 17,296 groups of three hosts the luckiest looks like one.
+// In the first two of them one link is as sure by chance as is enough where other switches are sure.
 TEST(FastMethod, InventsNoSwitchInAStarWithTheLabsNoise) {
-  for (uint64_t seed = 100; seed < 180; ++seed) {
+  std::vector<uint64_t> seeds = {55, 266};
+  for (uint64_t seed = 100; seed < 140; ++seed) {
+    seeds.push_back(seed);
+  }
+  for (const uint64_t seed : seeds) {
     EXPECT_EQ(Solve("star48lab", seed).score.robinson_foulds, 0) << seed;
   }
 }
@@ -96,6 +103,10 @@ TEST(FastMethod, TakesWhatHasNoGapForOneSite) {
     EXPECT_GE(trial.score.accuracy, 0.98) << seed;
     EXPECT_LE(trial.most_local, 1) << seed;
   }
+}
+
+TEST(FastMethod, PlacesBusyHostsThatShowLate) {
+  EXPECT_EQ(Solve("grid256busy", 30001).score.robinson_foulds, 0);
 }
 
 // Of a fourth of the hosts every other answer is late: with one of them a mean is worth nothing.
