@@ -157,8 +157,22 @@ TEST(Solver, WhereNodesTakeSeveralARankOftenGoesBesideItsPartner) {
 
 // A matrix may say that nodes differ in their distances to themselves, and ranks may send to themselves.
 TEST(Solver, WhatRanksSendToThemselvesCountsWhereTheyAre) {
-  const Network network = *ParseNetwork("matrix 4\n900 1 2 3\n1 0 1 2\n2 1 5 1\n3 2 1 0\n", "f");
-  const Pattern pattern = *Pattern::Create(4, {{0, 0, 50, 0, 1}, {0, 1, 9, 0, 1}, {1, 2, 8, 0, 1}, {2, 2, 3, 0, 1}, {3, 1, 7, 0, 1}});
+  constexpr uint32_t kRanks = 40;
+  Random random(3);
+  // Where they begin that costs nothing, and nowhere else.
+  std::string matrix = "matrix 40\n";
+  std::vector<Message> messages;
+  for (uint32_t i = 0; i < kRanks; ++i) {
+    messages.push_back({i, i, i % 2 == 0 ? 50 : 0, 0, 1});
+    for (uint32_t j = 0; j < kRanks; ++j) {
+      matrix += std::to_string(i == j ? i % 2 * 900 : 1 + (i > j ? i - j : j - i)) + (j + 1 < kRanks ? " " : "\n");
+      if (i != j) {
+        messages.push_back({i, j, static_cast<int64_t>(1 + random.Below(9)), 0, 1});
+      }
+    }
+  }
+  const Network network = *ParseNetwork(matrix, "f");
+  const Pattern pattern = *Pattern::Create(kRanks, messages);
   SolveOptions options;
   options.objective = Objective::kHopBytes;
   const Problem problem(pattern, network, options);
