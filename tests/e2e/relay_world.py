@@ -157,7 +157,9 @@ class World:
         }"""))
 
     def close_way_out(self):
-        t.expect_ok(self.on("relay", "nft", "flush", "chain", "inet", "way_out", "forward"))
+        """To new connections; a call under way ends as it began."""
+        t.expect_ok(self.on("relay", "nft", "-f", "-", stdin="""flush chain inet way_out forward
+            add rule inet way_out forward ct state established,related accept"""))
 
     def kill_relay(self):
         self.relay.kill()
