@@ -90,6 +90,7 @@ pid_t setsid(void) {
 static int IsOfId(char one) { return ('a' <= one && one <= 'z') || ('2' <= one && one <= '7'); }
 static int IsHex(char one) { return ('a' <= one && one <= 'f') || ('0' <= one && one <= '9'); }
 static int IsDigit(char one) { return '0' <= one && one <= '9'; }
+static int IsLetter(char one) { return ('a' <= one && one <= 'z') || ('A' <= one && one <= 'Z') || IsDigit(one); }
 static size_t Run(const char* text, int (*is_of_it)(char)) {
   size_t length = 0;
   while (is_of_it(text[length])) {
@@ -98,16 +99,18 @@ static size_t Run(const char* text, int (*is_of_it)(char)) {
   return length;
 }
 
-// A path without what is different each time: ids of jobs (and an array's index), hashes, numbers.
+// A path without what is different each time: ids of jobs (and an array's index), hashes, numbers, mkstemp's letters.
 static void MakePlain(char* text) {
   char* to = text;
   for (const char* from = text; *from != '\0';) {
     const size_t hex = Run(from, IsHex), id = Run(from, IsOfId), digits = Run(from, IsDigit), all = strcspn(from, "/.[");
     const int begins = to == text || to[-1] == '/' || to[-1] == '.';
+    const int extends = to != text && to[-1] == '.' && from[all] == '\0';
     const char* const word = !begins || all == 0 ? NULL
                              : hex == all && hex == 64 ? "SHA"
                              : id == all && id == 13   ? "JOB"
                              : digits == all           ? "N"
+                             : extends && all == 6 && Run(from, IsLetter) == 6 ? "XXXXXX"
                                                        : NULL;
     if (!word) {
       *to++ = *from++;

@@ -107,6 +107,7 @@ class Tour:
     process.  What has been visited is kept in `path`, if there is one; several runs may share it."""
 
     TRIES = 8  # after so many in vain a point is let be, until all others have been visited
+    FEW = 8
     _VERSION = 3  # of what is kept
 
     def __init__(self, path, seed, excused=EXCUSED, is_thorough=False):
@@ -123,14 +124,23 @@ class Tour:
 
     def learn(self, program, calm, again):
         """What each calm run of the script made in a program: the lives of its processes; and each that began with new
-        processes, `again`.  What any of them made is listed, with how often it was seen."""
+        processes, `again`.  What any of them made is listed, with how often it was seen: of a text the first FEW, and
+        of what is behind them as many as each run came to that made it, since which node gets a job more is chance."""
         cost, seen = {}, collections.Counter()
+        runs = []  # of each {(text, how manyth): so many points a process made until then}
         for lives in (*calm, *again):
             places = {}
             for life in lives:
                 for at, point in enumerate(_numbered(life), 1):
                     places[point] = min(at, places.get(point, at))
-            listed = {point: at for point, at in places.items() if self._is_thorough or is_of_the_list(point[1])}
+            runs.append(places)
+        most = {}  # text -> the least of what the runs came to
+        for places in runs:
+            for text, nth in {text: nth for text, nth in sorted(places)}.items():
+                most[text] = min(nth, most.get(text, nth))
+        for places in runs:
+            listed = {point: at for point, at in places.items()
+                      if self._is_thorough or point[1] <= max(self.FEW, most[point[0]]) and is_of_the_list(point[1])}  # fmt: skip
             seen.update(listed.keys())
             cost.update((point, min(at, cost.get(point, at))) for point, at in listed.items())
         self._cost[program], self._seen[program] = dict(sorted(cost.items())), seen

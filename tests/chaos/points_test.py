@@ -43,6 +43,14 @@ class Tour(unittest.TestCase):
             tour.learn("qserver", alone(["write a"] * 69), [])
             self.assertEqual(len(tour.left()), size)
 
+    def test_behind_the_first_few_of_a_kind_as_many_are_listed_as_each_run_came_to_that_made_any(self):
+        tour = points.Tour(None, 1)
+        runs = {"a": (12, 10, 15), "b": (0, 9, 11), "c": (3, 5, 1)}
+        lives = [[[f"write {one}" for one, numbers in runs.items() for _ in range(numbers[run])]] for run in range(3)]
+        tour.learn("agent", lives[:2], lives[2:])
+        self.assertEqual({name for _, name, _ in tour.left() if name.endswith("after")},
+                         {f"write {one} #{nth} after" for one, most in (("a", 10), ("b", 9), ("c", 5)) for nth in range(1, most + 1)})  # fmt: skip
+
     def test_a_round_has_no_more_deaths_than_it_has_room_for(self):
         tour = points.Tour(None, 1)
         tour.learn("qserver", alone([f"write {number}" for number in range(40)]), [])
@@ -230,7 +238,7 @@ os.open({file!r}, os.O_CREAT)"""
 
     def test_names_are_without_ids_hashes_and_numbers(self):
         for name, plain in (("36nh3bj7yl7lt", "JOB"), ("36nh3bj7yl7lt[12]", "JOB"), (".sekisho.36nh3bj7yl7lt.part", ".sekisho.JOB.part"),
-                            ("ab" * 32, "SHA"), ("0.out", "N.out"), ("17", "N"), ("jobs.db", "jobs.db"), ("x509.new", "x509.new"),
+                            ("ab" * 32, "SHA"), ("0.out", "N.out"), ("17", "N"), ("exposed.pGsomg", "exposed.XXXXXX"), ("jobs.db", "jobs.db"), ("x509.new", "x509.new"),
                             ("abcdefghijklmn", "abcdefghijklmn")):  # fmt: skip
             self.control.start()
             self.write(name, 0)

@@ -96,12 +96,13 @@ def script(wave):
 
 
 class Rounds:
-    def __init__(self, world, seed, memory, say, is_thorough=False):
+    def __init__(self, world, seed, memory, say, is_thorough=False, is_whole=False):
         self._world, self._say = world, say
         self._programs = {}  # what is killed -> its hosts
         for host, daemon in (*world.daemons, *ON_DEMAND):
             self._programs.setdefault(daemon, []).append(host)
         self.tour = points.Tour(memory, f"tour {seed}", is_thorough=is_thorough)
+        self._is_whole = is_whole  # goes on until nothing is left
         self._controls = {}  # (program, host) -> its control
         self._runs = {program: ([], []) for program in self._programs}  # of calm runs, and of those behind a kill: the lives of its processes
         self._room = {}  # (program, host) -> so many points does it make in a round, about
@@ -245,6 +246,8 @@ class Rounds:
         for (program, host), control in self._controls.items():
             if program == ("gatekeeper", "jobmanager")[self.number % 2]:
                 continue  # whose death would be the other's, long before its time
+            if self._is_whole and not self.tour.left(program):
+                continue  # what is left of others comes late in a life, and sooner if nothing else dies
             places = self.tour.next(program, MOST_TASKS if program == "task" else MOST, self._room[program, host])
             control.arm(*places)
             armed[program, host] = places
