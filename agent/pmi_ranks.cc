@@ -164,7 +164,7 @@ PmiRanks::Effects PmiRanks::OnFenceDone(const proto::Fence& result) {
   for (auto& [key, value] : *pairs) {  // what was there before
     pairs_[key] = std::move(value);
   }
-  pending_.reset();
+  last_ = std::exchange(pending_, std::nullopt);
   ++barriers_;
   for (const int rank : waiting_) {
     effects.lines.emplace_back(rank, kBarrierOut);

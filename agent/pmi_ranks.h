@@ -47,6 +47,8 @@ class PmiRanks {
   std::optional<int> AbortCode(int rank) const;
   // What this node has given and has no answer to: said again after a connection was lost.
   const std::optional<proto::Fence>& pending() const { return pending_; }
+  // What it gave before that.  It has the answer, and others may not: no node is more than one collective ahead.
+  const std::optional<proto::Fence>& last() const { return last_; }
   // The number of the last line by which it came to a barrier.
   uint64_t Entered(int rank) const;
 
@@ -67,6 +69,7 @@ class PmiRanks {
   std::map<int, int> aborted_;
   uint64_t barriers_ = 0;
   std::optional<proto::Fence> pending_;
+  std::optional<proto::Fence> last_;
 };
 
 }  // namespace sekisho::agent

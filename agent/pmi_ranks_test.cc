@@ -38,6 +38,7 @@ TEST_F(PmiRanksTest, GivesToTheFenceOnceAllItsRanksHaveCome) {
   EXPECT_EQ(fence->id(), "pmi 0");
   EXPECT_EQ(fence->data(), "P2=here\n");
   EXPECT_EQ(ranks_.pending()->id(), "pmi 0");
+  EXPECT_FALSE(ranks_.last());
 }
 
 TEST_F(PmiRanksTest, LetsThemGoAndKnowsWhatTheOthersPutOnceTheFenceIsDone) {
@@ -55,6 +56,7 @@ TEST_F(PmiRanksTest, LetsThemGoAndKnowsWhatTheOthersPutOnceTheFenceIsDone) {
   EXPECT_EQ(effects.lines[0].second, "cmd=barrier_out rc=0\n");
   EXPECT_EQ(Ask(3, "cmd=get kvsname=world-7 key=P0"), "cmd=get_result rc=0 value=there and back\n");
   EXPECT_FALSE(ranks_.pending());
+  EXPECT_EQ(ranks_.last()->id(), "pmi 0");
   EXPECT_TRUE(ranks_.OnFenceDone(result).lines.empty()) << "said twice";
 }
 

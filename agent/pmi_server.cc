@@ -315,12 +315,17 @@ void PmiServer::Apply(const std::string& job_id, Job& job, PmiRanks::Effects eff
       Connection::Answer(connection, text);
     }
   }
-  if (effects.fence) {
-    proto::AgentMessage message;
-    message.mutable_fence()->set_job_id(job_id);
-    *message.mutable_fence()->mutable_fence() = *std::move(effects.fence);
-    outbox_.Push(std::move(message));
+  SayFence(job_id, effects.fence);
+}
+
+void PmiServer::SayFence(const std::string& job_id, const std::optional<proto::Fence>& fence) {
+  if (!fence) {
+    return;
   }
+  proto::AgentMessage message;
+  message.mutable_fence()->set_job_id(job_id);
+  *message.mutable_fence()->mutable_fence() = *fence;
+  outbox_.Push(std::move(message));
 }
 
 bool PmiServer::IsKnown(const std::string& job_id) const {
@@ -368,9 +373,8 @@ bool PmiServer::Judge(const task::Spec& spec, task::Ended& ended) {
 void PmiServer::OnWelcome() {
   for (auto& [job_id, job] : jobs_) {
     if (job.ranks) {
-      PmiRanks::Effects again;
-      again.fence = job.ranks->pending();
-      Apply(job_id, job, std::move(again));
+      SayFence(job_id, job.ranks->last());
+      SayFence(job_id, job.ranks->pending());
     }
   }
 }

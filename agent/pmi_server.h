@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,7 @@ class PmiServer {
   awaitable<void> Serve(std::shared_ptr<Connection> connection);
   static awaitable<void> LetGo(std::shared_ptr<Connection> connection);
   void Apply(const std::string& job_id, Job& job, PmiRanks::Effects effects);
+  void SayFence(const std::string& job_id, const std::optional<proto::Fence>& fence);
   void TakeEnds(const std::string& job_id);
 
   Loop& loop_;

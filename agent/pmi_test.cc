@@ -219,6 +219,22 @@ TEST_F(PmiRestartTest, RanksInABarrierLeaveItThroughTheNextAgentWhichSaysTheirGi
   ExpectGoodEnd();
 }
 
+TEST_F(PmiRestartTest, WhatANodeGaveToACollectiveThatIsOverIsSaidAgainForThoseWithoutItsResult) {
+  Begin();
+  Touch("on.put");
+  AwaitFence(1);
+  EndFence(server_.fences.at(0));
+  AwaitAt("met");
+
+  server_.DropConnection();
+
+  AwaitFence(2);
+  EXPECT_EQ(server_.fences.at(1).fence().SerializeAsString(), server_.fences.at(0).fence().SerializeAsString());
+  Touch("on.met");
+  Touch("on.done");
+  ExpectGoodEnd();
+}
+
 TEST_F(PmiRestartTest, WhatACollectiveHasGivenIsKnownToTheNextAgent) {
   Begin();
   Touch("on.put");
@@ -234,7 +250,8 @@ TEST_F(PmiRestartTest, WhatACollectiveHasGivenIsKnownToTheNextAgent) {
   loop_.run_for(300ms);
   StartAgent();
   ExpectGoodEnd();
-  EXPECT_EQ(server_.fences.size(), 1u);
+  EXPECT_EQ(server_.fences.size(), 3u) << "no other than the first, by each agent";
+  EXPECT_EQ(server_.fences.at(2).fence().id(), server_.fences.at(0).fence().id());
 }
 
 TEST_F(PmiRestartTest, NothingIsLeftOfAJobThatIsForgottenWhileItsRanksMeet) {

@@ -63,11 +63,12 @@ World::Part WorldPartOf(const proto::LeadRequest::Part& part) {
   return made;
 }
 
-Leader::Leader(Loop& loop, proto::LedWorld led, const DialGatekeeper& dial, Save save)
+Leader::Leader(Loop& loop, proto::LedWorld led, const DialGatekeeper& dial, LedTraffic& traffic, Save save)
     : loop_(loop),
       led_(std::move(led)),
       key_{led_.secret(), led_.open()},
       dial_(dial),
+      traffic_(traffic),
       save_(std::move(save)),
       world_(MakeWorld(led_)),
       parts_(size_t(led_.begin().part_size()), Attended{.heard = std::chrono::steady_clock::now()}),
@@ -168,6 +169,7 @@ awaitable<absl::Status> Leader::Converse(std::shared_ptr<Leader> self, int part)
       loop_, options, [&](Call& started) { stub->async()->Part(&started.context(), &started); });
   proto::PartDown submit;
   *submit.mutable_submit() = about.submit();
+  traffic_.NoteSubmit(submit);
   call->Push(std::move(submit));
   proto::PartUp up;
   for (;;) {
@@ -175,6 +177,7 @@ awaitable<absl::Status> Leader::Converse(std::shared_ptr<Leader> self, int part)
     if (!is_read) {
       break;
     }
+    traffic_.NoteHeard(up);
     if (up.has_submitted()) {
       parts_[part].job_id = up.submitted().job_id();
       parts_[part].call = call;
@@ -210,6 +213,7 @@ void Leader::Apply(const std::shared_ptr<Leader>& self, World::Effects effects) 
       proto::PartDown down;
       down.mutable_order()->set_body(order.SerializeAsString());
       down.mutable_order()->set_signature(identity::SignOrder(down.order().body(), key_));
+      traffic_.NoteOrder(order, down);
       parts_[part].call->Push(std::move(down));
     }
   }
@@ -285,7 +289,7 @@ std::shared_ptr<Leader> Leaders::Find(const std::string& world, const std::strin
 std::shared_ptr<Leader> Leaders::Add(proto::LedWorld led) {
   const std::string name = led.name();
   auto leader =
-      std::make_shared<Leader>(loop_, std::move(led), dial_, [this]() -> awaitable<absl::Status> {
+      std::make_shared<Leader>(loop_, std::move(led), dial_, traffic_, [this]() -> awaitable<absl::Status> {
         Put();
         co_return co_await store_.Flush();
       });

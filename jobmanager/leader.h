@@ -16,6 +16,7 @@
 #include "common/identity/leader_key.h"
 #include "common/loop.h"
 #include "common/rpc_client.h"
+#include "jobmanager/led_traffic.h"
 #include "jobmanager/world.h"
 #include "proto/job_service.grpc.pb.h"
 
@@ -33,7 +34,7 @@ class Leader {
   // `save`: what is to be remembered has changed; done when it is durable.
   using Save = std::function<awaitable<absl::Status>()>;
 
-  Leader(Loop& loop, proto::LedWorld led, const DialGatekeeper& dial, Save save);
+  Leader(Loop& loop, proto::LedWorld led, const DialGatekeeper& dial, LedTraffic& traffic, Save save);
   Leader(const Leader&) = delete;
   Leader& operator=(const Leader&) = delete;
 
@@ -71,6 +72,7 @@ class Leader {
   proto::LedWorld led_;
   const identity::LeaderKey key_;
   const DialGatekeeper& dial_;
+  LedTraffic& traffic_;
   const Save save_;
   World world_;
   struct Attended {
@@ -100,6 +102,7 @@ class Leaders {
   awaitable<absl::StatusOr<std::shared_ptr<Leader>>> Begin(proto::LedWorld led);
   // Null if `subject` has no such world, or it ended a while ago.
   std::shared_ptr<Leader> Find(const std::string& world, const std::string& subject) const;
+  const LedTraffic& traffic() const { return traffic_; }
 
  private:
   std::shared_ptr<Leader> Add(proto::LedWorld led);
@@ -111,6 +114,7 @@ class Leaders {
   EventStore& store_;
   const std::string marker_;
   const DialGatekeeper dial_;
+  LedTraffic traffic_;
   std::map<std::string, std::shared_ptr<Leader>> leaders_;  // by world
   std::set<std::string> over_;                              // of these, for who comes late
 };

@@ -130,6 +130,13 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
     figures.Gauge("jobs", "Jobs that are kept, ended ones too.", double(jobs.book().size()));
     figures.Gauge("jobs_alive", "Jobs that wait or run inside.", double(jobs.book().AliveInside().size()));
     figures.Gauge("position", "The queue server's number of the last event heard.", double(jobs.book().position()));
+    for (const auto& [key, flow] : leaders.traffic().flows()) {
+      figures.Counter("world_messages_total", "Between leaders here and the parts of their worlds, by kind.", double(flow.messages),
+                      {{"direction", key.first}, {"kind", key.second}});
+    }
+    for (const auto& [key, flow] : leaders.traffic().flows()) {
+      figures.Counter("world_bytes_total", "Of these messages.", double(flow.bytes), {{"direction", key.first}, {"kind", key.second}});
+    }
   });
   spdlog::info("jobmanager ready account={} jobs={}", arguments.account, jobs.book().size());
 

@@ -172,6 +172,29 @@ TEST_F(QueuePartsTest, WhatTheOthersGaveWaitsForItsOwnNodes) {
   EXPECT_EQ(Reports()[1].fence().data(), "a\nb\n") << "the others wait for that";
 }
 
+// It was killed between telling n1 and telling n2.
+TEST_F(QueuePartsTest, AfterARestartWhoHasAResultGivesAgainForWhoHasNot) {
+  StandReady();
+  const auto released = queue_.OnOrder("j", Release(), kNow);
+  Queue restarted(TaskSettings(), 0);
+  for (const auto& events : {started_.events, released->events}) {
+    for (const proto::JobEvent& event : events) {
+      ASSERT_TRUE(restarted.Replay(event).ok());
+    }
+  }
+
+  restarted.OnFence("n1", Given("a\n"), kNow);
+  restarted.OnFence("n2", Given("b\n"), kNow);
+
+  const auto& reports = restarted.Find("j")->part->reports;
+  ASSERT_EQ(reports.size(), 2u);
+  EXPECT_EQ(reports[1].fence().data(), "a\nb\n") << "its leader says the others' once more";
+  proto::Order others;
+  others.mutable_fence()->set_id("pmi 0");
+  others.mutable_fence()->set_data("c\n");
+  EXPECT_THAT(Sent(*restarted.OnOrder("j", others, kNow)), ElementsAre("fence@n1", "fence@n2"));
+}
+
 TEST_F(QueuePartsTest, ARankThatDiesIsReportedOnceAndEndsTheRest) {
   StandReady();
   queue_.OnOrder("j", Release(), kNow).IgnoreError();

@@ -47,10 +47,10 @@ std::string HostName() {
 }
 
 // What Open MPI must know to run here, unless the user knows better.
-void SetOpenMpi() {
+void SetOpenMpi(bool is_host_shared) {
   const std::pair<const char*, const char*> defaults[] = {
       {"OMPI_MCA_pml", "ob1"},
-      {"OMPI_MCA_btl", "tcp,vader,self"},
+      {"OMPI_MCA_btl", is_host_shared ? "tcp,self" : "tcp,vader,self"},
       {"OMPI_MCA_osc", "pt2pt"},
       {"OMPI_MCA_reachable",
        "weighted"},  // whether a peer is reached is the relay's to say, not the routing table's
@@ -227,10 +227,7 @@ int Main(char** program) {
   lines.erase(lines.begin());
   lines.push_back("PMIX_RANK=" + std::to_string(self.rank));
   Export(lines);
-  SetOpenMpi();
-  if (IsHostShared(self)) {
-    setenv("OMPI_MCA_btl", "tcp,self", 0);
-  }
+  SetOpenMpi(IsHostShared(self));
   if (self.is_server()) {
     if (const std::string wrong = pmix::Register(self.layout); !wrong.empty()) {
       return Fail("its PMIx server: " + wrong);

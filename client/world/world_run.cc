@@ -65,6 +65,9 @@ struct Run {
   Signal uploaded;
   std::shared_ptr<LeadCall> call;
 
+  const std::string& LeaderSite() const {
+    return leader.target().site.empty() ? parts.front().site : leader.target().site;
+  }
   // It goes on without us.
   bool IsLeftSoon() const { return options.is_batch || options.is_held; }
 };
@@ -288,6 +291,19 @@ awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run, Outa
   co_return status.ok() ? absl::InternalError("the leader ended the call without a word") : status;
 }
 
+// Its leader's site may be dead, or only our way to it: so what runs elsewhere is left to the user to end.
+absl::Status LeaderNotReachedAgain(const Run& run, const absl::Status& why) {
+  std::string jobs;
+  for (size_t part = 0; part < run.parts.size(); ++part) {
+    if (!run.job_ids[part].empty() && run.parts[part].site != run.LeaderSite()) {
+      jobs += ' ';
+      jobs += JobName(run.parts[part].session->target(), run.parts[part].site, run.job_ids[part]);
+    }
+  }
+  return NotReachedAgain(fmt::format("the leader of {} at {}", run.world, run.LeaderSite()), why,
+                         jobs.empty() ? "ask again: sekisho list" : "to end what runs at other sites: sekisho cancel" + jobs);
+}
+
 // How the world ended, also if its leader is away for a while.
 awaitable<absl::StatusOr<proto::WorldEnded>> HearToTheEnd(std::shared_ptr<Run> run) {
   Outage outage(kPatience);
@@ -298,14 +314,13 @@ awaitable<absl::StatusOr<proto::WorldEnded>> HearToTheEnd(std::shared_ptr<Run> r
     }
     if (outage.Begin(Clock::now())) {
       fmt::print(stderr,
-                 "sekisho: lost the connection to the leader; {} goes on, trying for {} s to come "
-                 "back to it\n",
-                 run->world, kPatience.count());
+                 "sekisho: lost the connection to the leader at {}; {} goes on, trying for {} s to come back to it\n",
+                 run->LeaderSite(), run->world, kPatience.count());
     }
     const absl::Status reached =
         co_await ReachAgain(run->leader, outage, ended.status(), run->was_left, run->uploaded);
     if (!reached.ok()) {
-      co_return ended;
+      co_return LeaderNotReachedAgain(*run, ended.status());
     }
     run->call = DialLeader(run->leader, run->world);
   }
