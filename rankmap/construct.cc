@@ -14,6 +14,7 @@ namespace sekisho::rankmap {
 namespace {
 
 constexpr double kFirstLiftEffort = 0.25;
+constexpr double kFirstWideLiftEffort = 0.1;
 constexpr int kQuicklyBisected = 16384;  // slots: in less than half a second
 
 // Slots along recursive bisection of the network: a Z curve on grids of powers of two.
@@ -84,12 +85,14 @@ std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& 
   return best;
 }
 
-// Loads by step want small parts to begin with, laid so that no two messages of a step meet.
-LiftOptions FirstLift(Objective objective) {
+// Loads by step want small parts to begin with, laid so that no two messages of a step meet.  Where a node has many
+// neighbours, small parts do, with less effort: single swaps mend what is not the best.
+LiftOptions FirstLift(Objective objective, const Network& network) {
+  const bool is_wide = IsWide(network);
   LiftOptions options;
-  options.effort = kFirstLiftEffort;
+  options.effort = is_wide && !NeedsLinks(objective) ? kFirstWideLiftEffort : kFirstLiftEffort;
   options.objective = objective;
-  options.base = objective == Objective::kSteps ? 16 : options.base;
+  options.base = objective == Objective::kSteps || is_wide ? 16 : options.base;
   return options;
 }
 
@@ -112,7 +115,7 @@ std::optional<Placement> FixedConstruction(int index, const Problem& problem, Ra
       placement = BestFold(graph, pattern.ranks(), network, stop);
       break;
     case kLiftConstruction:
-      placement = Lift(graph, pattern, network, FirstLift(options.objective), random, stop, moves);
+      placement = Lift(graph, pattern, network, FirstLift(options.objective, network), random, stop, moves);
       break;
     default:
       if (network.slots() <= kQuicklyBisected) {
