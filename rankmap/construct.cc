@@ -61,6 +61,29 @@ Placement BitReversed(int ranks, const Network& network) {
   return Placement(std::move(slot_of));
 }
 
+// The same along Gray codes, which go the least way round rings.
+std::optional<Placement> GrayReversed(int ranks, const Network& network) {
+  const int bits = std::bit_width(static_cast<unsigned>(ranks)) - 1;
+  if (ranks < 2 || ranks != 1 << bits) {
+    return std::nullopt;
+  }
+  std::vector<uint32_t> corners(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int b = 0; b < bits; ++b) {
+      corners[rank] |= static_cast<uint32_t>(rank >> b & 1) << (bits - 1 - b);
+    }
+  }
+  return PlaceCube(corners, network);
+}
+
+// Of both the one of less distance; step by step what goes by halves has fewer messages that meet.
+Placement BestReversed(const Problem& problem) {
+  Placement halves = BitReversed(problem.pattern.ranks(), problem.network);
+  auto gray = problem.options.objective == Objective::kSteps ? std::nullopt : GrayReversed(problem.pattern.ranks(), problem.network);
+  const auto cost = [&](const Placement& placement) { return HopCost(problem.graph, problem.network, placement).cost(); };
+  return gray && cost(*gray) < cost(halves) ? *std::move(gray) : halves;
+}
+
 // The fold of least cost, if the pattern is a grid or a cube.
 std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& network,
                                   const Stop& stop) {
@@ -109,8 +132,8 @@ std::optional<Placement> FixedConstruction(int index, const Problem& problem, Ra
   switch (index) {
     case 0:
       return Placement(BisectionOrder(network));
-    case 1:
-      return BitReversed(pattern.ranks(), network);
+    case kReversedConstruction:
+      return BestReversed(problem);
     case kFoldConstruction:
       placement = BestFold(graph, pattern.ranks(), network, stop);
       break;
