@@ -160,7 +160,8 @@ Cells BoxLayout::Improve(Graph part, const std::vector<int>& box, Cells cells) {
   Cells best = cells;
   if (volume <= static_cast<int>(kSmall)) {
     const int runs = std::clamp(static_cast<int>(2 * effort_), 1, 8);
-    best = SolveSmall(part, box, &cells, runs, kMergeMoves, 1.3 * unit, 0.2 * unit);
+    const auto moves = static_cast<int64_t>(std::min(4 * effort_, 1.0) * kMergeMoves);
+    best = SolveSmall(part, box, &cells, runs, moves, 1.3 * unit, 0.2 * unit);
     best.resize(vertices);
     return best;
   }

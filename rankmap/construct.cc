@@ -14,6 +14,7 @@ namespace sekisho::rankmap {
 namespace {
 
 constexpr double kFirstLiftEffort = 0.25;
+constexpr double kFirstWideLiftEffort = 0.1;
 constexpr int kQuicklyBisected = 16384;  // slots: in less than half a second
 
 // Slots along recursive bisection of the network: a Z curve on grids of powers of two.
@@ -60,6 +61,29 @@ Placement BitReversed(int ranks, const Network& network) {
   return Placement(std::move(slot_of));
 }
 
+// The same along Gray codes, which go the least way round rings.
+std::optional<Placement> GrayReversed(int ranks, const Network& network) {
+  const int bits = std::bit_width(static_cast<unsigned>(ranks)) - 1;
+  if (ranks < 2 || ranks != 1 << bits) {
+    return std::nullopt;
+  }
+  std::vector<uint32_t> corners(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int b = 0; b < bits; ++b) {
+      corners[rank] |= static_cast<uint32_t>(rank >> b & 1) << (bits - 1 - b);
+    }
+  }
+  return PlaceCube(corners, network);
+}
+
+// Of both the one of less distance; step by step what goes by halves has fewer messages that meet.
+Placement BestReversed(const Problem& problem) {
+  Placement halves = BitReversed(problem.pattern.ranks(), problem.network);
+  auto gray = problem.options.objective == Objective::kSteps ? std::nullopt : GrayReversed(problem.pattern.ranks(), problem.network);
+  const auto cost = [&](const Placement& placement) { return HopCost(problem.graph, problem.network, placement).cost(); };
+  return gray && cost(*gray) < cost(halves) ? *std::move(gray) : halves;
+}
+
 // The fold of least cost, if the pattern is a grid or a cube.
 std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& network,
                                   const Stop& stop) {
@@ -84,12 +108,14 @@ std::optional<Placement> BestFold(const Graph& graph, int ranks, const Network& 
   return best;
 }
 
-// Loads by step want small parts to begin with, laid so that no two messages of a step meet.
-LiftOptions FirstLift(Objective objective) {
+// Loads by step want small parts to begin with, laid so that no two messages of a step meet.  Where a node has many
+// neighbours, small parts do, with less effort: single swaps mend what is not the best.
+LiftOptions FirstLift(Objective objective, const Network& network) {
+  const bool is_wide = IsWide(network);
   LiftOptions options;
-  options.effort = kFirstLiftEffort;
+  options.effort = is_wide && !NeedsLinks(objective) ? kFirstWideLiftEffort : kFirstLiftEffort;
   options.objective = objective;
-  options.base = objective == Objective::kSteps ? 16 : options.base;
+  options.base = objective == Objective::kSteps || is_wide ? 16 : options.base;
   return options;
 }
 
@@ -106,13 +132,13 @@ std::optional<Placement> FixedConstruction(int index, const Problem& problem, Ra
   switch (index) {
     case 0:
       return Placement(BisectionOrder(network));
-    case 1:
-      return BitReversed(pattern.ranks(), network);
+    case kReversedConstruction:
+      return BestReversed(problem);
     case kFoldConstruction:
       placement = BestFold(graph, pattern.ranks(), network, stop);
       break;
     case kLiftConstruction:
-      placement = Lift(graph, pattern, network, FirstLift(options.objective), random, stop, moves);
+      placement = Lift(graph, pattern, network, FirstLift(options.objective, network), random, stop, moves);
       break;
     default:
       if (network.slots() <= kQuicklyBisected) {

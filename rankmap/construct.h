@@ -10,6 +10,7 @@
 namespace sekisho::rankmap {
 
 constexpr int kFixedConstructions = 5;
+constexpr int kReversedConstruction = 1;
 constexpr int kFoldConstruction = 2;
 constexpr int kBisectConstruction = 3;
 constexpr int kLiftConstruction = 4;

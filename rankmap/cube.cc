@@ -59,6 +59,39 @@ uint32_t GrayPlace(uint32_t code) {
   return place;
 }
 
+// What another bit adds to the mean distance along a dimension of `size` that has `places` by now: least where it closes a ring.
+double Growth(int places, int size, bool wraps) {
+  const double n = places;
+  const double before = (n * n - 1) / (3 * n);
+  const double after = wraps && 2 * places == size ? n / 2 : (4 * n * n - 1) / (6 * n);
+  return after - before;
+}
+
+// By bit, the next heaviest first: the dimension where it goes the shortest way, of such ones one that it fills.  Fewer than `bits` if
+// the powers of two in the sides are too few.
+std::vector<int> DimensionsOf(int bits, const GridShape& grid) {
+  std::vector<int> dimension;
+  std::vector<int> places(grid.dims.size(), 1);
+  while (static_cast<int>(dimension.size()) < bits) {
+    std::pair<double, bool> least;
+    int best = -1;
+    for (int d = 0; d < static_cast<int>(grid.dims.size()); ++d) {
+      const bool is_open = 2 * places[d] < grid.dims[d];
+      const std::pair<double, bool> growth(Growth(places[d], grid.dims[d], grid.wrap[d]), is_open);
+      if (2 * places[d] <= grid.dims[d] && (best < 0 || growth < least)) {
+        best = d;
+        least = growth;
+      }
+    }
+    if (best < 0) {
+      break;
+    }
+    places[best] *= 2;
+    dimension.push_back(best);
+  }
+  return dimension;
+}
+
 }  // namespace
 
 std::optional<std::vector<uint32_t>> RecogniseCube(const Graph& graph, int ranks) {
@@ -104,21 +137,13 @@ std::optional<Placement> PlaceCube(const std::vector<uint32_t>& corners, const N
   }
   const std::vector<int>& dims = network.grid().dims;
   const int bits = std::bit_width(corners.size()) - 1;
-  // The next heaviest bit goes where the fewest are, if it has room there.
+  const std::vector<int> dimension = DimensionsOf(bits, network.grid());
+  if (static_cast<int>(dimension.size()) < bits) {
+    return std::nullopt;
+  }
   std::vector<int> taken(dims.size());
-  std::vector<int> dimension;
-  while (static_cast<int>(dimension.size()) < bits) {
-    int best = -1;
-    for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
-      if (2 << taken[d] <= dims[d] && (best < 0 || taken[d] < taken[best])) {
-        best = d;
-      }
-    }
-    if (best < 0) {
-      return std::nullopt;
-    }
-    ++taken[best];
-    dimension.push_back(best);
+  for (const int d : dimension) {
+    ++taken[d];
   }
   std::vector<int> nodes;
   for (const uint32_t corner : corners) {

@@ -15,8 +15,8 @@ namespace sekisho::rankmap {
 // all ranks.
 std::optional<std::vector<uint32_t>> RecogniseCube(const Graph& graph, int ranks);
 
-// Each dimension of a grid takes some bits: rings by Gray code, which goes the least way round, lines as they count.  nullopt if the
-// powers of two in the sides are too few.
+// Each dimension of a grid takes some bits, lower ones where they go the shortest way: rings by Gray code, lines as they count.
+// nullopt if the powers of two in the sides are too few.
 std::optional<Placement> PlaceCube(const std::vector<uint32_t>& corners, const Network& network);
 
 }  // namespace sekisho::rankmap

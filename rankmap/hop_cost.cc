@@ -9,27 +9,43 @@ namespace {
 
 constexpr int kMaxDenseNodes = 512;
 
+// Dimensions that share a table: the place of each in their common number, so that a difference of two numbers says the
+// difference of each coordinate.
+class Axis {
+ public:
+  // Takes one more, if numbers stay small.
+  bool Add(int size, bool wraps) {
+    const int64_t width = static_cast<int64_t>(lengths_.size()) * (2 * size - 1);
+    if (width > kMostDifferences) {
+      return false;
+    }
+    stride_.push_back(static_cast<int>(lengths_.size()));
+    std::vector<int> lengths;
+    for (int delta = 1 - size; delta < size; ++delta) {
+      const int far = delta < 0 ? -delta : delta;
+      for (const int length : lengths_) {
+        lengths.push_back(length + (wraps ? std::min(far, size - far) : far));
+      }
+    }
+    lengths_ = std::move(lengths);
+    return true;
+  }
+
+  int stride(size_t i) const { return stride_[i]; }
+  const std::vector<int>& lengths() const { return lengths_; }  // by difference, none in the middle
+
+ private:
+  static constexpr int64_t kMostDifferences = 1 << 16;  // half of them either way
+
+  std::vector<int> stride_;
+  std::vector<int> lengths_ = {0};
+};
+
 }  // namespace
 
 SlotDistances::SlotDistances(const Network& network) : network_(network), nodes_(network.nodes()) {
-  const int dimensions = static_cast<int>(network.grid().dims.size());
-  if (network.kind() == Network::Kind::kGrid && dimensions <= 3) {
+  if (network.kind() == Network::Kind::kGrid && MakeTables()) {
     mode_ = Mode::kGrid;
-    for (int d = 0; d < 3; ++d) {
-      const int size = d < dimensions ? network.grid().dims[d] : 1;
-      const bool wraps = d < dimensions && network.grid().wrap[d];
-      shift_[d] = size - 1;
-      for (int delta = 1 - size; delta < size; ++delta) {
-        const int length = delta < 0 ? -delta : delta;
-        table_[d].push_back(wraps ? std::min(length, size - length) : length);
-      }
-    }
-    points_.resize(network.slots());
-    for (int slot = 0; slot < network.slots(); ++slot) {
-      for (int d = 0; d < dimensions; ++d) {
-        points_[slot].c[d] = static_cast<int16_t>(network.Coordinate(slot / network.capacity(), d));
-      }
-    }
     return;
   }
   node_.resize(network.slots());
@@ -45,6 +61,29 @@ SlotDistances::SlotDistances(const Network& network) : network_(network), nodes_
       }
     }
   }
+}
+
+bool SlotDistances::MakeTables() {
+  const std::vector<int>& dims = network_.grid().dims;
+  const size_t axes = table_.size();
+  std::array<Axis, 3> axis;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (!axis[d % axes].Add(dims[d], network_.grid().wrap[d])) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < axes; ++i) {
+    table_[i] = axis[i].lengths();
+    shift_[i] = static_cast<int>(table_[i].size() / 2);
+  }
+  points_.resize(network_.slots());
+  for (int slot = 0; slot < network_.slots(); ++slot) {
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const int at = network_.Coordinate(slot / network_.capacity(), static_cast<int>(d));
+      points_[slot].c[d % axes] = static_cast<int16_t>(points_[slot].c[d % axes] + at * axis[d % axes].stride(d / axes));
+    }
+  }
+  return true;
 }
 
 HopCost::HopCost(const Graph& graph, const Network& network, Placement placement)

@@ -13,8 +13,8 @@
 
 namespace sekisho::rankmap {
 
-// Distances between slots, chosen once: packed coordinates and tables for grids up to three
-// dimensions, a dense matrix for small networks, else Network::Distance.
+// Distances between slots, chosen once: three packed coordinates and tables for grids (more dimensions share
+// them), a dense matrix for small networks, else Network::Distance.
 class SlotDistances {
  public:
   explicit SlotDistances(const Network& network);
@@ -35,6 +35,8 @@ class SlotDistances {
   }
 
  private:
+  bool MakeTables();  // false if coordinates are too large
+
   struct Point {
     std::array<int16_t, 4> c{};
   };

@@ -69,29 +69,44 @@ std::vector<Level> FindLevels(const Graph& graph, int ranks) {
   return levels;
 }
 
-std::vector<int> FindBox(const std::vector<int>& dims, const std::vector<int>& inner, int size) {
+namespace {
+
+// All distances between the places of a line, or of a ring.
+int64_t DistancesOf(int side, bool is_ring) {
+  int64_t sum = 0;
+  for (int far = 1; far < side; ++far) {
+    sum += is_ring ? static_cast<int64_t>(side) * std::min(far, side - far) : int64_t{2} * far * (side - far);
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<int> FindBox(const GridShape& grid, const std::vector<int>& inner, int size) {
+  const std::vector<int>& dims = grid.dims;
   std::vector<int> best;
   std::vector<int> box;
-  int best_sum = 0;
-  const std::function<void(int)> extend = [&](int left) {
+  std::pair<int64_t, int> least;  // distances between all its nodes, dimensions not filled
+  const std::function<void(int, int64_t, int)> extend = [&](int left, int64_t far, int open) {
     const size_t d = box.size();
     if (d == dims.size()) {
-      const int sum = std::accumulate(box.begin(), box.end(), 0);
-      if (left == 1 && (best.empty() || sum < best_sum)) {
+      if (left == 1 && (best.empty() || std::pair(far, open) < least)) {
         best = box;
-        best_sum = sum;
+        least = {far, open};
       }
       return;
     }
     for (int side = dims[d]; side >= inner[d]; --side) {
       if (dims[d] % side == 0 && side % inner[d] == 0 && left % side == 0) {
+        const bool is_whole = side == dims[d];
+        const int64_t others = size / side;
         box.push_back(side);
-        extend(left / side);
+        extend(left / side, far + DistancesOf(side, is_whole && grid.wrap[d]) * others * others, open + (is_whole ? 0 : 1));
         box.pop_back();
       }
     }
   };
-  extend(size);
+  extend(size, 0, 0);
   return best;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rankmap/network.h"
 #include "rankmap/pattern.h"
 
 namespace sekisho::rankmap {
@@ -20,8 +21,8 @@ struct Level {
 
 std::vector<Level> FindLevels(const Graph& graph, int ranks);
 
-// Boxes of `size` nodes that tile the network and are tiled by `inner`; the most cubic one, empty
-// if none.
-std::vector<int> FindBox(const std::vector<int>& dims, const std::vector<int>& inner, int size);
+// Boxes of `size` nodes that tile the network and are tiled by `inner`: the one whose nodes are nearest to each other, of
+// such ones that with most dimensions filled, which leaves the long ones for what is light.  Empty if none.
+std::vector<int> FindBox(const GridShape& grid, const std::vector<int>& inner, int size);
 
 }  // namespace sekisho::rankmap

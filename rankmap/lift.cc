@@ -43,7 +43,7 @@ class Lifter {
     std::vector<int> inner(dims_.size(), 1);
     size_t base = levels.size();
     for (size_t l = 0; l < levels.size(); ++l) {
-      const bool fits = levels[l].size < ranks_ && !FindBox(dims_, inner, levels[l].size).empty();
+      const bool fits = levels[l].size < ranks_ && !FindBox(network_.grid(), inner, levels[l].size).empty();
       if (fits &&
           (levels[l].size <= options_.base || (base == levels.size() && levels[l].size <= 512))) {
         base = l;
@@ -52,7 +52,7 @@ class Lifter {
     if (base == levels.size()) {
       return std::nullopt;
     }
-    box_ = FindBox(dims_, inner, levels[base].size);
+    box_ = FindBox(network_.grid(), inner, levels[base].size);
     parts_ = std::move(levels[base].parts);
     SolveBase();
     for (size_t l = base + 1; l <= levels.size(); ++l) {
@@ -64,7 +64,7 @@ class Lifter {
       if (is_whole && parts_.size() == 1) {
         break;
       }
-      std::vector<int> next = is_whole ? dims_ : FindBox(dims_, box_, levels[l].size);
+      std::vector<int> next = is_whole ? dims_ : FindBox(network_.grid(), box_, levels[l].size);
       if (next.empty() || (!is_whole && levels[l].size == ranks_)) {
         next = dims_;
       }
@@ -344,10 +344,13 @@ class Lifter {
 
 }  // namespace
 
+bool IsWide(const Network& network) {
+  return network.kind() == Network::Kind::kGrid && network.grid().dims.size() > 3;
+}
+
 std::optional<Placement> Lift(const Graph& graph, const Pattern& pattern, const Network& network,
                               const LiftOptions& options, Random& random, const Stop& stop, int64_t& moves) {
-  if (network.kind() != Network::Kind::kGrid || network.capacity() != 1 ||
-      network.grid().dims.size() > 3 || pattern.ranks() < 4) {
+  if (network.kind() != Network::Kind::kGrid || network.capacity() != 1 || pattern.ranks() < 4) {
     return std::nullopt;
   }
   Lifter lifter(graph, pattern, network, options, random, stop);

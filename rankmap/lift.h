@@ -20,6 +20,9 @@ struct LiftOptions {
   Objective objective = Objective::kHopBytes;  // link loads are balanced at each level if it wants that
 };
 
+// A grid of more than three dimensions: a part of 16 ranks has all its heavy pairs at once, as 64 have on a cube.
+bool IsWide(const Network& network);
+
 // nullopt if the weights show no such levels, the boxes do not tile the network, or stopped.  `moves` grows by
 // the proposals that it took.
 std::optional<Placement> Lift(const Graph& graph, const Pattern& pattern, const Network& network,

@@ -8,6 +8,7 @@
 
 #include "rankmap/box_layout.h"
 #include "rankmap/generate.h"
+#include "rankmap/levels.h"
 #include "rankmap/network_format.h"
 
 namespace sekisho::rankmap {
@@ -65,6 +66,31 @@ TEST_F(Lifting, LaysOutEveryRankOfAPartFromNothing) {
 
   std::sort(cells.begin(), cells.end());
   EXPECT_THAT(cells, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST_F(Lifting, KnowsAnyNumberOfDimensions) {
+  const Pattern pattern = *Generate("bruck", {.ranks = 256, .bytes = 2048, .permute = 3});
+  const Network network = *ParseNetworkSpec("torus:4x4x4x2x2");
+  Random random(5);
+
+  const auto placement = Lift(MakeGraph(pattern, Weight::kBytes, 256), pattern, network, {.effort = 0.1, .base = 16}, random,
+                              [] { return false; }, moves_);
+
+  ASSERT_TRUE(placement);
+  EXPECT_LT(Evaluate(pattern, network, *placement).avg_hops, 1.34) << "bisections come to 1.36";
+}
+
+TEST(Boxes, TakeNodesThatAreNearToEachOther) {
+  const auto box = [](const char* network, int size) {
+    const Network grid = *ParseNetworkSpec(network);
+    return FindBox(grid.grid(), std::vector<int>(grid.grid().dims.size(), 1), size);
+  };
+
+  EXPECT_THAT(box("torus:16x16x16", 64), testing::ElementsAre(4, 4, 4));
+  EXPECT_THAT(box("torus:12x10x14", 60), testing::ElementsAre(3, 10, 2)) << "ten are a ring there";
+  EXPECT_THAT(box("mesh:12x10x14", 60), testing::ElementsAre(6, 5, 2)) << "and a line here";
+  EXPECT_THAT(box("torus:4x4x4x8x2", 64), testing::ElementsAre(4, 4, 4, 1, 1)) << "whole rings, not halves of several";
+  EXPECT_TRUE(box("torus:16x16x16", 63).empty());
 }
 
 TEST_F(Lifting, RefusesWhatHasNoLevels) {

@@ -53,12 +53,16 @@ std::vector<double> HopTemperatures(const Graph& graph) {
 }
 
 // The n-th from here on: more and more effort, from parts of two sizes in turns.
-LiftOptions NextLift(Objective objective, int n) {
+LiftOptions NextLift(Objective objective, const Network& network, int n) {
   LiftOptions options;
   options.objective = objective;
   options.effort = std::min(0.5 * (1 << std::min(n / 2, 3)), 2.0);
   const bool is_first = n % 2 == 0;
-  options.base = objective == Objective::kSteps ? (is_first ? 16 : 64) : (is_first ? 64 : 128);
+  if (IsWide(network)) {
+    options.base = is_first ? 16 : 32;
+  } else {
+    options.base = objective == Objective::kSteps ? (is_first ? 16 : 64) : (is_first ? 64 : 128);
+  }
   return options;
 }
 
@@ -239,7 +243,7 @@ bool Solver::Construct(double, const Stop& stop) {
   } else if (is_auto && has_levels_ && (construction_ - fixed) % kLiftEvery != kLiftEvery - 1) {
     const int lifted = construction_ - fixed - (construction_ - fixed) / kLiftEvery;
     placement = Lift(problem_.graph, problem_.pattern, problem_.network,
-                     NextLift(problem_.options.objective, lifted), random, stop, moves);
+                     NextLift(problem_.options.objective, problem_.network, lifted), random, stop, moves);
     if (stop()) {
       return false;
     }
