@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What no solver here was made for: patterns that `rankmap gen` does not know, with permuted ranks, on tori that are no cubes, meshes,
+# What no solver here was made for: patterns that `rankmap gen` does not know, with permuted ranks unless said, on tori that are no cubes, meshes,
 # machines of five dimensions, fat-trees, partly filled, several ranks a node; never worse than the best of as many relabelled Scotch
 # runs as fit into the same time.
 import os
@@ -39,8 +39,25 @@ CASES = {
     "mesh in space of 1,500, mesh 12x10x14": ("mesh:12x10x14", lambda: shapes.mesh(1500, 3, 8, 7)),
     "box 32x32, mesh 32x32": ("mesh:32x32", lambda: shapes.box((32, 32), (1024, 1024))),
     "Bruck of 1,024, 4x4x4x8x2": ("4x4x4x8x2", "bruck --ranks 1024 --bytes 2048 --permute 4"),
+    "Bruck of 1,024 in its order, 4x4x4x8x2": ("4x4x4x8x2", "bruck --ranks 1024 --bytes 2048"),
+    "Bruck of 480, 6x10x4x2": ("6x10x4x2", "bruck --ranks 480 --bytes 2048 --permute 4"),
+    "Bruck of 480 in its order, 6x10x4x2": ("6x10x4x2", "bruck --ranks 480 --bytes 2048"),
+    "Bruck of 625, 5x5x5x5": ("5x5x5x5", "bruck --ranks 625 --bytes 2048 --permute 4"),
+    "recursive, 512, 8x4x4x2x2": ("8x4x4x2x2", "recursive --ranks 512 --bytes 512 --permute 4"),
+    "rows of 24, 20 of them, 6x10x4x2": ("6x10x4x2", "fftrows --grid 20x24 --bytes 4096 --permute 4"),
+    "rows of 60, 50 of them, 16x16x12": ("16x16x12", "fftrows --grid 50x60 --bytes 4096 --permute 4"),
+    "mesh in space of 600, 5x5x5x5": ("5x5x5x5", lambda: shapes.mesh(600, 3, 8, 21)),
     "mesh in space of 1,000, 4x4x4x8x2": ("4x4x4x8x2", lambda: shapes.mesh(1000, 3, 8, 8)),
     "random of 60, degree 5, ring of 64": ("64", "random --ranks 60 --degree 5 --seed 4"),
+    "LU of 729, 9x9x9": ("9x9x9", "lu --grid 27x27 --permute 4"),
+    "LU of 729 in its order, 9x9x9": ("9x9x9", "lu --grid 27x27"),
+    "stencil 27x9x9, 13x13x13": ("13x13x13", "stencil --grid 27x9x9 --permute 4"),
+    "stencil 27x9x9 in its order, 13x13x13": ("13x13x13", "stencil --grid 27x9x9"),
+    "stencil 16x12x16, mesh 32x4x8 of 3": ("mesh:32x4x8,capacity=3", "stencil --grid 16x12x16 --permute 4"),
+    "Bruck of 3,072, mesh 32x4x8 of 3": ("mesh:32x4x8,capacity=3", "bruck --ranks 3072 --bytes 1024 --permute 4"),
+    "mesh in space of 3,000, mesh 32x4x8 of 3": ("mesh:32x4x8,capacity=3", lambda: shapes.mesh(3000, 3, 8, 22)),
+    "Bruck of 768, 16x6x8": ("16x6x8", "bruck --ranks 768 --bytes 2048 --permute 4"),
+    "all-to-all of 300, 7x7x7": ("7x7x7", "alltoall --ranks 300 --bytes 100 --permute 4"),
     "MG of 1,000, 12x10x14": ("12x10x14", "mg --grid 10x10x10 --permute 4"),
     "Bruck of 512, fat-tree 8x8x8": ("tree:8:3:4,8:2:2,8:1", "bruck --ranks 512 --bytes 2048 --permute 4"),
     "mesh in space of 700, fat-tree 9x9x9": ("tree:9:3:4,9:2:2,9:1", lambda: shapes.mesh(700, 3, 8, 9)),
