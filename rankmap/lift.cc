@@ -282,6 +282,10 @@ class Lifter {
     };
     // In large boxes the first part stays as it is and the others come round once: time.
     const bool is_large = whole.size() > kThorough;
+    uint32_t thick = 0;  // dimensions in which a mirror changes anything
+    for (size_t d = 0; d < box_.size(); ++d) {
+      thick |= (box_[d] > 1 ? 1u : 0u) << d;
+    }
     for (int pass = 0; pass < (is_large ? 1 : 2); ++pass) {
       for (uint32_t i = is_large ? 1 : 0; i < inside.size(); ++i) {
         Lay best = lays[i];
@@ -290,6 +294,9 @@ class Lifter {
           continue;
         }
         for (uint32_t flip = 0; flip < (1u << box.size()) && !stop_(); ++flip) {
+          if ((flip & ~thick) != 0) {
+            continue;
+          }
           for (uint32_t map = 0; map < maps_[inside[i]].size(); ++map) {
             lays[i].flip = flip;
             lays[i].map = map;
