@@ -95,7 +95,8 @@ class Lifter {
       cooling.moves = static_cast<int64_t>(std::min(options_.effort, 1.0) * kBalanceMoves);
       cooling.runs = std::max(static_cast<int>(8 * options_.effort), 1);
       if (is_by_step && is_small) {
-        cooling = {.hot = 10, .cold = 0.5, .moves = kBalanceMoves / 16, .runs = 32 * std::max(cooling.runs, 4), .power = 16};
+        const int tries = (IsWide(network_) ? 8 : 32) * std::max(cooling.runs, 4);  // more neighbours, more ways that are good
+        cooling = {.hot = 10, .cold = 0.5, .moves = kBalanceMoves / 16, .runs = tries, .power = 16};
         cooling.is_from_nothing = true;  // few of them reach the bound, and end the search
       }
       cells_ = layout_.Balance(Induced(pattern_, parts_[0]), box_, cells_, options_.objective, cooling);
