@@ -95,7 +95,8 @@ class Lifter {
       cooling.moves = static_cast<int64_t>(std::min(options_.effort, 1.0) * kBalanceMoves);
       cooling.runs = std::max(static_cast<int>(8 * options_.effort), 1);
       if (is_by_step && is_small) {
-        cooling = {.hot = 10, .cold = 0.5, .moves = kBalanceMoves / 16, .runs = 32 * std::max(cooling.runs, 4), .power = 16};
+        const int tries = (IsWide(network_) ? 8 : 32) * std::max(cooling.runs, 4);  // more neighbours, more ways that are good
+        cooling = {.hot = 10, .cold = 0.5, .moves = kBalanceMoves / 16, .runs = tries, .power = 16};
         cooling.is_from_nothing = true;  // few of them reach the bound, and end the search
       }
       cells_ = layout_.Balance(Induced(pattern_, parts_[0]), box_, cells_, options_.objective, cooling);
@@ -282,6 +283,10 @@ class Lifter {
     };
     // In large boxes the first part stays as it is and the others come round once: time.
     const bool is_large = whole.size() > kThorough;
+    uint32_t thick = 0;  // dimensions in which a mirror changes anything
+    for (size_t d = 0; d < box_.size(); ++d) {
+      thick |= (box_[d] > 1 ? 1u : 0u) << d;
+    }
     for (int pass = 0; pass < (is_large ? 1 : 2); ++pass) {
       for (uint32_t i = is_large ? 1 : 0; i < inside.size(); ++i) {
         Lay best = lays[i];
@@ -290,6 +295,9 @@ class Lifter {
           continue;
         }
         for (uint32_t flip = 0; flip < (1u << box.size()) && !stop_(); ++flip) {
+          if ((flip & ~thick) != 0) {
+            continue;
+          }
           for (uint32_t map = 0; map < maps_[inside[i]].size(); ++map) {
             lays[i].flip = flip;
             lays[i].map = map;
