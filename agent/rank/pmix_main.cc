@@ -6,6 +6,7 @@
 // become their program. What PMIx's collectives give goes with the agent's PMI-1 barriers, as
 // MPICH's does.  It runs as the job's account.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
@@ -47,14 +48,14 @@ std::string HostName() {
 }
 
 // What Open MPI must know to run here, unless the user knows better.
-void SetOpenMpi(bool is_host_shared) {
+void SetOpenMpi(bool is_host_shared, bool must_yield) {
   const std::pair<const char*, const char*> defaults[] = {
       {"OMPI_MCA_pml", "ob1"},
       {"OMPI_MCA_btl", is_host_shared ? "tcp,self" : "tcp,vader,self"},
       {"OMPI_MCA_osc", "pt2pt"},
       {"OMPI_MCA_reachable",
        "weighted"},  // whether a peer is reached is the relay's to say, not the routing table's
-      {"OMPI_MCA_mpi_yield_when_idle", "1"},
+      {"OMPI_MCA_mpi_yield_when_idle", must_yield ? "1" : "0"},
   };
   for (const auto& [name, value] : defaults) {
     setenv(name, value, 0);
@@ -124,18 +125,30 @@ std::string Meet(PmiClient& pmi, Rank& self) {
   return "";
 }
 
-// What two nodes of the layout are on one host: two parts of the world.  Open MPI would mistake
-// their shared memory.
-bool IsHostShared(const Rank& self) {
+// Of the layout those on our host: of each part of the world that has ranks here.
+std::vector<int> NodesHere(const Rank& self) {
   const auto name = [&](size_t node) {
     return self.layout.hosts[node].substr(0, self.layout.hosts[node].rfind('-'));
   };
+  std::vector<int> nodes;
   for (size_t node = 0; node < self.layout.hosts.size(); ++node) {
-    if (static_cast<int>(node) != self.layout.node && name(node) == name(self.layout.node)) {
-      return true;
+    if (name(node) == name(self.layout.node)) {
+      nodes.push_back(static_cast<int>(node));
     }
   }
-  return false;
+  return nodes;
+}
+
+// As Open MPI's own launcher has it: who has a processor to himself need not offer it to others each time that he
+// looks.  Between sites the porters and the relays want it too.
+bool MustYield(const Rank& self, const std::vector<int>& nodes_here) {
+  size_t ranks = 0;
+  for (const int node : nodes_here) {
+    ranks += self.layout.RanksOf(node).size();
+  }
+  cpu_set_t processors;
+  const bool is_known = sched_getaffinity(0, sizeof processors, &processors) == 0;
+  return std::getenv("NXPROXY_SERVER") != nullptr || !is_known || ranks > static_cast<size_t>(CPU_COUNT(&processors));
 }
 
 int HoldLock(const std::string& path) {
@@ -227,7 +240,8 @@ int Main(char** program) {
   lines.erase(lines.begin());
   lines.push_back("PMIX_RANK=" + std::to_string(self.rank));
   Export(lines);
-  SetOpenMpi(IsHostShared(self));
+  const std::vector<int> nodes_here = NodesHere(self);
+  SetOpenMpi(nodes_here.size() > 1, MustYield(self, nodes_here));  // Open MPI would mistake another part's shared memory
   if (self.is_server()) {
     if (const std::string wrong = pmix::Register(self.layout); !wrong.empty()) {
       return Fail("its PMIx server: " + wrong);
