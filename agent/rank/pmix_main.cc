@@ -139,8 +139,14 @@ std::vector<int> NodesHere(const Rank& self) {
   return nodes;
 }
 
-// As Open MPI's own launcher has it: who has a processor to himself need not offer it to others each time that he
-// looks.  Between sites the porters and the relays want it too.
+// Whether our part of the world, which is one job, is all of it.
+bool IsWholeWorld() {
+  const std::string ranks = Variable("SEKISHO_RANKS");
+  return !ranks.empty() && Variable("SEKISHO_TASKS") == ranks;
+}
+
+// As Open MPI's own launcher has it: who has a processor to himself need not offer it to others
+// each time that he looks.  Between parts the porters and the relays want it too.
 bool MustYield(const Rank& self, const std::vector<int>& nodes_here) {
   size_t ranks = 0;
   for (const int node : nodes_here) {
@@ -148,7 +154,7 @@ bool MustYield(const Rank& self, const std::vector<int>& nodes_here) {
   }
   cpu_set_t processors;
   const bool is_known = sched_getaffinity(0, sizeof processors, &processors) == 0;
-  return std::getenv("NXPROXY_SERVER") != nullptr || !is_known || ranks > static_cast<size_t>(CPU_COUNT(&processors));
+  return !IsWholeWorld() || !is_known || ranks > static_cast<size_t>(CPU_COUNT(&processors));
 }
 
 int HoldLock(const std::string& path) {
@@ -241,7 +247,8 @@ int Main(char** program) {
   lines.push_back("PMIX_RANK=" + std::to_string(self.rank));
   Export(lines);
   const std::vector<int> nodes_here = NodesHere(self);
-  SetOpenMpi(nodes_here.size() > 1, MustYield(self, nodes_here));  // Open MPI would mistake another part's shared memory
+  SetOpenMpi(nodes_here.size() > 1,
+             MustYield(self, nodes_here));  // Open MPI would mistake another part's shared memory
   if (self.is_server()) {
     if (const std::string wrong = pmix::Register(self.layout); !wrong.empty()) {
       return Fail("its PMIx server: " + wrong);
