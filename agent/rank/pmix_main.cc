@@ -60,6 +60,9 @@ void SetOpenMpi(bool is_host_shared, bool must_yield) {
   for (const auto& [name, value] : defaults) {
     setenv(name, value, 0);
   }
+  // Two ranks that dial each other at the same time, one past the relay and one through it, wait
+  // for ever, now and then.
+  unsetenv("NXPROXY_DIRECT");
   setenv("JSM_JSRUN_PORT", "1",
          1);  // started directly, not by orterun: else each rank takes itself for a world
   unsetenv("PMI_FD");
