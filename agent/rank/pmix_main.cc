@@ -250,8 +250,8 @@ int Main(char** program) {
   lines.push_back("PMIX_RANK=" + std::to_string(self.rank));
   Export(lines);
   const std::vector<int> nodes_here = NodesHere(self);
-  SetOpenMpi(nodes_here.size() > 1,
-             MustYield(self, nodes_here));  // Open MPI would mistake another part's shared memory
+  // On a host of two parts Open MPI would mistake the other's shared memory.
+  SetOpenMpi(nodes_here.size() > 1, MustYield(self, nodes_here));
   if (self.is_server()) {
     if (const std::string wrong = pmix::Register(self.layout); !wrong.empty()) {
       return Fail("its PMIx server: " + wrong);
