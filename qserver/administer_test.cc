@@ -37,7 +37,7 @@ TEST_F(ServerTest, AWordSaidAgainEndsNothingThatCameLater) {
   auto agent = Attach("n1");
   const std::string job = SubmitOk("r1", "&(executable=/bin/x)");
   agent->Started(agent->NextStart().task());
-  ASSERT_TRUE(Becomes(job, proto::ACTIVE));
+  ASSERT_EQ(EventsTo("task_started", job).back(), "task_started");
   agent.reset();
 
   grpc::Status status;

@@ -329,25 +329,25 @@ class ServerTest : public ::testing::Test {
       return queue_->Status(&context, request, &reply).ok() && reply.job_size() == 1 && reply.job(0).state() == state;
     });
   }
-  // Reads events until one of `job_id` ends it, and says their kinds.
-  std::vector<std::string> EventsToEnd(const std::string& job_id) {
+  // Reads events, which are all on disk, until one of `job_id` is of `last` kind, and says their kinds.
+  std::vector<std::string> EventsTo(const std::string& last, const std::string& job_id) {
     grpc::ClientContext context;
     proto::EventsRequest request;
     request.set_account("alice");
     auto stream = queue_->Events(&context, request);
     std::vector<std::string> kinds;
     proto::JobEvent event;
-    while (stream->Read(&event)) {
+    while ((kinds.empty() || kinds.back() != last) && stream->Read(&event)) {
       if (event.job_id() != job_id) continue;
       kinds.push_back(event.GetDescriptor()->FindFieldByNumber(int(event.kind_case()))->name());
       if (event.has_ended()) {
         ended_ = event.ended();
-        break;
       }
     }
     context.TryCancel();
     return kinds;
   }
+  std::vector<std::string> EventsToEnd(const std::string& job_id) { return EventsTo("ended", job_id); }
   std::string Output(const std::string& job_id, bool follow, int stream = 0, uint64_t offset = 0) {
     grpc::ClientContext context;
     proto::OutputRequest request;

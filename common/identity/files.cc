@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/write_all.h"
+
 namespace sekisho::identity {
 namespace {
 
@@ -36,21 +38,6 @@ absl::Status FromErrno(const std::string& what, const std::string& path) {
     return absl::NotFoundError(text);
   }
   return absl::PermissionDeniedError(text);
-}
-
-absl::Status WriteAll(int fd, const std::string& path, const char* data, size_t size) {
-  while (size > 0) {
-    const ssize_t written = write(fd, data, size);
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written < 0) {
-      return FromErrno("write", path);
-    }
-    data += written;
-    size -= static_cast<size_t>(written);
-  }
-  return absl::OkStatus();
 }
 
 absl::Status CheckPrivate(const std::string& path, const struct stat& stat) {
@@ -120,8 +107,8 @@ absl::Status WritePrivateFile(const std::string& path, const std::string& text) 
   if (file.get() < 0) {
     return FromErrno("create a file beside", path);
   }
-  absl::Status status = WriteAll(file.get(), temporary, text.data(), text.size());
-  if (status.ok() && fsync(file.get()) != 0) {
+  absl::Status status;
+  if (!WriteAll(file.get(), text) || fsync(file.get()) != 0) {
     status = FromErrno("write", temporary);
   }
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
@@ -150,9 +137,8 @@ absl::Status DestroyPrivateFile(const std::string& path) {
     return absl::FailedPreconditionError(
         fmt::format("{} is not a regular file of uid {}: not removed", path, geteuid()));
   }
-  const std::vector<char> zeros(static_cast<size_t>(stat.st_size), 0);
-  RETURN_IF_ERROR(WriteAll(file.get(), path, zeros.data(), zeros.size()));
-  if (fsync(file.get()) != 0 || unlink(path.c_str()) != 0) {
+  const std::string zeros(static_cast<size_t>(stat.st_size), '\0');
+  if (!WriteAll(file.get(), zeros) || fsync(file.get()) != 0 || unlink(path.c_str()) != 0) {
     return FromErrno("destroy", path);
   }
   return absl::OkStatus();

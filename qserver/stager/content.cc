@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include "common/write_all.h"
+
 namespace sekisho::qserver::stager {
 
 Sum::Sum() : context_(EVP_MD_CTX_new()) { CHECK(EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1); }
@@ -32,15 +34,8 @@ std::string Hex(std::string_view bytes) {
 }
 
 absl::Status WriteAll(int fd, std::string_view data, const std::string& name) {
-  while (!data.empty()) {
-    const ssize_t written = write(fd, data.data(), data.size());
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written < 0) {
-      return absl::ResourceExhaustedError(fmt::format("cannot write {}: {}", name, std::strerror(errno)));
-    }
-    data.remove_prefix(size_t(written));
+  if (!sekisho::WriteAll(fd, data)) {
+    return absl::ResourceExhaustedError(fmt::format("cannot write {}: {}", name, std::strerror(errno)));
   }
   return absl::OkStatus();
 }
