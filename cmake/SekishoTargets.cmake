@@ -129,9 +129,7 @@ function(sekisho_test name)
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
   target_link_libraries(${name} PRIVATE sekisho_flags ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
-  if(NOT SEKISHO_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)  # a test is compiled more often than it is run
-  endif()
+  target_compile_options(${name} PRIVATE -O0)  # a test is compiled more often than it is run
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT "SEKISHO_SOURCE=${CMAKE_SOURCE_DIR};SEKISHO_BIN=${CMAKE_BINARY_DIR}/bin")
