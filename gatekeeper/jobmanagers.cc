@@ -94,6 +94,7 @@ struct JobManagers::Manager {
   uint64_t attempts = 0;
   int failures = 0;
   bool is_clean = false;  // the last one ended because it was told to
+  bool is_late = false;   // the last start took too long: ended by us
   Clock::time_point next_start{};
 };
 
@@ -154,11 +155,16 @@ awaitable<absl::StatusOr<std::shared_ptr<grpc::Channel>>> JobManagers::Get(std::
     }
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) {
-      co_return errors::CannotStart(account, "it is not ready in time");
+      co_return NotReady(account);
     }
     co_await manager->changed.WaitFor(left);
   }
   co_return errors::Stopping();
+}
+
+absl::Status JobManagers::NotReady(const std::string& account) const {
+  return errors::CannotStart(account,
+                             fmt::format("it was not ready within {} s", options_.start_timeout.count() / 1000.0));
 }
 
 void JobManagers::StartLeading() {
@@ -194,7 +200,9 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
     const std::string why = co_await End(manager, is_up);
     manager->renewal.cancel();
     if (!manager->failure.ok()) {
-      if (!why.empty()) {
+      if (manager->is_late) {
+        manager->failure = NotReady(manager->account);
+      } else if (!why.empty()) {
         manager->failure = errors::CannotStart(manager->account, why);
       }
       spdlog::error("jobmanager does not start account={}: {}", manager->account,
@@ -227,9 +235,11 @@ awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
   manager->token = NewToken();
 
   // A jobmanager that hangs is ended when its time is up, which ends the wait below.
+  manager->is_late = false;
   asio::steady_timer timeout(loop_, options_.start_timeout);
   timeout.async_wait([manager](const std::error_code& error) {
     if (!error && manager->pid > 0) {  // not reaped: the number is still its own
+      manager->is_late = true;
       kill(manager->pid, SIGKILL);
     }
   });

@@ -50,6 +50,7 @@ class JobManagers {
  private:
   struct Manager;
 
+  absl::Status NotReady(const std::string& account) const;
   awaitable<void> Keep(std::shared_ptr<Manager> manager);
   awaitable<absl::Status> Start(std::shared_ptr<Manager> manager);
   awaitable<absl::Status> HandOver(std::shared_ptr<Manager> manager);

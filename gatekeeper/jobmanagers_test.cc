@@ -2,9 +2,12 @@
 #include "gatekeeper/jobmanagers.h"
 
 #include <filesystem>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include "tests/support/test_ca.h"
 
@@ -31,6 +34,34 @@ TEST(LeadingAccounts, AreThoseThatHaveLeftTheFile) {
 
   EXPECT_THAT(LeadingAccounts(state.path()), testing::ElementsAre("alice", "dave"));
   EXPECT_THAT(LeadingAccounts(state.File("none")), testing::IsEmpty());
+}
+
+TEST(JobManagers, OneThatIsNotReadyInTimeIsEndedAndThatIsSaid) {
+  const test::TemporaryDirectory directory;
+  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
+  test::WriteFile(directory.File("hangs"), "#!/bin/sh\nexec sleep 600\n", 0755);
+  const passwd* account = getpwuid(geteuid() == 0 ? 65534 : geteuid());
+  ASSERT_NE(account, nullptr);
+  JobManagers::Options options;
+  options.program = directory.File("hangs");
+  options.state_directory = directory.File("state");
+  options.start_timeout = std::chrono::milliseconds(500);
+  Loop loop;
+  JobManagers managers(loop, std::move(options));
+  std::vector<std::string> said;
+  co_spawn(
+      loop,
+      [&]() -> awaitable<void> {
+        for (int call = 0; call < 2; ++call) {  // the second waits for the end of what the first began
+          said.emplace_back((co_await managers.Get(account->pw_name)).status().message());
+        }
+        co_await managers.Stop();
+      },
+      [&](std::exception_ptr) { loop.stop(); });
+  loop.run_for(std::chrono::seconds(60));
+
+  EXPECT_THAT(said, testing::ElementsAre(testing::HasSubstr("it was not ready within 0.5 s"),
+                                         testing::HasSubstr("it was not ready within 0.5 s")));
 }
 
 }  // namespace

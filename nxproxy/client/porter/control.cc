@@ -44,7 +44,9 @@ Control::Control(Loop& loop, const wire::Address& place, const std::string& firs
   if (SetOption(fd_, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, 1) && SetOption(fd_, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1)) {
     state_ = State::kPreface;
   }
-  limit_ = loop_.After(kGreetingMs, [this] { Close("no answer within 5 s"); });
+  limit_ = loop_.After(kGreetingMs, [this] {
+    Close(IsConnected() ? "it is connected, but does not greet within 5 s" : "no answer within 5 s");
+  });
   if (!ExpectHost(ssl_.get(), host_) ||
       (connect(fd_, reinterpret_cast<sockaddr*>(&address), length) != 0 && errno != EINPROGRESS)) {
     const std::string why = std::strerror(errno);
@@ -95,15 +97,19 @@ void Control::OnEvents() {
   }
 }
 
-bool Control::Connect() {
-  const int error = ErrorOf(fd_);
+bool Control::IsConnected() const {
   sockaddr_storage peer;
   socklen_t peer_length = sizeof peer;
+  return getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0;
+}
+
+bool Control::Connect() {
+  const int error = ErrorOf(fd_);
   if (error != 0) {
     Close(std::strerror(error));
     return false;
   }
-  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &peer_length) != 0) {
+  if (!IsConnected()) {
     return false;  // not yet
   }
   state_ = State::kPreface;

@@ -35,6 +35,7 @@ class Control {
   enum class State { kConnecting, kPreface, kHandshake, kOpen, kClosed };
 
   void OnEvents();
+  bool IsConnected() const;
   bool Connect();
   bool WriteFirst();
   bool Handshake();

@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kSweepMs = 2000;
 // Who ends for a relay that is away notices within 12 s that it is, whose packets nobody answers.
 constexpr int64_t kBeatUnreachedMs = 3000;
+constexpr int64_t kTriedMs = 8000;  // before the command starts
 constexpr int64_t kSayAgainMs = 10'000;
 constexpr int64_t kOthersBackMs = 8000;
 constexpr size_t kNamesMax = 65'536;
@@ -49,6 +50,7 @@ Porter::Porter(Loop& loop, const std::vector<wire::HostPort>& servers, BindPlan 
 Porter::~Porter() { loop_.Cancel(sweep_); }
 
 void Porter::Start() {
+  tried_until_ms_ = loop_.now_ms() + kTriedMs;
   for (const auto& gate : gates_) {
     gate->Start();
   }
@@ -135,10 +137,17 @@ void Porter::OnUp(Gate& gate, bool is_resumed) {
 
 void Porter::OnDown(Gate& gate, const Refusal& refusal) {
   failed_.insert(&gate);
-  if (!is_ready_ && failed_.size() == gates_.size()) {
-    handlers_.on_refused(refusal);
+  // One rank whose packets were lost for a moment would end all of its job.
+  const bool is_tried_again =
+      unreached_ != nullptr && refusal.code == wire::Code::kTargetUnreachable && loop_.now_ms() < tried_until_ms_;
+  if (is_ready_) {
+    SayOnce(refusal.words);
+  } else if (failed_.size() < gates_.size()) {
+    SayOnce(ToText(refusal));
+  } else if (is_tried_again) {
+    SayOnce(refusal.words + "; trying again");
   } else {
-    SayOnce(is_ready_ ? refusal.words : ToText(refusal));
+    handlers_.on_refused(refusal);
   }
   if (is_ready_ && unreached_ != nullptr) {
     unreached_->OnAway(refusal.words);

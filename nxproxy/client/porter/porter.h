@@ -95,6 +95,7 @@ class Porter {
   LocalServer server_;
   std::map<Pair, Name, PairLess> names_;
   std::map<std::string, int64_t> said_;      // lines of the last seconds
+  int64_t tried_until_ms_ = 0;  // relays that do not answer, if their being away ends the command
   int64_t others_back_ms_ = 0;  // until then others of the job may still be on their way back to the relay
   std::vector<std::function<void()>> waiting_;  // connections that a program asked for while no relay was up
   std::unique_ptr<Unreached> unreached_;     // if that ends the command
