@@ -60,8 +60,8 @@ void SetOpenMpi(bool is_host_shared, bool must_yield) {
   for (const auto& [name, value] : defaults) {
     setenv(name, value, 0);
   }
-  // Two ranks that dial each other at the same time, one past the relay and one through it, wait
-  // for ever, now and then.
+  // Open MPI drops a connection whose address was translated on the way, and the two ranks wait for ever then,
+  // unless the other one's dial was first.
   unsetenv("NXPROXY_DIRECT");
   setenv("JSM_JSRUN_PORT", "1",
          1);  // started directly, not by orterun: else each rank takes itself for a world

@@ -99,13 +99,13 @@ class Lab:
                 if other != number:
                     self.on(router, "ip", "route", "del", "unreachable", f"10.{other}.0.0/24")
 
-    def mpirun(self, kind, program, counts, *arguments, options=()):
-        """What a world prints that has `counts[i]` ranks at the i-th site."""
+    def mpirun(self, kind, program, counts, *arguments, options=(), before=()):
+        """What a world prints that has `counts[i]` ranks at the i-th site, `before` its program's name."""
         lines = "".join(f'"site{letter}" {count}\n' for letter, count in zip(self.letters, counts) if count)
         subprocess.run([LAB, "--name", self.name, "exec", "--user", "alice", "client", "--", "sh", "-c", "cat >machines"],
                        input=lines.encode(), check=True, env=self.environment)  # fmt: skip
-        return self.on("client", "sekisho", "mpirun", "-np", str(sum(counts)), "-machinefile", "/home/alice/machines", "--no-input",
-                       *options, f"/home/alice/{program}-{kind}", *arguments, user="alice", timeout=900)  # fmt: skip
+        return self.on("client", "sekisho", "mpirun", "-np", str(sum(counts)), "-machinefile", "/home/alice/machines", "--no-input", "--mpi", kind,
+                       *options, *before, f"/home/alice/{program}-{kind}", *arguments, user="alice", timeout=900)  # fmt: skip
 
     def own(self, kind, program, ranks, *arguments, site="siteA"):
         """The same by the site's own mpirun, at one site."""
