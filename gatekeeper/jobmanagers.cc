@@ -33,6 +33,7 @@ constexpr int kFailuresMax = 6;            // in a row, then it waits to be aske
 constexpr milliseconds kCleanAfter{500};   // up for so long, and told to end: that was no failure
 constexpr seconds kHealthyAfter{60};       // up for so long: earlier failures are forgotten
 constexpr seconds kTermGrace{5};           // between SIGTERM and SIGKILL
+constexpr int kUnansweredMax = 4;
 constexpr int kMessageBytesMax = 4 << 20;
 constexpr int kWindowInside = 128 << 10;   // of a call
 
@@ -77,7 +78,7 @@ std::shared_ptr<grpc::Channel> ChannelOver(int fd) {
 
 struct JobManagers::Manager {
   Manager(Loop& loop, std::string name)
-      : account(std::move(name)), changed(loop), control(loop), ended(loop), renewal(loop) {}
+      : account(std::move(name)), changed(loop), control(loop), ended(loop), attention(loop) {}
 
   enum class State { kStopped, kStarting, kReady, kWaiting };
 
@@ -87,7 +88,7 @@ struct JobManagers::Manager {
   pid_t pid = -1;
   asio::local::stream_protocol::socket control;
   asio::posix::stream_descriptor ended;
-  asio::steady_timer renewal;
+  asio::steady_timer attention;
   std::string token;
   std::shared_ptr<grpc::Channel> channel;
   absl::Status failure;  // of the last start
@@ -95,6 +96,7 @@ struct JobManagers::Manager {
   int failures = 0;
   bool is_clean = false;  // the last one ended because it was told to
   bool is_late = false;   // the last start took too long: ended by us
+  int unanswered = 0;     // questions in a row
   Clock::time_point next_start{};
 };
 
@@ -195,10 +197,13 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
                    std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count());
       manager->state = Manager::State::kReady;
       manager->changed.Notify();
-      co_spawn(loop_, Renew(manager), detached);
+      co_spawn(loop_, Attend(manager), detached);
     }
-    const std::string why = co_await End(manager, is_up);
-    manager->renewal.cancel();
+    std::string why = co_await End(manager, is_up);
+    manager->attention.cancel();
+    if (is_up && manager->unanswered > kUnansweredMax) {
+      why = "it was there and answered nothing; " + why;
+    }
     if (!manager->failure.ok()) {
       if (manager->is_late) {
         manager->failure = NotReady(manager->account);
@@ -288,19 +293,46 @@ awaitable<absl::Status> JobManagers::SendHandover(std::shared_ptr<Manager> manag
   co_return absl::OkStatus();
 }
 
-// A new credential long before the last one ends, as long as the process lives.
-awaitable<void> JobManagers::Renew(std::shared_ptr<Manager> manager) {
+// As long as the process lives: a new credential long before the last one ends; and its end if it hangs, since another
+// one goes on from what is on disk, and whoever waits for a program that this one leads would wait for ever.
+awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
   const pid_t pid = manager->pid;
-  while (manager->pid == pid) {
-    manager->renewal.expires_after(options_.credential_life / 4);
-    const auto [error] = co_await manager->renewal.async_wait(kAsTuple);
+  auto renewed = Clock::now();
+  for (manager->unanswered = 0;;) {
+    manager->attention.expires_after(options_.beat);
+    const auto [error] = co_await manager->attention.async_wait(kAsTuple);
     if (error || manager->pid != pid) {
       co_return;
     }
-    if (const absl::Status sent = co_await SendHandover(manager); !sent.ok()) {
-      spdlog::error("jobmanager gets no new credential account={}: {}", manager->account, Message(sent));
+    if (Clock::now() - renewed > options_.credential_life / 4) {
+      renewed = Clock::now();
+      if (const absl::Status sent = co_await SendHandover(manager); !sent.ok()) {
+        spdlog::error("jobmanager gets no new credential account={}: {}", manager->account, Message(sent));
+      }
+    }
+    // Beats are counted, not seconds: if all of the host stood still, nobody is to blame.
+    if (!co_await Ask(*manager) || manager->pid != pid) {
+      co_return;
+    }
+    if (manager->unanswered > kUnansweredMax) {
+      kill(pid, SIGKILL);
+      co_return;
     }
   }
+}
+
+// A handover of no bytes is the question; takes the answers to earlier ones.
+awaitable<bool> JobManagers::Ask(Manager& manager) {
+  std::array<char, 64> answers;
+  std::error_code nothing_yet;
+  manager.control.non_blocking(true, nothing_yet);
+  if (manager.control.read_some(asio::buffer(answers), nothing_yet) > 0) {
+    manager.unanswered = 0;
+  }
+  ++manager.unanswered;
+  constexpr std::array<char, 4> kQuestion = {};
+  const auto [error, bytes] = co_await asio::async_write(manager.control, asio::buffer(kQuestion), kAsTuple);
+  co_return !error;
 }
 
 // Waits for the end of the process (asks for it first, unless it `is_wanted`) and says how it ended.

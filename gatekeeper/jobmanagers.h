@@ -27,6 +27,7 @@ class JobManagers {
     std::string config;
     std::string state_directory;
     std::chrono::milliseconds start_timeout{10'000};
+    std::chrono::milliseconds beat{4'000};  // each is asked whether it is there; ended after four without an answer
     identity::Credential service;  // of which each gets a proxy
     std::chrono::seconds credential_life = std::chrono::hours(4);
     proto::Handover handover;  // all but credential and token
@@ -55,7 +56,8 @@ class JobManagers {
   awaitable<absl::Status> Start(std::shared_ptr<Manager> manager);
   awaitable<absl::Status> HandOver(std::shared_ptr<Manager> manager);
   awaitable<absl::Status> SendHandover(std::shared_ptr<Manager> manager);
-  awaitable<void> Renew(std::shared_ptr<Manager> manager);
+  awaitable<void> Attend(std::shared_ptr<Manager> manager);
+  awaitable<bool> Ask(Manager& manager);
   awaitable<std::string> End(std::shared_ptr<Manager> manager, bool is_wanted);
 
   Loop& loop_;

@@ -64,5 +64,56 @@ TEST(JobManagers, OneThatIsNotReadyInTimeIsEndedAndThatIsSaid) {
                                          testing::HasSubstr("it was not ready within 0.5 s")));
 }
 
+// It takes what it is given, says that it is ready, and nothing more.
+constexpr char kFrozen[] = R"(#!/usr/bin/python3
+import os, struct, sys, time
+if os.path.exists(sys.argv[4] + "/before"):
+    time.sleep(600)
+open(sys.argv[4] + "/before", "w").close()
+os.write(3, b"k")
+size, = struct.unpack(">I", os.read(3, 4))
+while size:
+    size -= len(os.read(3, size))
+os.write(3, b"r")
+time.sleep(600)
+)";
+
+TEST(JobManagers, OneThatIsThereAndAnswersNothingIsEndedAndStartedAgain) {
+  const test::TemporaryDirectory directory;
+  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
+  test::WriteFile(directory.File("frozen"), kFrozen, 0755);
+  const passwd* account = getpwuid(geteuid() == 0 ? 65534 : geteuid());
+  ASSERT_NE(account, nullptr);
+  const auto now = std::chrono::system_clock::now();
+  test::CertificateOptions of_today;
+  of_today.not_before = std::chrono::time_point_cast<std::chrono::seconds>(now) - std::chrono::hours(1);
+  of_today.not_after = of_today.not_before + std::chrono::hours(24);
+  const test::TestCa ca("/CN=CA", of_today);
+  JobManagers::Options options;
+  options.program = directory.File("frozen");
+  options.state_directory = directory.File("state");
+  options.beat = std::chrono::milliseconds(20);
+  options.service = ca.IssueHost("host", of_today);
+  Loop loop;
+  JobManagers managers(loop, std::move(options));
+  bool is_started_again = false;
+  co_spawn(
+      loop,
+      [&]() -> awaitable<void> {
+        const auto first = co_await managers.Get(account->pw_name);
+        EXPECT_TRUE(first.ok()) << first.status();
+        const std::string token = managers.TokenOf(account->pw_name);
+        while (managers.TokenOf(account->pw_name) == token) {  // each has its own
+          co_await Sleep(loop, std::chrono::milliseconds(5));
+        }
+        is_started_again = true;
+        co_await managers.Stop();
+      },
+      [&](std::exception_ptr) { loop.stop(); });
+  loop.run_for(std::chrono::seconds(60));
+
+  EXPECT_TRUE(is_started_again);
+}
+
 }  // namespace
 }  // namespace sekisho::gatekeeper

@@ -9,6 +9,7 @@
 #include <asio/buffer.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/read.hpp>
+#include <asio/write.hpp>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -84,6 +85,13 @@ awaitable<void> AttendGatekeeper(Loop& loop, int control_fd, std::function<void(
     const auto [cut, length_bytes] = co_await asio::async_read(control, asio::buffer(length), kAsTuple);
     if (cut || SizeOf(length) > kHandoverBytesMax) {
       co_return;
+    }
+    if (SizeOf(length) == 0) {  // whether we are there
+      const auto [gone, bytes] = co_await asio::async_write(control, asio::buffer("a", 1), kAsTuple);
+      if (gone) {
+        co_return;
+      }
+      continue;
     }
     std::string text(SizeOf(length), '\0');
     const auto [ended, text_bytes] = co_await asio::async_read(control, asio::buffer(text), kAsTuple);
