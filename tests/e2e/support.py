@@ -200,6 +200,14 @@ def left_of_worlds(nodes):
     return [f"{node}: {line}" for node in nodes for line in on(node, "sh", "-c", look).out.splitlines()]
 
 
+def left_of_parts(nodes, parts):
+    """What the nodes have of a world of these parts: processes as above, and whatever else or which file of the agents has a part's name in it."""
+    jobs = [part.rsplit("/", 1)[1] for part in parts]
+    looks = (("ps", "-eo", "pid=,args="), ("find", "/var/lib/sekisho/agent"))
+    lines = [f"{node}: {line}" for node in nodes for look in looks for line in on(node, *look).out.splitlines()]
+    return left_of_worlds(nodes) + [line for line in lines if any(job in line for job in jobs)]
+
+
 def submit(*words, user=None):
     """The new job's name."""
     return expect_ok(sekisho("submit", *words, user=user)).out.strip()
