@@ -40,7 +40,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kOutputLimit = uint64_t{10240} << 20;
-constexpr int64_t kProcessLimit = 65536;  // the batch system has its own
 constexpr int64_t kGraceMs = 5000;
 
 // `ps` and `pkill` shall know it from the pilot that it keeps.
@@ -52,6 +51,7 @@ struct Options {
   std::string server_subject;
   std::string ca_directory = "/etc/grid-security/certificates";
   std::string records;
+  int64_t process_limit = 4096;
 };
 
 std::string VariableOf(const char* name) {
@@ -150,7 +150,7 @@ absl::Status Run(const Options& options) {
                         .pmi_socket = pmi_socket,
                         .grouping = task::Grouping::kNone,
                         .cgroup_parent = "",
-                        .process_limit = kProcessLimit},
+                        .process_limit = options.process_limit},
                .output_limit = kOutputLimit,
                .on_change = [&leave] { leave.OnChange(); },
                .judge_end =
@@ -233,6 +233,8 @@ int main(int argc, char** argv) {
   app.add_option("--server", options.server, "HOST:PORT of the queue server's listen_nodes")->required();
   app.add_option("--server-subject", options.server_subject, "Subject of its certificate, if it does not name HOST");
   app.add_option("--ca-directory", options.ca_directory, "Trusted authorities");
+  app.add_option("--process-limit", options.process_limit, "Processes and threads that a task, and its account on this "
+                                                           "host, may have")->check(CLI::PositiveNumber);
   app.add_option("--records", options.records, "Where its tasks' records are; without it, it makes itself another pilot "
                                                 "with it, as often as that is killed");
   CLI11_PARSE(app, argc, argv);

@@ -186,7 +186,8 @@ SlurmSettings MakeSlurmSettings(const Config& config) {
           .pilot = given(slurm.pilot(), DefaultHelper("sekisho-pilot")),
           .server = given(slurm.server(), host + listen.substr(listen.rfind(':'))),
           .ca_directory = given(slurm.ca_directory(), trusted),
-          .subject = slurm.server_subject()};
+          .subject = slurm.server_subject(),
+          .process_limit = slurm.process_limit()};
 }
 
 absl::Status CheckConfig(const Config& config) {

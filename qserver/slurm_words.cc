@@ -92,6 +92,9 @@ std::string BatchScript(const EngineRequest& request, const SlurmSettings& setti
   if (!settings.subject.empty()) {
     pilot += " --server-subject " + Quoted(settings.subject);
   }
+  if (settings.process_limit > 0) {
+    pilot += fmt::format(" --process-limit {}", settings.process_limit);
+  }
   return fmt::format(
       "#!/bin/sh\n"
       "# A job of Sekisho: starts a pilot on each host, which asks the queue server what to run.\n"

@@ -20,6 +20,7 @@ struct SlurmSettings {
   std::string server;        // HOST:PORT that pilots dial
   std::string ca_directory;  // on the nodes
   std::string subject;       // of the queue server's certificate; empty: it must name HOST
+  int64_t process_limit = 0;  // of a task; 0: the pilot's own
 };
 
 // Nothing of what a user wrote comes here but partition and project, which are names.

@@ -72,6 +72,15 @@ TEST(SlurmWords, TheScriptIsOursAndQuotesWhatIsNot) {
   EXPECT_THAT(script, HasSubstr("'/opt/o'\\''brien/sekisho-pilot' --job '36nh3bj7yl7lt' --server 'head:7513'"));
 }
 
+TEST(SlurmWords, TheScriptSaysHowManyProcessesATaskMayHaveIfTheSiteDoes) {
+  SlurmSettings settings = kSettings;
+  EXPECT_THAT(BatchScript(Request(), settings), Not(HasSubstr("--process-limit")));
+
+  settings.process_limit = 200;
+
+  EXPECT_THAT(BatchScript(Request(), settings), HasSubstr(" --process-limit 200\n"));
+}
+
 TEST(SlurmWords, AHostWhosePilotIsGivenUpEndsTheJobOfAll) {
   EXPECT_THAT(BatchScript(Request(), kSettings), HasSubstr(" --kill-on-bad-exit=1 "));
 }
