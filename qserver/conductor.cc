@@ -317,6 +317,8 @@ void Conductor::TellEngine(const Job& job, const proto::JobEvent& event) {
     engine_->OnQueued(job);
   } else if (event.has_cancelling()) {
     engine_->OnCancelling(job);
+  } else if (event.has_staging_out()) {
+    engine_->OnStagingOut(job);
   } else if (event.has_ended()) {
     engine_->OnEnded(job);
   }

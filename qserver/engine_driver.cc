@@ -173,17 +173,24 @@ awaitable<void> EngineDriver::CancelLater(std::string job_id) {
   }
 }
 
+// Its tasks have ended, and all that they wrote is here: the batch system has its processors back.
+void EngineDriver::OnStagingOut(const Job& job) { ForgetAtPilots(job); }
+
+void EngineDriver::ForgetAtPilots(const Job& job) {
+  proto::ServerMessage forget;
+  forget.mutable_forget()->set_job_id(job.status.job_id());
+  for (const auto& [number, place] : held_[job.status.job_id()].pilots) {
+    conductor_.Send(place.node(), forget);
+  }
+}
+
 void EngineDriver::OnEnded(const Job& job) {
   const std::string& job_id = job.status.job_id();
   const auto held = held_.find(job_id);
   if (held == held_.end()) {
     return;
   }
-  proto::ServerMessage forget;
-  forget.mutable_forget()->set_job_id(job_id);
-  for (const auto& [number, place] : held->second.pilots) {
-    conductor_.Send(place.node(), forget);
-  }
+  ForgetAtPilots(job);
   // Pilots that have it from us go by themselves.
   if (job.status.state() != proto::DONE && !job.status.engine_job().empty()) {
     to_take_back_[job_id] = job.status.account();
@@ -219,7 +226,7 @@ bool EngineDriver::IsMissing(const Job& job) const {
 }
 
 bool EngineDriver::IsOpen(const Job& job) const {
-  return !job.status.engine_job().empty() && (!job.has_processors || IsMissing(job));
+  return !job.status.engine_job().empty() && !job.is_staging_out && (!job.has_processors || IsMissing(job));
 }
 
 bool EngineDriver::IsAnyOpen() const {

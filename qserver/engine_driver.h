@@ -38,6 +38,7 @@ class EngineDriver {
   // ---- What has happened, and is on disk.
   void OnQueued(const Job& job);
   void OnCancelling(const Job& job);
+  void OnStagingOut(const Job& job);
   void OnEnded(const Job& job);
   void OnDetached() { news_.Notify(); }
   // The site is drained, or no more: then nothing is handed over.
@@ -68,6 +69,7 @@ class EngineDriver {
   bool IsOpen(const Job& job) const;
   bool IsAnyOpen() const;
   bool IsMissing(const Job& job) const;
+  void ForgetAtPilots(const Job& job);
   void Judge(const Job& job, const std::map<std::string, EngineState>& states);
   void StartIfWhole(const Job& job, int hosts);
 

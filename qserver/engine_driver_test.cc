@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "qserver/demand.h"
+#include "qserver/stage_plan.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -101,6 +102,7 @@ class EngineDriverTest : public ::testing::Test {
     proto::RequestBody body;
     body.mutable_submit()->set_rsl(rsl);
     admitted.submitted.mutable_request()->set_body(body.SerializeAsString());
+    admitted.has_stage_out = HasStageOut(*rsl::ParseAndDescribe(rsl, {}));
     admitted.demand = MakeDemand(job_id, *rsl::ParseAndDescribe(rsl, {}), 0);
     admitted.asked = AskedBy(body.submit());
     bool is_answered = false;
@@ -332,6 +334,28 @@ TEST_F(EngineDriverTest, AJobWhosePilotIsGivenUpFailsWithSlurmsReason) {
 
   RunUntil([&] { return Status().state() == proto::FAILED; });
   EXPECT_EQ(Status().reason(), "Slurm has ended its job 17: FAILED (NonZeroExitCode)");
+}
+
+TEST_F(EngineDriverTest, AJobWhoseFilesGoOutHoldsNothingThereAndHearsOfNoEndThere) {
+  SubmitAndHandOver("&(executable=/bin/a)(file_stage_out=(a client:///a))");
+  const uint64_t pilot = Attach(Hello("n1"));
+  Say("n1." + kJob, pilot, false);
+  Say("n1." + kJob, pilot, true, 3);
+
+  RunUntil([&] { return heard_.back() == "forget@n1." + kJob; });
+  EXPECT_EQ(Status().state(), proto::STAGE_OUT);
+  conductor_->Detach("n1." + kJob, pilot);
+  engine_.states = {{"17", {true, false, "COMPLETED", "None"}}};
+  const int asked = engine_.asked;
+  loop_->run_for(std::chrono::milliseconds(20));
+  Restart();
+  loop_->run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(engine_.asked, asked);
+  EXPECT_EQ(Status().state(), proto::STAGE_OUT);
+
+  heard_.clear();
+  Attach(Hello("n1"));  // as if it had not been told
+  RunUntil([&] { return !heard_.empty() && heard_.back() == "forget@n1." + kJob; });
 }
 
 TEST_F(EngineDriverTest, SilenceOfSlurmEndsNothing) {

@@ -73,7 +73,9 @@ void EngineDriver::OnPilot(const proto::AgentMessage::Hello& hello) {
   proto::Placement& place = held_[job_id].pilots[hello.pilot().number()];
   place.set_node(hello.node());
   place.set_processes(hello.pilot().processes());
-  if (!job->has_processors) {
+  if (job->is_staging_out) {
+    ForgetAtPilots(*job);  // it was away when the others were told
+  } else if (!job->has_processors) {
     StartIfWhole(*job, hello.pilot().hosts());
   }
 }
