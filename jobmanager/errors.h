@@ -100,9 +100,9 @@ inline absl::Status TooManyParts(int most) {
                 "give the other parts more ranks each");
 }
 
-inline absl::Status PartIsNotReady(int part, const std::string& site, const std::string& why) {
+inline absl::Status PartIsNotReady(const std::string& part, const std::string& why) {
   return Refuse(absl::StatusCode::kFailedPrecondition, kNone,
-                fmt::format("part {} at {} does not stand ready: {}", part, site, why),
+                fmt::format("{} does not stand ready: {}", part, why),
                 "without --if-ready it is released as soon as it does");
 }
 

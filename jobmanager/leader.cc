@@ -57,6 +57,7 @@ World::Part WorldPartOf(const proto::LeadRequest::Part& part) {
   const proto::Charter& charter = body.submit().charter();
   World::Part made = {part.site(), part.count(), charter.start()};
   made.ranks.assign(charter.rank().begin(), charter.rank().end());
+  made.label = charter.label();
   if (part.has_replaces()) {
     made.replaces = part.replaces();
   }

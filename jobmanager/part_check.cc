@@ -20,6 +20,10 @@ absl::Status CheckPart(const proto::LeadRequest::Part& part, const std::string& 
     return errors::Malformed(
         fmt::format("part {} has {} ranks, expected 1 to {}", number, part.count(), kRanksOfAPart));
   }
+  if (charter.label().size() > kLabelMost) {
+    return errors::Malformed(fmt::format("part {} has a label of {} bytes, expected at most {}", number,
+                                         charter.label().size(), kLabelMost));
+  }
   if (charter.rank_size() == 0) {
     return absl::OkStatus();
   }

@@ -39,6 +39,17 @@ TEST(PartCheck, ACharterIsForThisWorld) {
   EXPECT_THAT(Why(proto::LeadRequest::Part()), HasSubstr("has no charter"));
 }
 
+TEST(PartCheck, ALabelIsOfALengthThatCanBeSaid) {
+  for (const size_t size : {kLabelMost, kLabelMost + 1}) {
+    proto::RequestBody body;
+    proto::LeadRequest::Part part = Part(1);
+    ASSERT_TRUE(body.ParseFromString(part.submit().body()));
+    body.mutable_submit()->mutable_charter()->set_label(std::string(size, 'l'));
+    part.mutable_submit()->set_body(body.SerializeAsString());
+    EXPECT_EQ(Why(part).empty(), size == kLabelMost) << Why(part);
+  }
+}
+
 TEST(PartCheck, AnOrderIsOfAllItsRanksInAWorldThatStaysWhole) {
   EXPECT_EQ(Why(Part(2, {3, 0})), "");
   EXPECT_THAT(Why(Part(2, {3})), HasSubstr("2 ranks, and an order of 1"));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/job_state.h"
+#include "common/part_name.h"
 #include "common/refusal.h"
 
 namespace sekisho::jobmanager {
@@ -71,11 +72,16 @@ void World::Append(const Part& part) {
   state.start = part.start;
   state.replaces = part.replaces;
   state.ranks = part.ranks;
+  state.label = part.label;
   auto place = order_.end();
   if (part.replaces) {
     place = std::find(order_.begin(), order_.end(), *part.replaces);
   }
   order_.insert(place, int(parts_.size()) - 1);
+}
+
+std::string World::NameOf(int part) const {
+  return fmt::format("{} at {}", PartName(part, parts_[part].label), parts_[part].site);
 }
 
 proto::Order World::OrderTo(int part) const {
@@ -107,8 +113,7 @@ World::Effects World::OnRefused(int part, const absl::Status& refusal) {
   proto::WorldEnded end;
   end.set_state(proto::FAILED);
   end.set_gram_code(GramCode(refusal));
-  end.set_reason(
-      fmt::format("part {} at {} was refused: {}", part, parts_[part].site, Message(refusal)));
+  end.set_reason(fmt::format("{} was refused: {}", NameOf(part), Message(refusal)));
   end.set_remedy(Remedy(refusal));
   FailPart(part, std::move(end), effects);
   return effects;
@@ -341,7 +346,7 @@ void World::OnEnded(int part, const proto::WorldEnded& ended, Effects& effects) 
   const bool may_end = is_released_ || parts_[part].is_alone();
   if (ended.state() != proto::DONE || ended.exit().code() != 0 || !may_end) {
     proto::WorldEnded end = ended;
-    end.set_reason(fmt::format("part {} at {} ended: {}", part, parts_[part].site, ended.reason()));
+    end.set_reason(fmt::format("{} ended: {}", NameOf(part), ended.reason()));
     FailPart(part, std::move(end), effects);
     return;
   }

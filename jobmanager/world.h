@@ -25,6 +25,7 @@ class World {
     StartType start = proto::Charter::STRICT_BARRIER;
     std::optional<int> replaces = {};  // the part whose place in the order of ranks it takes
     std::vector<int> ranks = {};       // of each process, if they are not consecutive
+    std::string label = {};            // its user's name for it; empty: none
   };
   // What follows: an order to a part, or news for whoever looks on.
   struct Effects {
@@ -85,6 +86,7 @@ class World {
     StartType start = proto::Charter::STRICT_BARRIER;
     std::optional<int> replaces;
     std::vector<int> ranks;
+    std::string label;
     std::string job_id;
     std::optional<proto::Report::Ready> ready;
     std::string waiting;
@@ -105,6 +107,7 @@ class World {
   proto::Order OrderTo(int part) const;
   proto::Order ReleaseOf(int part) const;
   void Append(const Part& part);
+  std::string NameOf(int part) const;  // "part 1 (back) at siteB"
   absl::Status MayEdit() const;
   Effects Remove(int part, const std::string& why);
   proto::CoallocReply::State StateOf(const State& part) const;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "common/part_name.h"
 #include "jobmanager/errors.h"
 #include "jobmanager/world.h"
 
@@ -40,7 +41,7 @@ absl::StatusOr<World::Effects> World::Add(const Part& part) {
   if (!replaced || parts_[*replaced].dropped) {
     return Effects();
   }
-  return Remove(*replaced, fmt::format("its user replaced it by part {}", parts_.size() - 1));
+  return Remove(*replaced, "its user replaced it by " + PartName(int(parts_.size()) - 1, part.label));
 }
 
 absl::StatusOr<World::Effects> World::Drop(int part) {
@@ -68,7 +69,7 @@ absl::StatusOr<World::Effects> World::EndHold(bool only_if_ready) {
   RETURN_IF_ERROR(MayEdit());
   for (int part = 0; only_if_ready && part < int(parts_.size()); ++part) {
     if (parts_[part].is_member() && !parts_[part].ready) {
-      return errors::PartIsNotReady(part, parts_[part].site, parts_[part].WhyNotReady());
+      return errors::PartIsNotReady(NameOf(part), parts_[part].WhyNotReady());
     }
   }
   hold_ = Hold::kOver;
@@ -110,6 +111,7 @@ proto::CoallocReply World::View() const {
     const State& state = parts_[i];
     proto::CoallocReply::Part& part = *view.add_part();
     part.set_site(state.site);
+    part.set_label(state.label);
     part.set_count(state.count);
     part.set_first_rank(first[i]);
     part.set_start(state.start);

@@ -117,6 +117,20 @@ TEST_F(HeldWorldTest, APartThatIsDroppedBeforeItsSiteHasItIsCancelledOnceItHas) 
   EXPECT_TRUE(world_.OnConnected(2).orders[0].second.has_cancel());
 }
 
+TEST_F(HeldWorldTest, ShowsAndSaysTheLabelOfAPart) {
+  World world("world-1", {{"siteA", 2}, {.site = "siteB", .count = 2, .label = "back"}}, {}, World::Hold::kHeld);
+  EXPECT_EQ(world.View().part(0).label(), "");
+  EXPECT_EQ(world.View().part(1).label(), "back");
+  world.OnReport(0, Ready(2));
+  EXPECT_EQ(Message(world.EndHold(true).status()),
+            "part 1 (back) at siteB does not stand ready: its gatekeeper has not answered yet");
+
+  ASSERT_TRUE(world.Add({.site = "siteC", .count = 2, .replaces = 1, .label = "back"}).ok());
+
+  EXPECT_EQ(world.View().part(1).reason(), "its user replaced it by part 2 (back)");
+  EXPECT_EQ(world.View().part(2).label(), "back");
+}
+
 TEST_F(HeldWorldTest, KeepsItsLastPart) {
   ASSERT_TRUE(world_.Drop(0).ok());
 

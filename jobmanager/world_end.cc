@@ -73,8 +73,8 @@ World::Effects World::OnLate(int seconds) {
     }
     proto::WorldEnded end;
     end.set_state(proto::FAILED);
-    end.set_reason(fmt::format("part {} at {} does not stand ready within {} s: {}", part,
-                               state.site, seconds, state.WhyNotReady()));
+    end.set_reason(fmt::format("{} does not stand ready within {} s: {}", NameOf(part), seconds,
+                               state.WhyNotReady()));
     end.set_remedy("try again later, or with fewer ranks there");
     if (state.start == proto::Charter::STRICT_BARRIER) {
       Fail(std::move(end), -1, effects);

@@ -227,6 +227,23 @@ TEST_F(WorldTest, APartThatIsRefusedEndsTheOthersBeforeAnyIsReleased) {
   EXPECT_EQ(world.end().gram_code(), 5);
 }
 
+TEST_F(WorldTest, APartIsNamedByItsLabelToo) {
+  const std::vector<World::Part> parts = {{"siteA", 2}, {.site = "siteB", .count = 2, .label = "back"}};
+  World late("world-1", parts);
+  World refused("world-1", parts);
+  World ended("world-1", parts);
+  for (World* world : {&late, &refused, &ended}) {
+    world->OnSubmitted(0, "joba");
+    world->OnReport(0, Ready({2}));
+  }
+  const auto told = [](const World::Effects& effects) { return effects.orders.at(0).second.cancel().reason(); };
+
+  EXPECT_EQ(told(late.OnLate(300)),
+            "part 1 (back) at siteB does not stand ready within 300 s: its gatekeeper has not answered yet");
+  EXPECT_EQ(told(refused.OnRefused(1, absl::PermissionDeniedError("not here"))), "part 1 (back) at siteB was refused: not here");
+  EXPECT_EQ(told(ended.OnReport(1, Ended(proto::FAILED, "no room"))), "part 1 (back) at siteB ended: no room");
+}
+
 TEST_F(WorldTest, APartThatIsLateEndsAll) {
   world_.OnReport(0, Ready({1, 1}));
   proto::Report waiting;

@@ -20,6 +20,7 @@
 #include "client/world/world_sites.h"
 #include "common/contact.h"
 #include "common/identity/trust_store.h"
+#include "common/part_name.h"
 #include "proto/signed_parts.pb.h"
 
 namespace sekisho::client {
@@ -93,6 +94,9 @@ proto::Charter CharterOf(const CoallocOptions& options, const proto::CoallocRepl
   charter.set_first_rank(before);
   charter.set_ranks(before + ranks);
   charter.set_start(StartTypeOf(options.start_type));
+  if (options.part.empty()) {
+    charter.clear_label();  // who replaces a part has its name
+  }
   return charter;
 }
 
@@ -235,6 +239,7 @@ std::vector<WorldPart> PartsOf(Loop& loop, const CoallocOptions& options, const 
     const proto::CoallocReply::Part& seen = world.part(number);
     WorldPart& part = parts.emplace_back();
     part.ranks = {seen.site(), seen.first_rank(), seen.count()};
+    part.ranks.label = seen.label();
     part.site = seen.site();
     part.start = seen.start();
     if (seen.state() == proto::CoallocReply::DROPPED) {
@@ -246,8 +251,8 @@ std::vector<WorldPart> PartsOf(Loop& loop, const CoallocOptions& options, const 
       continue;
     }
     Report(session.status());
-    fmt::print(stderr, "sekisho: it is released; what part {} writes is not shown: sekisho output {}\n", number,
-               Harmless(seen.site() + "/" + seen.job_id()));
+    fmt::print(stderr, "sekisho: it is released; what {} writes is not shown: sekisho output {}\n",
+               Harmless(PartName(number, seen.label())), Harmless(seen.site() + "/" + seen.job_id()));
   }
   return parts;
 }
@@ -301,7 +306,7 @@ void AddCoallocVerb(CLI::App& app, Invocation& invocation) {
     verb->add_option("WORLD", options->name, "As mpirun printed it, SITE/WORLD")->required();
     return std::pair(verb, options);
   };
-  const char* const part_help = "Its number, or its site";
+  const char* const part_help = "Its label, number or site";
 
   const auto [show, show_options] = add("show", "Its parts, and what each waits for");
   Define(*show, invocation, show_options, ShowWorld);

@@ -37,6 +37,12 @@ std::string Ranks(const proto::CoallocReply::Part& part) {
              : fmt::format("{}-{}", part.first_rank(), part.first_rank() + part.count() - 1);
 }
 
+// DUROC's, if its user gave it none.
+std::string LabelOf(const proto::CoallocReply& world, int part) {
+  const std::string& label = world.part(part).label();
+  return label.empty() ? fmt::format("subjob {}", part) : label;
+}
+
 }  // namespace
 
 absl::StatusOr<WorldName> ParseWorldName(const std::string& text) {
@@ -50,20 +56,34 @@ absl::StatusOr<WorldName> ParseWorldName(const std::string& text) {
 }
 
 absl::StatusOr<int> PartNamed(const proto::CoallocReply& world, const std::string& text) {
+  std::vector<int> labelled;
+  std::vector<int> there;
+  for (int i = 0; i < world.part_size(); ++i) {
+    if (world.part(i).state() == proto::CoallocReply::DROPPED) {
+      continue;
+    }
+    if (LabelOf(world, i) == text) {
+      labelled.push_back(i);
+    }
+    if (world.part(i).site() == text) {
+      there.push_back(i);
+    }
+  }
+  if (labelled.size() == 1) {
+    return labelled.front();
+  }
+  if (labelled.size() > 1) {
+    return absl::InvalidArgumentError(
+        fmt::format("parts {} have the label '{}': name one by its number", fmt::join(labelled, ", "), text));
+  }
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size()) {
     return number;
   }
-  std::vector<int> there;
-  for (int i = 0; i < world.part_size(); ++i) {
-    if (world.part(i).site() == text && world.part(i).state() != proto::CoallocReply::DROPPED) {
-      there.push_back(i);
-    }
-  }
   if (there.size() != 1) {
     return absl::InvalidArgumentError(
-        there.empty() ? fmt::format("no part is at '{}'; name its site, or its number", text)
+        there.empty() ? fmt::format("no part is at '{}', or has that label; name its label, site or number", text)
                       : fmt::format("parts {} are at {}: name one by its number", fmt::join(there, ", "), text));
   }
   return there.front();
@@ -76,14 +96,15 @@ std::string StartTypeName(proto::Charter::StartType type) {
 }
 
 std::string Describe(const proto::CoallocReply& world) {
-  std::string text = fmt::format("{:<5}{:<16}{:<10}{:<16}{:<10}{}\n", "PART", "SITE", "RANKS",
-                                 "START", "STATE", "JOB");
+  std::string text = fmt::format("{:<5}{:<16}{:<16}{:<10}{:<16}{:<10}{}\n", "PART", "LABEL", "SITE",
+                                 "RANKS", "START", "STATE", "JOB");
   for (int i = 0; i < world.part_size(); ++i) {
     const proto::CoallocReply::Part& part = world.part(i);
     const std::string job = part.job_id().empty() ? "-" : part.site() + "/" + part.job_id();
-    text += fmt::format("{:<5}{:<16}{:<10}{:<16}{:<10}{}{}{}\n", i, Harmless(part.site()),
-                        Ranks(part), StartTypeName(part.start()), StateName(part.state()),
-                        Harmless(job), part.reason().empty() ? "" : "  ", Harmless(part.reason()));
+    text += fmt::format("{:<5}{:<16}{:<16}{:<10}{:<16}{:<10}{}{}{}\n", i,
+                        Harmless(LabelOf(world, i)), Harmless(part.site()), Ranks(part),
+                        StartTypeName(part.start()), StateName(part.state()), Harmless(job),
+                        part.reason().empty() ? "" : "  ", Harmless(part.reason()));
   }
   return text + (world.is_held()       ? "held: 'sekisho coalloc release' lets it run\n"
                  : world.is_released() ? "released\n"
@@ -95,6 +116,7 @@ nlohmann::json ToJson(const std::string& name, const proto::CoallocReply& world)
   for (int i = 0; i < world.part_size(); ++i) {
     const proto::CoallocReply::Part& part = world.part(i);
     parts.push_back({{"part", i},
+                     {"label", LabelOf(world, i)},
                      {"site", part.site()},
                      {"ranks", part.count()},
                      {"first_rank", part.first_rank()},

@@ -18,7 +18,7 @@ struct WorldName {
 };
 absl::StatusOr<WorldName> ParseWorldName(const std::string& text);
 
-// A part's number, or the site of the only part there that was not dropped.
+// A part's label, its number, or the site of the only part there.  Labels and sites are those of parts that were not dropped.
 absl::StatusOr<int> PartNamed(const proto::CoallocReply& world, const std::string& text);
 
 std::string StartTypeName(proto::Charter::StartType type);

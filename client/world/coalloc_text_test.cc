@@ -43,17 +43,47 @@ TEST(PartNamed, IsANumberOrTheSiteOfOnePartThatStays) {
   EXPECT_FALSE(PartNamed(World(), "1x").ok());
 }
 
-TEST(Coalloc, ShowsEachPart) {
-  const std::string text = Describe(World());
+TEST(PartNamed, IsALabelBeforeAllElse) {
+  proto::CoallocReply world = World();
+  world.mutable_part(0)->set_label("back");
+  world.mutable_part(2)->set_label("3");
+  world.mutable_part(3)->set_label("siteA");
 
-  EXPECT_NE(
-      text.find(
-          "1    siteB           -         strict-barrier  dropped   -  its user dropped it\n"),
-      std::string::npos)
+  EXPECT_EQ(*PartNamed(world, "back"), 0);
+  EXPECT_EQ(*PartNamed(world, "3"), 2);
+  EXPECT_EQ(*PartNamed(world, "siteA"), 3);
+  EXPECT_EQ(*PartNamed(world, "2"), 2);
+  EXPECT_EQ(*PartNamed(World(), "subjob 3"), 3);
+  EXPECT_EQ(PartNamed(world, "subjob 3").status().message(),
+            "no part is at 'subjob 3', or has that label; name its label, site or number");
+}
+
+TEST(PartNamed, IsNoLabelOfSeveralPartsNorOfOneThatWasDropped) {
+  proto::CoallocReply world = World();
+  for (const int part : {0, 1, 2}) {
+    world.mutable_part(part)->set_label("back");
+  }
+  EXPECT_EQ(PartNamed(world, "back").status().message(), "parts 0, 2 have the label 'back': name one by its number");
+
+  world.mutable_part(0)->set_state(proto::CoallocReply::DROPPED);
+
+  EXPECT_EQ(*PartNamed(world, "back"), 2);
+}
+
+TEST(Coalloc, ShowsEachPart) {
+  proto::CoallocReply world = World();
+  world.mutable_part(3)->set_label("back");
+
+  const std::string text = Describe(world);
+
+  EXPECT_NE(text.find("1    subjob 1        siteB           -         strict-barrier  dropped   -  its user dropped it\n"),
+            std::string::npos)
       << text;
-  EXPECT_NE(text.find("3    siteB           4-5       strict-barrier  pending"), std::string::npos)
-      << text;
-  EXPECT_EQ(ToJson("siteA/world-1", World())["parts"][1]["state"], "dropped");
+  EXPECT_NE(text.find("3    back            siteB           4-5       strict-barrier  pending"), std::string::npos) << text;
+  const nlohmann::json parts = ToJson("siteA/world-1", world)["parts"];
+  EXPECT_EQ(parts[1]["state"], "dropped");
+  EXPECT_EQ(parts[1]["label"], "subjob 1");
+  EXPECT_EQ(parts[3]["label"], "back");
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ struct RankRange {
   std::string program = {};     // in place of the command's; "" = that
   std::string start_type = {};  // subjobStartType; "" = strict-barrier
   std::vector<int> ranks = {};  // of each of its processes, where --rankmap orders them
+  std::string label = {};       // its user's name for it; "" = none
 
   int RankOf(int task) const { return ranks.empty() ? first + task : ranks[size_t(task)]; }
   bool Has(int rank) const {

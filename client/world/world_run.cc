@@ -19,6 +19,7 @@
 #include "client/site/site_call.h"
 #include "client/world/world_output.h"
 #include "client/world/world_sign.h"
+#include "common/part_name.h"
 
 namespace sekisho::client {
 namespace {
@@ -224,6 +225,7 @@ awaitable<absl::Status> Begin(std::shared_ptr<Run> run) {
       charter.mutable_rank()->Assign(ranks.begin(), ranks.end());
     }
     charter.set_start(part.start);
+    charter.set_label(part.ranks.label);
     CO_ASSIGN_OR_RETURN(*begin.mutable_begin()->add_part(),
                         SignPart(part, charter, number == run->input_part && run->options.feeds_input));
   }
@@ -242,8 +244,9 @@ void OnDropped(Run& run, const proto::LeadUpdate::Dropped& dropped) {
   run.dropped.insert(dropped.part());
   if (size_t(dropped.part()) < run.parts.size()) {
     const WorldPart& part = run.parts[dropped.part()];
-    fmt::print(stderr, "sekisho: without part {}, {} ranks at {}: {}\n", dropped.part(),
-               part.ranks.count, part.site, Harmless(dropped.reason()));
+    fmt::print(stderr, "sekisho: without {}, {} ranks at {}: {}\n",
+               Harmless(PartName(dropped.part(), part.ranks.label)), part.ranks.count, part.site,
+               Harmless(dropped.reason()));
   }
 }
 
@@ -269,7 +272,9 @@ awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run, Outa
     if (update.has_submitted()) {
       OnSubmitted(run, update.submitted());
     } else if (update.has_waiting() && size_t(update.waiting().part()) < run->parts.size()) {
-      fmt::print(stderr, "sekisho: {} waits: {}\n", run->parts[update.waiting().part()].site,
+      const WorldPart& part = run->parts[update.waiting().part()];
+      const std::string& label = part.ranks.label;
+      fmt::print(stderr, "sekisho: {}{} waits: {}\n", Harmless(label.empty() ? "" : label + " at "), part.site,
                  Harmless(update.waiting().reason()));
     } else if (update.has_released()) {
       Renumber(*run, update.released());

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/part_name.h"
 #include "rsl/check.h"
 #include "rsl/parser.h"
 #include "rsl/printer.h"
@@ -55,20 +56,20 @@ std::string Complaint(const rsl::JobDescription& job, size_t number) {
   if (!job.part) {
     return "expected a multi-request, +( &(resourceManagerContact=...)... )( &... ), saw one job";
   }
-  const std::string label = fmt::format("part {} ({})", number, job.part->label);
+  const std::string name = PartName(int(number), job.part->label);
   if (job.part->comms == rsl::CommsType::kIndependent) {
-    return label +
+    return name +
            ": subjobCommsType=independent has no part in the program: run it as a job of its own";
   }
   if (job.job_type == rsl::JobType::kCondor) {
-    return label + ": jobtype=condor is no MPI program's";
+    return name + ": jobtype=condor is no MPI program's";
   }
   if (job.job_type == rsl::JobType::kSingle && job.count != 1) {
-    return fmt::format("{}: jobtype=single is one process, and count is {}", label, job.count);
+    return fmt::format("{}: jobtype=single is one process, and count is {}", name, job.count);
   }
   for (const rsl::EnvironmentVariable& variable : job.environment) {
     if (variable.name == kIndex && variable.value != std::to_string(number)) {
-      return fmt::format("{}: {} is {}; the parts are numbered from 0 in their order: {}", label,
+      return fmt::format("{}: {} is {}; the parts are numbered from 0 in their order: {}", name,
                          kIndex, variable.value, number);
     }
   }
@@ -113,6 +114,9 @@ absl::StatusOr<std::vector<WrittenPart>> ParseWrittenWorld(const std::string& te
     part.ranks.first = int(next);
     part.ranks.count = int(job.count);
     part.ranks.start_type = NameOf(job.part->start);
+    if (job.part->label != fmt::format("subjob {}", i)) {  // which says no more than the number
+      part.ranks.label = job.part->label;
+    }
     part.rsl = rsl::Print(spec);
     next += job.count;
   }

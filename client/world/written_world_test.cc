@@ -25,8 +25,9 @@ TEST(WrittenWorld, HasTheRanksOfItsPartsInTheirOrder) {
   ASSERT_TRUE(parts.ok()) << parts.status();
 
   ASSERT_EQ(parts->size(), 2u);
-  EXPECT_EQ(parts->at(0).ranks, (RankRange{"siteA", 0, 2}));
+  EXPECT_EQ(parts->at(0).ranks, (RankRange{.contact = "siteA", .count = 2, .label = "one"}));
   EXPECT_EQ(parts->at(1).ranks.contact, "siteB/jobmanager-slurm");
+  EXPECT_EQ(parts->at(1).ranks.label, "");
   EXPECT_EQ(parts->at(1).ranks.first, 2);
   EXPECT_EQ(parts->at(1).ranks.count, 3);
   EXPECT_EQ(parts->at(1).ranks.start_type, "loose-barrier");
