@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "agent/task/record.h"
@@ -19,6 +20,7 @@ namespace sekisho::agent::task {
 namespace {
 
 constexpr int kStopPasses = 100;
+constexpr int kChildPasses = 10000;
 
 bool WriteTo(int dir_fd, const char* name, const std::string& text) {
   const int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC);
@@ -81,6 +83,26 @@ void StopThenKill(pid_t root) {
     stopped.insert(stopped.end(), reached.begin(), reached.end());
   }
   SendToMembers(stopped, SIGKILL, members);
+}
+
+// Whoever forks and ends each moment is gone before a listing of all processes tells of him.  As an orphan he is our
+// child: of those there is a list of its own, and their numbers stay theirs until we wait for them.
+void KillChildren() {
+  std::set<pid_t> killed;
+  std::string text;
+  bool is_new = true;
+  for (int pass = 0; is_new && pass < kChildPasses && ReadFile(AT_FDCWD, "/proc/thread-self/children", text); ++pass) {
+    is_new = false;
+    for (const char* at = text.c_str(); *at >= '0' && *at <= '9';) {
+      char* end = nullptr;
+      const auto pid = static_cast<pid_t>(std::strtol(at, &end, 10));
+      if (killed.insert(pid).second) {
+        kill(pid, SIGKILL);
+        is_new = true;
+      }
+      at = end + (*end == ' ' ? 1 : 0);
+    }
+  }
 }
 
 bool IsOf(pid_t pid, uid_t uid) {
@@ -240,6 +262,9 @@ void Group::KillOnce(bool thorough) {
       break;
   }
   if (thorough) {
+    if (root_ == getpid()) {
+      KillChildren();
+    }
     StopThenKill(root_);
   }
 }

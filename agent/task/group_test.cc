@@ -2,9 +2,11 @@
 #include "agent/task/group.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <ctime>
 
 namespace sekisho::agent::task {
 namespace {
@@ -62,6 +64,52 @@ TEST(Group, SignalsOnlyWhoIsAMemberStill) {
   EXPECT_EQ(waitpid(another, nullptr, WNOHANG), 0);  // it lives
   kill(another, SIGKILL);
   waitpid(another, nullptr, 0);
+}
+
+// Among others, so that a listing of all takes longer than it is any of its processes.
+TEST(Group, KillsWhoIsAnotherProcessEachMoment) {
+  std::vector<pid_t> others;
+  for (int i = 0; i < 500; ++i) {
+    others.push_back(fork());
+    if (others.back() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      pause();
+    }
+  }
+  const pid_t root = fork();
+  if (root == 0) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (fork() == 0) {
+      for (const time_t until = time(nullptr) + 5; time(nullptr) < until;) {
+        if (fork() > 0) {
+          _exit(0);
+        }
+        setsid();
+      }
+      _exit(0);
+    }
+    usleep(100'000);  // it runs
+    Group group(Grouping::kNone, "", getpid());
+    for (int pass = 0; pass < 20; ++pass) {
+      group.KillOnce(true);
+      pid_t ended = 0;
+      while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
+      }
+      if (ended < 0) {
+        _exit(0);  // nobody is left
+      }
+    }
+    _exit(1);
+  }
+
+  int status = 0;
+  EXPECT_EQ(waitpid(root, &status, 0), root);
+
+  EXPECT_EQ(status, 0);
+  for (const pid_t other : others) {
+    kill(other, SIGKILL);
+    waitpid(other, nullptr, 0);
+  }
 }
 
 }  // namespace
