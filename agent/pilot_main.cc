@@ -233,8 +233,8 @@ int main(int argc, char** argv) {
   app.add_option("--server", options.server, "HOST:PORT of the queue server's listen_nodes")->required();
   app.add_option("--server-subject", options.server_subject, "Subject of its certificate, if it does not name HOST");
   app.add_option("--ca-directory", options.ca_directory, "Trusted authorities");
-  app.add_option("--process-limit", options.process_limit, "Processes and threads that a task, and its account on this "
-                                                           "host, may have")->check(CLI::PositiveNumber);
+  app.add_option("--process-limit", options.process_limit, "Processes and threads of a task, and of its account on this host")
+      ->check(CLI::PositiveNumber);
   app.add_option("--records", options.records, "Where its tasks' records are; without it, it makes itself another pilot "
                                                 "with it, as often as that is killed");
   CLI11_PARSE(app, argc, argv);
