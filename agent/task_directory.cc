@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "agent/errors.h"
+#include "agent/rank/shared_memory.h"
 #include "agent/task/record.h"
 
 namespace sekisho::agent {
@@ -61,6 +62,7 @@ void RemoveTaskDirectory(const std::string& path) {
   unlink((path + "/" + task::kSpecFile).c_str());
   std::error_code error;
   fs::remove_all(path, error);
+  fs::remove_all(SharedMemoryOf(path), error);  // of ranks that were killed with their server
   rmdir(fs::path(path).parent_path().c_str());
 }
 

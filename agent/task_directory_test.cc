@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/task_directory.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -44,6 +45,17 @@ TEST_F(TaskDirectoryTest, OfATaskThatIsForgottenTheSpecGoesFirst) {
   EXPECT_STREQ(reinterpret_cast<const inotify_event*>(buffer)->name, task::kSpecFile);
   EXPECT_FALSE(fs::exists(state_ + "/job"));
   close(events);
+}
+
+TEST_F(TaskDirectoryTest, OfATaskThatIsForgottenTheMemoryGoesThatItsRanksHaveShared) {
+  const std::string path = fmt::format("{}/{}/0", state_, getpid());
+  const std::string shared = fmt::format("/dev/shm/sekisho-{}-0", getpid());
+  ASSERT_TRUE(fs::create_directories(path) && fs::create_directory(shared));
+  std::ofstream(shared + "/vader_segment.n1.1000.5f0c.1") << "x";
+
+  RemoveTaskDirectory(path);
+
+  EXPECT_FALSE(fs::exists(shared));
 }
 
 TEST_F(TaskDirectoryTest, WhatIsLeftOfAForgottenTaskWithoutItsSpecHasEnded) {

@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -24,6 +26,7 @@
 #include "agent/rank/pmi_client.h"
 #include "agent/rank/pmix_host.h"
 #include "agent/rank/pmix_server.h"
+#include "agent/rank/shared_memory.h"
 
 namespace sekisho::agent {
 namespace {
@@ -45,27 +48,6 @@ std::string HostName() {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
   return name;
-}
-
-// What Open MPI must know to run here, unless the user knows better.
-void SetOpenMpi(bool is_host_shared, bool must_yield) {
-  const std::pair<const char*, const char*> defaults[] = {
-      {"OMPI_MCA_pml", "ob1"},
-      {"OMPI_MCA_btl", is_host_shared ? "tcp,self" : "tcp,vader,self"},
-      {"OMPI_MCA_osc", "pt2pt"},
-      {"OMPI_MCA_reachable",
-       "weighted"},  // whether a peer is reached is the relay's to say, not the routing table's
-      {"OMPI_MCA_mpi_yield_when_idle", must_yield ? "1" : "0"},
-  };
-  for (const auto& [name, value] : defaults) {
-    setenv(name, value, 0);
-  }
-  // Open MPI drops a connection whose address was translated on the way, and the two ranks wait for ever then,
-  // unless the other one's dial was first.
-  unsetenv("NXPROXY_DIRECT");
-  setenv("JSM_JSRUN_PORT", "1",
-         1);  // started directly, not by orterun: else each rank takes itself for a world
-  unsetenv("PMI_FD");
 }
 
 void Export(const std::vector<std::string>& environment) {
@@ -90,16 +72,47 @@ struct Rank {
   pmix::Layout layout;
   std::string lock;  // held by every program of this node: the server's end waits for it
 
+  std::string files() const { return lock.substr(0, lock.rfind('/')); }  // of the task that hosts the server
+  std::string shared_memory() const { return SharedMemoryOf(std::filesystem::path(files()).parent_path()); }
   bool is_server() const { return layout.RanksOf(layout.node).front() == rank; }
 };
+
+// What Open MPI must know to run here, unless the user knows better.
+void SetOpenMpi(const Rank& self, bool is_host_shared, bool must_yield) {
+  const std::string files = self.files();
+  const std::string shared_memory = self.shared_memory();
+  const std::pair<const char*, const char*> defaults[] = {
+      {"OMPI_MCA_pml", "ob1"},
+      {"OMPI_MCA_btl", is_host_shared ? "tcp,self" : "tcp,vader,self"},
+      {"OMPI_MCA_osc", "pt2pt"},
+      {"OMPI_MCA_reachable",
+       "weighted"},  // whether a peer is reached is the relay's to say, not the routing table's
+      {"OMPI_MCA_mpi_yield_when_idle", must_yield ? "1" : "0"},
+      {"OMPI_MCA_orte_tmpdir_base", files.c_str()},  // what it leaves there, as a rank is killed, goes with the task
+  };
+  for (const auto& [name, value] : defaults) {
+    setenv(name, value, 0);
+  }
+  struct stat made {};
+  const bool is_made = lstat(shared_memory.c_str(), &made) == 0 && S_ISDIR(made.st_mode);
+  if (is_made && made.st_uid == geteuid()) {  // not somebody else's, who knew its name
+    setenv("OMPI_MCA_btl_vader_backing_directory", shared_memory.c_str(), 0);
+  }
+  // Open MPI drops a connection whose address was translated on the way, and the two ranks wait for ever then,
+  // unless the other one's dial was first.
+  unsetenv("NXPROXY_DIRECT");
+  setenv("JSM_JSRUN_PORT", "1",
+         1);  // started directly, not by orterun: else each rank takes itself for a world
+  unsetenv("PMI_FD");
+}
 
 std::string EnvironmentKey(int node) { return "pmix-environment-" + std::to_string(node); }
 std::string HostKey(int node) { return "pmix-host-" + std::to_string(node); }
 
 std::string StartServer(PmiClient& pmi, Rank& self, const std::string& host) {
   self.lock = Variable("SEKISHO_PMIX_LOCK");
-  if (std::string wrong = pmix::Start(self.lock.substr(0, self.lock.rfind('/')), host);
-      !wrong.empty()) {
+  mkdir(self.shared_memory().c_str(), 0700);  // without it Open MPI has a place of its own
+  if (std::string wrong = pmix::Start(self.files(), host); !wrong.empty()) {
     return wrong;
   }
   std::string text = self.lock + "\n";
@@ -251,7 +264,7 @@ int Main(char** program) {
   Export(lines);
   const std::vector<int> nodes_here = NodesHere(self);
   // On a host of two parts Open MPI would mistake the other's shared memory.
-  SetOpenMpi(nodes_here.size() > 1, MustYield(self, nodes_here));
+  SetOpenMpi(self, nodes_here.size() > 1, MustYield(self, nodes_here));
   if (self.is_server()) {
     if (const std::string wrong = pmix::Register(self.layout); !wrong.empty()) {
       return Fail("its PMIx server: " + wrong);
@@ -263,7 +276,10 @@ int Main(char** program) {
     return Fail("the world was not met: its agent has gone");
   }
   if (self.is_server()) {
-    return Serve(pmi, self, program, before, ours);
+    const int code = Serve(pmi, self, program, before, ours);
+    std::error_code error;
+    std::filesystem::remove_all(self.shared_memory(), error);  // if others still use it the world is ending
+    return code;
   }
   std::signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &before, nullptr);

@@ -201,9 +201,9 @@ def left_of_worlds(nodes):
 
 
 def left_of_parts(nodes, parts):
-    """What the nodes have of a world of these parts: processes as above, and whatever else or which file of the agents has a part's name in it."""
+    """What the nodes have of a world of these parts: processes as above, and whatever else, file of the agents or shared memory has a part's name in it."""
     jobs = [part.rsplit("/", 1)[1] for part in parts]
-    looks = (("ps", "-eo", "pid=,args="), ("find", "/var/lib/sekisho/agent"))
+    looks = (("ps", "-eo", "pid=,args="), ("find", "/var/lib/sekisho/agent", "/dev/shm"))
     lines = [f"{node}: {line}" for node in nodes for look in looks for line in on(node, *look).out.splitlines()]
     return left_of_worlds(nodes) + [line for line in lines if any(job in line for job in jobs)]
 
