@@ -97,6 +97,7 @@ struct JobManagers::Manager {
   bool is_clean = false;  // the last one ended because it was told to
   bool is_late = false;   // the last start took too long: ended by us
   int unanswered = 0;     // questions in a row
+  bool answers = false;   // one of an earlier version never does
   Clock::time_point next_start{};
 };
 
@@ -201,7 +202,7 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
     }
     std::string why = co_await End(manager, is_up);
     manager->attention.cancel();
-    if (is_up && manager->unanswered > kUnansweredMax) {
+    if (is_up && manager->answers && manager->unanswered > kUnansweredMax) {
       why = "it was there and answered nothing; " + why;
     }
     if (!manager->failure.ok()) {
@@ -298,7 +299,14 @@ awaitable<absl::Status> JobManagers::SendHandover(std::shared_ptr<Manager> manag
 awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
   const pid_t pid = manager->pid;
   auto renewed = Clock::now();
-  for (manager->unanswered = 0;;) {
+  manager->unanswered = 0;
+  manager->answers = false;
+  while (co_await Ask(*manager) && manager->pid == pid) {
+    // Beats are counted, not seconds: if all of the host stood still, nobody is to blame.
+    if (manager->answers && manager->unanswered > kUnansweredMax) {
+      kill(pid, SIGKILL);
+      co_return;
+    }
     manager->attention.expires_after(options_.beat);
     const auto [error] = co_await manager->attention.async_wait(kAsTuple);
     if (error || manager->pid != pid) {
@@ -310,14 +318,6 @@ awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
         spdlog::error("jobmanager gets no new credential account={}: {}", manager->account, Message(sent));
       }
     }
-    // Beats are counted, not seconds: if all of the host stood still, nobody is to blame.
-    if (!co_await Ask(*manager) || manager->pid != pid) {
-      co_return;
-    }
-    if (manager->unanswered > kUnansweredMax) {
-      kill(pid, SIGKILL);
-      co_return;
-    }
   }
 }
 
@@ -328,6 +328,7 @@ awaitable<bool> JobManagers::Ask(Manager& manager) {
   manager.control.non_blocking(true, nothing_yet);
   if (manager.control.read_some(asio::buffer(answers), nothing_yet) > 0) {
     manager.unanswered = 0;
+    manager.answers = true;
   }
   ++manager.unanswered;
   constexpr std::array<char, 4> kQuestion = {};

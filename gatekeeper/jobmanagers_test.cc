@@ -64,7 +64,7 @@ TEST(JobManagers, OneThatIsNotReadyInTimeIsEndedAndThatIsSaid) {
                                          testing::HasSubstr("it was not ready within 0.5 s")));
 }
 
-// It takes what it is given, says that it is ready, and nothing more.
+// It takes what it is given, says that it is ready, answers one question, and no more.
 constexpr char kFrozen[] = R"(#!/usr/bin/python3
 import os, struct, sys, time
 if os.path.exists(sys.argv[4] + "/before"):
@@ -75,6 +75,8 @@ size, = struct.unpack(">I", os.read(3, 4))
 while size:
     size -= len(os.read(3, size))
 os.write(3, b"r")
+os.read(3, 4)
+os.write(3, b"a")
 time.sleep(600)
 )";
 
