@@ -78,17 +78,27 @@ TEST(Group, KillsWhoIsAnotherProcessEachMoment) {
   }
   const pid_t root = fork();
   if (root == 0) {
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int runs[2];
+    char byte = 0;
+    if (pipe(runs) != 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+      _exit(2);
+    }
     if (fork() == 0) {
-      for (const time_t until = time(nullptr) + 5; time(nullptr) < until;) {
+      const time_t until = time(nullptr) + 5;
+      for (int births = 0; time(nullptr) < until; ++births) {
         if (fork() > 0) {
           _exit(0);
         }
         setsid();
+        if (births == 100 && write(runs[1], "r", 1) != 1) {
+          _exit(2);
+        }
       }
       _exit(0);
     }
-    usleep(100'000);  // it runs
+    if (read(runs[0], &byte, 1) != 1) {  // it runs
+      _exit(2);
+    }
     Group group(Grouping::kNone, "", getpid());
     for (int pass = 0; pass < 20; ++pass) {
       group.KillOnce(true);
