@@ -9,6 +9,7 @@
 #include <pwd.h>
 #include <spawn.h>
 #include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -89,6 +90,7 @@ class SupervisorTest : public ::testing::TestWithParam<Grouping> {
     if (watch_ >= 0) {
       close(watch_);
     }
+    umount2(dir_.c_str(), MNT_DETACH);  // a test may have made it a disk of its own
     std::filesystem::remove_all(root_);
   }
 
