@@ -21,6 +21,8 @@ namespace {
 
 using task::Command;
 
+constexpr int kSupervisorsMost = 4;  // for one task: each has the time between two checks to begin
+
 proto::TaskKey KeyOf(const task::Spec& spec) {
   proto::TaskKey key;
   key.set_job_id(spec.job_id);
@@ -86,6 +88,7 @@ void HeldTask::Refuse(int gram_code, const std::string& reason) {
 }
 
 void HeldTask::Begin(const std::string& task_program) {
+  ++supervisors_;
   if (const absl::Status status = directory_.SpawnSupervisor(task_program); !status.ok()) {
     Refuse(task::kForking, Message(status));
   }
@@ -97,7 +100,6 @@ void HeldTask::Adopt(const std::string& task_program, const std::string& boot_id
     input_size_ = static_cast<uint64_t>(info.st_size);
   }
   running_ = directory_.ReadRunning();
-  const std::optional<pid_t> supervisor = directory_.Supervisor();
   ReadEnded();
   if (ended_) {
     return;
@@ -106,23 +108,30 @@ void HeldTask::Adopt(const std::string& task_program, const std::string& boot_id
     EndWith({.signal = SIGKILL,
              .gram_code = task::kExecutionFailed,
              .reason = "the node was restarted while the task ran"});
-  } else if (!supervisor) {
-    spdlog::error("cannot tell whether a task runs, asking again job={}", spec_.job_id);
-  } else if (*supervisor != 0) {
-    WatchSupervisor(*supervisor);
-  } else if (!directory_.Has(task::kPidFile)) {
-    Begin(task_program);  // it never had one
   } else {
-    OnSupervisorGone();
+    Attend(task_program);
   }
 }
 
-void HeldTask::Check() {
+void HeldTask::Attend(const std::string& task_program) {
+  const auto found = directory_.FindAttendance();
+  if (!found) {
+    spdlog::error("cannot tell whether a task runs, asking again job={}", spec_.job_id);
+  } else if (found->attendance == TaskDirectory::Attendance::kAttended) {
+    WatchSupervisor(found->supervisor);
+  } else if (found->attendance == TaskDirectory::Attendance::kAbandoned) {
+    OnSupervisorGone();
+  } else if (supervisors_ < kSupervisorsMost) {
+    Begin(task_program);  // one that is only late finds the task taken, or takes it first
+  } else {
+    Refuse(task::kForking, "its supervisor does not come up");
+  }
+}
+
+void HeldTask::Check(const std::string& task_program) {
   PumpOutput();  // its file may have been held by a lease
   if (!ended_ && !supervisor_.is_open()) {
-    if (const std::optional<pid_t> pid = directory_.Supervisor()) {
-      *pid != 0 ? WatchSupervisor(*pid) : OnSupervisorGone();
-    }
+    Attend(task_program);
   }
   Rest();
 }

@@ -66,13 +66,14 @@ class HeldTask {
   void TakeEnd();
 
   // Now and then, for what nobody tells us: a supervisor that vanished without a word before we could watch
-  // it, output that could not be opened.
-  void Check();
+  // it, or before it had begun, output that could not be opened.
+  void Check(const std::string& task_program);
 
  private:
   void OnFile(std::string_view name);
   void ReadRunning();
   bool ReadEnded();  // false: there is no record of its end
+  void Attend(const std::string& task_program);
   void WatchSupervisor(pid_t pid);
   void OnSupervisorGone();
   void LetSync();
@@ -100,6 +101,7 @@ class HeldTask {
   LinkRecords links_;
   std::array<uint64_t, 2> announced_ = {0, 0};  // sizes of the output, as AnnounceEnd said
   uint64_t input_size_ = 0;
+  int supervisors_ = 0;           // spawned by us
   bool has_input_ended_ = false;  // as this agent knows: the server says it again to a new one
   bool is_forgotten_ = false;
   bool is_over_limit_ = false;

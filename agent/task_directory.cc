@@ -154,6 +154,20 @@ std::optional<task::Ended> TaskDirectory::ReadEnded() const {
 
 bool TaskDirectory::Has(const char* name) const { return faccessat(fd(), name, F_OK, 0) == 0; }
 
+// In this order: a supervisor takes the lock before it writes `pid`, and keeps it.  The other way round one that begins
+// between the two looks like one that has gone.
+std::optional<TaskDirectory::Attended> TaskDirectory::FindAttendance() const {
+  const bool has_begun = Has(task::kPidFile);
+  const std::optional<pid_t> supervisor = Supervisor();
+  if (!supervisor) {
+    return std::nullopt;
+  }
+  if (*supervisor != 0) {
+    return Attended{Attendance::kAttended, *supervisor};
+  }
+  return Attended{has_begun ? Attendance::kAbandoned : Attendance::kNotBegun};
+}
+
 std::optional<pid_t> TaskDirectory::Supervisor() const {
   const int spec = openat(fd(), task::kSpecFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (spec < 0) {

@@ -38,6 +38,14 @@ class TaskDirectory {
   std::optional<task::Ended> ReadEnded() const;
   bool Has(const char* name) const;
 
+  // What is known of a task that has no record of its end.  None: it cannot be told now.
+  enum class Attendance { kNotBegun, kAttended, kAbandoned };
+  struct Attended {
+    Attendance attendance;
+    pid_t supervisor = 0;  // of kAttended
+  };
+  std::optional<Attended> FindAttendance() const;
+
   // The process that holds the spec's lock, 0 if none does: the task has no supervisor.  None: it cannot be
   // told now, for want of descriptors perhaps.
   std::optional<pid_t> Supervisor() const;

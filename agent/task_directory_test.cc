@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/task_directory.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -77,6 +80,58 @@ TEST_F(TaskDirectoryTest, OnlyDirectoriesOfJobsWithoutATaskAreEmpty) {
 
   EXPECT_TRUE(fs::exists(Path()));
   EXPECT_FALSE(fs::exists(state_ + "/other[7]"));
+}
+
+// As sekisho-task does, in a process of its own: the lock, then `pid`; until it is killed.
+pid_t BeginAtOnce(const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const int spec = open((path + "/" + task::kSpecFile).c_str(), O_RDWR | O_CLOEXEC);
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    if (fcntl(spec, F_SETLK, &lock) == 0) {
+      open((path + "/" + task::kPidFile).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    }
+    for (;;) {
+      pause();
+    }
+  }
+  return child;
+}
+
+// An agent that comes back looks just as what the one before it has started begins.
+TEST_F(TaskDirectoryTest, WhoBeginsWhileHeIsLookedForIsNotTakenForOneThatHasGone) {
+  using Attendance = TaskDirectory::Attendance;
+  for (int turn = 0; turn < 400; ++turn) {
+    Write(task::kSpecFile);
+    const TaskDirectory task(Path());
+    ASSERT_EQ(task.FindAttendance()->attendance, Attendance::kNotBegun);
+    const pid_t supervisor = BeginAtOnce(Path());
+    auto found = task.FindAttendance();
+    while (found->attendance == Attendance::kNotBegun) {
+      found = task.FindAttendance();
+    }
+    kill(supervisor, SIGKILL);
+    waitpid(supervisor, nullptr, 0);
+    ASSERT_EQ(found->attendance, Attendance::kAttended) << "turn " << turn;
+    EXPECT_EQ(found->supervisor, supervisor);
+    fs::remove(Path() + "/" + task::kPidFile);
+  }
+}
+
+TEST_F(TaskDirectoryTest, WhoHasBegunAndHoldsTheTaskNoMoreHasGone) {
+  Write(task::kSpecFile);
+  const TaskDirectory task(Path());
+  const pid_t supervisor = BeginAtOnce(Path());
+  while (!task.Has(task::kPidFile)) {
+    usleep(100);
+  }
+  EXPECT_EQ(task.FindAttendance()->attendance, TaskDirectory::Attendance::kAttended);
+
+  kill(supervisor, SIGKILL);
+  waitpid(supervisor, nullptr, 0);
+
+  EXPECT_EQ(task.FindAttendance()->attendance, TaskDirectory::Attendance::kAbandoned);
 }
 
 }  // namespace

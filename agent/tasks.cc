@@ -261,7 +261,7 @@ void Tasks::OnChange(HeldTask& task) {
 
 void Tasks::Check() {
   for (const auto& [key, task] : tasks_) {
-    task->Check();
+    task->Check(settings_.task_program);
   }
 }
 
