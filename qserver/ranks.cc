@@ -150,6 +150,10 @@ void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
   for (const std::string& node : nodes) {
     ++ranks_of[node];
   }
+  std::string counts;  // of the nodes of SEKISHO_NODES
+  for (const proto::Placement& place : status.placement()) {
+    counts += (counts.empty() ? "" : ",") + std::to_string(ranks_of[place.node()]);
+  }
   const int input = InputTask(&charter);
   if (input > 0 && size_t(input) < starts.size()) {
     starts[input].set_has_input(starts[0].has_input());
@@ -167,6 +171,9 @@ void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
     rank.set_world(charter.world());
     environment["SEKISHO_RANK"] = std::to_string(number);
     environment["SEKISHO_RANKS"] = std::to_string(charter.ranks());
+    if (charter.rank_size() == 0) {
+      environment["SEKISHO_NODE_RANKS"] = counts;
+    }
     SetDefault(start, "GLOBUS_DUROC_SUBJOB_INDEX", std::to_string(charter.part()));
     if (!settings.mpi.mpich_preload.empty()) {
       std::string& preload = environment["LD_PRELOAD"];

@@ -141,6 +141,10 @@ TEST(Ranks, OfSeveralSitesMeetAtTheRelayUnderAToken) {
                                            "/opt/sekisho-nxporter", "exec", "--"));
 }
 
+TEST(Ranks, KnowHowManyOfThemEachNodeHas) {
+  EXPECT_THAT(Environment(Ranks(SomeCharter(), kOpenNodes)[1]), Contains(Pair("SEKISHO_NODE_RANKS", "1,1")));
+}
+
 TEST(Ranks, ThatCannotDialOutGoThroughTheRelayInside) {
   proto::Charter charter = SomeCharter();
   charter.set_relay("b-dmz:7514");
