@@ -141,6 +141,9 @@ TaskSettings MakeTaskSettings(const Config& config) {
                                                  : preload;
   settings.mpi.is_openmpi = config.mpi().default_type() == "openmpi";
   settings.relay = MakeRelaySettings(config);
+  if (config.leader_silence_s() > 0) {
+    settings.leader_silence_s = config.leader_silence_s();
+  }
   return settings;
 }
 

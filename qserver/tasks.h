@@ -35,6 +35,7 @@ struct TaskSettings {
   std::string ca_directory;
   MpiSettings mpi;
   RelaySettings relay;
+  int64_t leader_silence_s = 1800;  // a part whose leader has said nothing for longer ends
 };
 
 // How many processes the queue server starts itself: `count` for multiple, else one.
