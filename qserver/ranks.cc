@@ -76,6 +76,16 @@ void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start
   }
   (*start.mutable_file())[kLinks] = "";
   environment["NXPROXY_LINKS"] = std::string("@FILES@/") + kLinks;
+  // The site's ways past the relay.  Open MPI's ranks have theirs by another name: sekisho-pmix.
+  if (!relay.direct.empty()) {
+    SetDefault(start, "NXPROXY_DIRECT", relay.direct);
+  }
+  if (!relay.direct_untranslated.empty()) {
+    environment["SEKISHO_DIRECT_UNTRANSLATED"] = relay.direct_untranslated;
+  }
+  if (relay.is_reversed) {
+    SetDefault(start, "NXPROXY_REVERSE", "1");
+  }
   // Also nodes with public addresses may let nobody in; and what is not asked is not recorded.
   SetDefault(start, "NXPROXY_RELAYED", "0.0.0.0/0,::/0");
   for (const char* word : {relay.porter.c_str(), "exec", "--"}) {

@@ -153,6 +153,21 @@ TEST(Ranks, ThatCannotDialOutGoThroughTheRelayInside) {
               Contains(Pair("NXPROXY_SERVER", "b-head:7514")));
 }
 
+TEST(Ranks, AreToldTheirSitesWaysPastTheRelay) {
+  EXPECT_THAT(Environment(Ranks(SomeCharter(), kOpenNodes)[0]),
+              Not(Contains(Key(testing::AnyOf("NXPROXY_DIRECT", "NXPROXY_REVERSE", "SEKISHO_DIRECT_UNTRANSLATED")))));
+  RelaySettings relay = kOpenNodes;
+  relay.direct = "10.2.0.0/24,10.3.0.0/24";
+  relay.direct_untranslated = "10.3.0.0/24";
+  relay.is_reversed = true;
+
+  EXPECT_THAT(Environment(Ranks(SomeCharter(), relay)[0]),
+              IsSupersetOf({Pair("NXPROXY_DIRECT", "10.2.0.0/24,10.3.0.0/24"), Pair("NXPROXY_REVERSE", "1"),
+                            Pair("SEKISHO_DIRECT_UNTRANSLATED", "10.3.0.0/24")}));
+  EXPECT_THAT(Environment(Ranks(SomeCharter(), relay, false, "(environment=(NXPROXY_DIRECT 10.9.0.0/16)(NXPROXY_REVERSE 0))")[0]),
+              IsSupersetOf({Pair("NXPROXY_DIRECT", "10.9.0.0/16"), Pair("NXPROXY_REVERSE", "0")}));
+}
+
 TEST(Ranks, OfEachPartListenAtPortsOfTheirOwn) {
   proto::Charter charter = SomeCharter();
   const Start second = Ranks(charter, kOpenNodes)[1];

@@ -99,8 +99,11 @@ void SetOpenMpi(const Rank& self, bool is_host_shared, bool must_yield) {
     setenv("OMPI_MCA_btl_vader_backing_directory", shared_memory.c_str(), 0);
   }
   // Open MPI drops a connection whose address was translated on the way, and the two ranks wait for ever then,
-  // unless the other one's dial was first.
+  // unless the other one's dial was first.  So only the site can say that it is not.
   unsetenv("NXPROXY_DIRECT");
+  if (const std::string direct = Variable("SEKISHO_DIRECT_UNTRANSLATED"); !direct.empty()) {
+    setenv("NXPROXY_DIRECT", direct.c_str(), 1);
+  }
   setenv("JSM_JSRUN_PORT", "1",
          1);  // started directly, not by orterun: else each rank takes itself for a world
   unsetenv("PMI_FD");
