@@ -9,6 +9,7 @@
 #include "common/job_state.h"
 #include "common/part_name.h"
 #include "common/refusal.h"
+#include "jobmanager/mpi_versions.h"
 
 namespace sekisho::jobmanager {
 namespace {
@@ -302,6 +303,12 @@ void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
   const std::vector<int> members = Members(part);
   Collective& collective = collectives_[{members.front(), fence.id()}];
   collective.given[part] = fence.data();
+  if (const std::string mpi = MpiVersionIn(fence.data()); !mpi.empty()) {
+    parts_[part].mpi = mpi;
+  }
+  if (collective.given.size() == members.size()) {
+    WarnOfVersions(members, effects);
+  }
   size_t size = 0;
   for (const auto& [number, data] : collective.given) {
     size += data.size();
@@ -328,6 +335,22 @@ void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
     }
     effects.orders.emplace_back(to, std::move(order));
   }
+}
+
+void World::WarnOfVersions(const std::vector<int>& members, Effects& effects) {
+  std::set<std::pair<std::string, std::string>> versions;
+  for (const int part : members) {
+    if (!parts_[part].mpi.empty()) {
+      versions.emplace(parts_[part].site, parts_[part].mpi);
+    }
+  }
+  const std::string different = DifferentMpis(versions);
+  if (different.empty() || std::exchange(has_warned_, true)) {
+    return;
+  }
+  proto::LeadUpdate::Warning& warning = *effects.updates.emplace_back().mutable_warning();
+  warning.set_text("the sites run different versions of MPI: " + different);
+  warning.set_remedy("if ranks do not meet, or what they compute is wrong, that may be why");
 }
 
 void World::OnRankFailed(int part, const proto::Report::RankFailed& failed, Effects& effects) {

@@ -94,6 +94,7 @@ class World {
     std::optional<std::string> dropped;  // why
     bool has_ended = false;              // or was refused
     bool is_lost = false;
+    std::string mpi;                     // that its ranks have loaded, once they have said so
 
     bool is_alone() const { return start == proto::Charter::NO_BARRIER; }
     std::string WhyNotReady() const;
@@ -122,6 +123,7 @@ class World {
   void ReleaseIfWhole(Effects& effects);
   void EndIfComplete(Effects& effects);
   void OnFence(int part, const proto::Fence& fence, Effects& effects);
+  void WarnOfVersions(const std::vector<int>& members, Effects& effects);
   void OnEnded(int part, const proto::WorldEnded& ended, Effects& effects);
   void OnRankFailed(int part, const proto::Report::RankFailed& failed, Effects& effects);
 
@@ -132,6 +134,7 @@ class World {
   Hold hold_;
   bool is_released_ = false;
   bool has_ended_ = false;
+  bool has_warned_ = false;  // of MPI's versions
   std::optional<proto::WorldEnded> failure_;  // why it is ending
   proto::WorldEnded end_;
 };

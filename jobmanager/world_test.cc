@@ -144,6 +144,26 @@ TEST_F(WorldTest, JoinsWhatThePartsGive) {
   EXPECT_EQ(late.orders[0].second.fence().data(), "a\n");
 }
 
+TEST_F(WorldTest, DifferentVersionsOfMpiAreToldOnce) {
+  Run();
+  const std::string here = "sekisho-mpi-0=MPICH Version:      4.0.2\n";
+  EXPECT_TRUE(world_.OnReport(0, Fence("pmi 0", here)).updates.empty());
+
+  const World::Effects effects = world_.OnReport(1, Fence("pmi 0", "a=b\nsekisho-mpi-2=MPICH Version: 4.1\n"));
+
+  ASSERT_EQ(effects.updates.size(), 1u);
+  EXPECT_EQ(effects.updates[0].warning().text(), "the sites run different versions of MPI: siteA MPICH 4.0.2, siteB MPICH 4.1");
+  world_.OnReport(0, Fence("pmi 1", here));
+  EXPECT_TRUE(world_.OnReport(1, Fence("pmi 1", "")).updates.empty());
+}
+
+TEST_F(WorldTest, OfTheSameVersionNothingIsTold) {
+  Run();
+  world_.OnReport(0, Fence("pmi 0", "sekisho-mpi-0=MPICH Version:      4.0.2\n"));
+
+  EXPECT_TRUE(world_.OnReport(1, Fence("pmi 0", "sekisho-mpi-2=MPICH Version:      4.0.2\n")).updates.empty());
+}
+
 TEST_F(WorldTest, AnOlderPartIsToldTheWhole) {
   proto::Report old = Ready({1, 1});
   old.mutable_ready()->set_adds_own(false);

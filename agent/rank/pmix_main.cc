@@ -200,8 +200,14 @@ int Serve(PmiClient& pmi, const Rank& self, char** program, const sigset_t& befo
     return Fail(
         "its agent does not know a node's PMIx server: the agent is older than the queue server");
   }
+  int told[2] = {-1, -1};  // which MPI the program has loaded, by itself
+  const bool is_told = std::getenv("SEKISHO_TELL_MPI") != nullptr && pipe2(told, O_CLOEXEC | O_NONBLOCK) == 0;
   const pid_t child = fork();
   if (child == 0) {
+    if (is_told) {
+      fcntl(told[1], F_SETFD, 0);
+      setenv("SEKISHO_TELL_MPI", std::to_string(told[1]).c_str(), 1);
+    }
     sigprocmask(SIG_SETMASK, &before, nullptr);
     execv(program[0], program);
     _exit(Fail(std::string(program[0]) + ": " + std::strerror(errno)));
@@ -209,7 +215,8 @@ int Serve(PmiClient& pmi, const Rank& self, char** program, const sigset_t& befo
   if (child < 0) {
     return Fail(std::string("fork: ") + std::strerror(errno));
   }
-  pmix::Host host(pmi, self.layout, child, signals);
+  close(told[1]);
+  pmix::Host host(pmi, self.layout, child, signals, told[0]);
   const int code = host.Run(self.rank);
   if (code != 0 || host.IsInside(self.rank)) {
     return code;
@@ -284,6 +291,7 @@ int Main(char** program) {
     std::filesystem::remove_all(self.shared_memory(), error);  // if others still use it the world is ending
     return code;
   }
+  unsetenv("SEKISHO_TELL_MPI");
   std::signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &before, nullptr);
   execv(program[0], program);

@@ -54,6 +54,7 @@ struct Run {
   WorldOptions options;
   std::vector<std::string> job_ids;
   std::set<int> dropped;  // parts that the world goes on without
+  std::set<std::string> warned;
   const int input_part = PartOfRankZero(parts);
   std::optional<asio::signal_set> signals;  // while it is attended
   bool wants_cancel = false;
@@ -250,6 +251,16 @@ void OnDropped(Run& run, const proto::LeadUpdate::Dropped& dropped) {
   }
 }
 
+// A leader that is reached again says all anew.
+void OnWarning(Run& run, const proto::LeadUpdate::Warning& warning) {
+  if (run.warned.insert(warning.text()).second) {
+    fmt::print(stderr, "sekisho: warning: {}\n", Harmless(warning.text()));
+    if (!warning.remedy().empty()) {
+      fmt::print(stderr, "  -> {}\n", Harmless(warning.remedy()));
+    }
+  }
+}
+
 // Or dropped, before they were.
 bool AreAllSubmitted(const Run& run) {
   for (int part = 0; part < int(run.parts.size()); ++part) {
@@ -283,6 +294,8 @@ awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run, Outa
       }
     } else if (update.has_dropped()) {
       OnDropped(*run, update.dropped());
+    } else if (update.has_warning()) {
+      OnWarning(*run, update.warning());
     } else if (update.has_ended()) {
       co_return update.ended();
     } else if (update.has_prepared()) {
