@@ -74,6 +74,7 @@ void World::Append(const Part& part) {
   state.replaces = part.replaces;
   state.ranks = part.ranks;
   state.label = part.label;
+  state.is_independent = part.is_independent;
   auto place = order_.end();
   if (part.replaces) {
     place = std::find(order_.begin(), order_.end(), *part.replaces);
@@ -138,7 +139,7 @@ World::Effects World::OnReport(int part, const proto::Report& report) {
       break;
     case proto::Report::kReady:
       state.ready = report.ready();
-      if (state.is_alone() || state.dropped) {
+      if (state.starts_alone() || state.dropped) {
         effects = OnConnected(part);
       } else if (is_released_ && IsWhole()) {  // we were started again since
         ToAll(effects);
@@ -190,7 +191,7 @@ std::vector<int> World::FirstRanks() const {
 
 bool World::IsWhole() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const State& each) {
-    return !each.is_member() || each.ready.has_value();
+    return !each.is_awaited() || each.ready.has_value();
   });
 }
 
@@ -248,8 +249,8 @@ std::vector<int> World::NodesOfRanks(const std::vector<int>& members) const {
 }
 
 void World::ReleaseIfWhole(Effects& effects) {
-  const bool has_member = std::any_of(parts_.begin(), parts_.end(), std::mem_fn(&State::is_member));
-  if (!has_member || failure_ || is_released_ || hold_ == Hold::kHeld || !IsWhole()) {
+  const bool is_any_awaited = std::any_of(parts_.begin(), parts_.end(), std::mem_fn(&State::is_awaited));
+  if (!is_any_awaited || failure_ || is_released_ || hold_ == Hold::kHeld || !IsWhole()) {
     return;
   }
   const bool has_order = std::any_of(parts_.begin(), parts_.end(),
@@ -288,7 +289,7 @@ World::Effects World::OnConnected(int part) {
     proto::Order order = OrderTo(part);
     order.mutable_cancel()->set_reason(failure_ ? failure_->reason() : *state.dropped);
     effects.orders.emplace_back(part, std::move(order));
-  } else if (state.is_alone() ? state.ready.has_value() : is_released_ && IsWhole()) {
+  } else if (state.starts_alone() ? state.ready.has_value() : is_released_ && IsWhole()) {
     effects.orders.emplace_back(part, ReleaseOf(part));
   }
   return effects;
@@ -366,7 +367,7 @@ void World::OnRankFailed(int part, const proto::Report::RankFailed& failed, Effe
 
 void World::OnEnded(int part, const proto::WorldEnded& ended, Effects& effects) {
   parts_[part].has_ended = true;
-  const bool may_end = is_released_ || parts_[part].is_alone();
+  const bool may_end = is_released_ || parts_[part].starts_alone();
   if (ended.state() != proto::DONE || ended.exit().code() != 0 || !may_end) {
     proto::WorldEnded end = ended;
     end.set_reason(fmt::format("{} ended: {}", NameOf(part), ended.reason()));

@@ -26,6 +26,7 @@ class World {
     std::optional<int> replaces = {};  // the part whose place in the order of ranks it takes
     std::vector<int> ranks = {};       // of each process, if they are not consecutive
     std::string label = {};            // its user's name for it; empty: none
+    bool is_independent = false;       // its ranks meet no other part's
   };
   // What follows: an order to a part, or news for whoever looks on.
   struct Effects {
@@ -87,6 +88,7 @@ class World {
     std::optional<int> replaces;
     std::vector<int> ranks;
     std::string label;
+    bool is_independent = false;
     std::string job_id;
     std::optional<proto::Report::Ready> ready;
     std::string waiting;
@@ -96,9 +98,11 @@ class World {
     bool is_lost = false;
     std::string mpi;                     // that its ranks have loaded, once they have said so
 
-    bool is_alone() const { return start == proto::Charter::NO_BARRIER; }
+    bool starts_alone() const { return start == proto::Charter::NO_BARRIER; }
+    bool is_alone() const { return starts_alone() || is_independent; }  // a world of its own
     std::string WhyNotReady() const;
-    bool is_member() const { return !is_alone() && !dropped; }  // of the one MPI_COMM_WORLD
+    bool is_awaited() const { return !starts_alone() && !dropped; }  // before the release
+    bool is_member() const { return !is_alone() && !dropped; }       // of the one MPI_COMM_WORLD
   };
   struct Collective {
     std::map<int, std::string> given;  // by part
@@ -115,7 +119,8 @@ class World {
   // By part; -1: not in the one world.
   std::vector<int> FirstRanks() const;
   std::vector<int> NodesOfRanks(const std::vector<int>& members) const;  // who stand ready
-  bool IsWhole() const;  // every member has stood ready
+  bool IsWhole() const;  // who is awaited has stood ready
+  bool IsNeeded(const State& part) const;  // its end is the end of all
   void ToAll(Effects& effects, int except = -1);
   void Fail(proto::WorldEnded end, int except, Effects& effects);
   // What befell a part: the end of all, or of this one, by its start type.
