@@ -58,6 +58,7 @@ World::Part WorldPartOf(const proto::LeadRequest::Part& part) {
   World::Part made = {part.site(), part.count(), charter.start()};
   made.ranks.assign(charter.rank().begin(), charter.rank().end());
   made.label = charter.label();
+  made.is_independent = charter.independent();
   if (part.has_replaces()) {
     made.replaces = part.replaces();
   }

@@ -9,6 +9,7 @@
 #include "common/job_state.h"
 #include "common/part_name.h"
 #include "common/refusal.h"
+#include "jobmanager/mpi_versions.h"
 
 namespace sekisho::jobmanager {
 namespace {
@@ -73,6 +74,7 @@ void World::Append(const Part& part) {
   state.replaces = part.replaces;
   state.ranks = part.ranks;
   state.label = part.label;
+  state.is_independent = part.is_independent;
   auto place = order_.end();
   if (part.replaces) {
     place = std::find(order_.begin(), order_.end(), *part.replaces);
@@ -137,7 +139,7 @@ World::Effects World::OnReport(int part, const proto::Report& report) {
       break;
     case proto::Report::kReady:
       state.ready = report.ready();
-      if (state.is_alone() || state.dropped) {
+      if (state.starts_alone() || state.dropped) {
         effects = OnConnected(part);
       } else if (is_released_ && IsWhole()) {  // we were started again since
         ToAll(effects);
@@ -189,7 +191,7 @@ std::vector<int> World::FirstRanks() const {
 
 bool World::IsWhole() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const State& each) {
-    return !each.is_member() || each.ready.has_value();
+    return !each.is_awaited() || each.ready.has_value();
   });
 }
 
@@ -247,8 +249,8 @@ std::vector<int> World::NodesOfRanks(const std::vector<int>& members) const {
 }
 
 void World::ReleaseIfWhole(Effects& effects) {
-  const bool has_member = std::any_of(parts_.begin(), parts_.end(), std::mem_fn(&State::is_member));
-  if (!has_member || failure_ || is_released_ || hold_ == Hold::kHeld || !IsWhole()) {
+  const bool is_any_awaited = std::any_of(parts_.begin(), parts_.end(), std::mem_fn(&State::is_awaited));
+  if (!is_any_awaited || failure_ || is_released_ || hold_ == Hold::kHeld || !IsWhole()) {
     return;
   }
   const bool has_order = std::any_of(parts_.begin(), parts_.end(),
@@ -287,7 +289,7 @@ World::Effects World::OnConnected(int part) {
     proto::Order order = OrderTo(part);
     order.mutable_cancel()->set_reason(failure_ ? failure_->reason() : *state.dropped);
     effects.orders.emplace_back(part, std::move(order));
-  } else if (state.is_alone() ? state.ready.has_value() : is_released_ && IsWhole()) {
+  } else if (state.starts_alone() ? state.ready.has_value() : is_released_ && IsWhole()) {
     effects.orders.emplace_back(part, ReleaseOf(part));
   }
   return effects;
@@ -302,6 +304,12 @@ void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
   const std::vector<int> members = Members(part);
   Collective& collective = collectives_[{members.front(), fence.id()}];
   collective.given[part] = fence.data();
+  if (const std::string mpi = MpiVersionIn(fence.data()); !mpi.empty()) {
+    parts_[part].mpi = mpi;
+  }
+  if (collective.given.size() == members.size()) {
+    WarnOfVersions(members, effects);
+  }
   size_t size = 0;
   for (const auto& [number, data] : collective.given) {
     size += data.size();
@@ -330,6 +338,22 @@ void World::OnFence(int part, const proto::Fence& fence, Effects& effects) {
   }
 }
 
+void World::WarnOfVersions(const std::vector<int>& members, Effects& effects) {
+  std::set<std::pair<std::string, std::string>> versions;
+  for (const int part : members) {
+    if (!parts_[part].mpi.empty()) {
+      versions.emplace(parts_[part].site, parts_[part].mpi);
+    }
+  }
+  const std::string different = DifferentMpis(versions);
+  if (different.empty() || std::exchange(has_warned_, true)) {
+    return;
+  }
+  proto::LeadUpdate::Warning& warning = *effects.updates.emplace_back().mutable_warning();
+  warning.set_text("the sites run different versions of MPI: " + different);
+  warning.set_remedy("if ranks do not meet, or what they compute is wrong, that may be why");
+}
+
 void World::OnRankFailed(int part, const proto::Report::RankFailed& failed, Effects& effects) {
   proto::WorldEnded end;
   *end.mutable_exit() = failed.exit();
@@ -343,7 +367,7 @@ void World::OnRankFailed(int part, const proto::Report::RankFailed& failed, Effe
 
 void World::OnEnded(int part, const proto::WorldEnded& ended, Effects& effects) {
   parts_[part].has_ended = true;
-  const bool may_end = is_released_ || parts_[part].is_alone();
+  const bool may_end = is_released_ || parts_[part].starts_alone();
   if (ended.state() != proto::DONE || ended.exit().code() != 0 || !may_end) {
     proto::WorldEnded end = ended;
     end.set_reason(fmt::format("{} ended: {}", NameOf(part), ended.reason()));

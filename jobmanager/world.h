@@ -26,6 +26,7 @@ class World {
     std::optional<int> replaces = {};  // the part whose place in the order of ranks it takes
     std::vector<int> ranks = {};       // of each process, if they are not consecutive
     std::string label = {};            // its user's name for it; empty: none
+    bool is_independent = false;       // its ranks meet no other part's
   };
   // What follows: an order to a part, or news for whoever looks on.
   struct Effects {
@@ -87,6 +88,7 @@ class World {
     std::optional<int> replaces;
     std::vector<int> ranks;
     std::string label;
+    bool is_independent = false;
     std::string job_id;
     std::optional<proto::Report::Ready> ready;
     std::string waiting;
@@ -94,10 +96,13 @@ class World {
     std::optional<std::string> dropped;  // why
     bool has_ended = false;              // or was refused
     bool is_lost = false;
+    std::string mpi;                     // that its ranks have loaded, once they have said so
 
-    bool is_alone() const { return start == proto::Charter::NO_BARRIER; }
+    bool starts_alone() const { return start == proto::Charter::NO_BARRIER; }
+    bool is_alone() const { return starts_alone() || is_independent; }  // a world of its own
     std::string WhyNotReady() const;
-    bool is_member() const { return !is_alone() && !dropped; }  // of the one MPI_COMM_WORLD
+    bool is_awaited() const { return !starts_alone() && !dropped; }  // before the release
+    bool is_member() const { return !is_alone() && !dropped; }       // of the one MPI_COMM_WORLD
   };
   struct Collective {
     std::map<int, std::string> given;  // by part
@@ -114,7 +119,8 @@ class World {
   // By part; -1: not in the one world.
   std::vector<int> FirstRanks() const;
   std::vector<int> NodesOfRanks(const std::vector<int>& members) const;  // who stand ready
-  bool IsWhole() const;  // every member has stood ready
+  bool IsWhole() const;  // who is awaited has stood ready
+  bool IsNeeded(const State& part) const;  // its end is the end of all
   void ToAll(Effects& effects, int except = -1);
   void Fail(proto::WorldEnded end, int except, Effects& effects);
   // What befell a part: the end of all, or of this one, by its start type.
@@ -122,6 +128,7 @@ class World {
   void ReleaseIfWhole(Effects& effects);
   void EndIfComplete(Effects& effects);
   void OnFence(int part, const proto::Fence& fence, Effects& effects);
+  void WarnOfVersions(const std::vector<int>& members, Effects& effects);
   void OnEnded(int part, const proto::WorldEnded& ended, Effects& effects);
   void OnRankFailed(int part, const proto::Report::RankFailed& failed, Effects& effects);
 
@@ -132,6 +139,7 @@ class World {
   Hold hold_;
   bool is_released_ = false;
   bool has_ended_ = false;
+  bool has_warned_ = false;  // of MPI's versions
   std::optional<proto::WorldEnded> failure_;  // why it is ending
   proto::WorldEnded end_;
 };

@@ -68,7 +68,7 @@ World::Effects World::Remove(int part, const std::string& why) {
 absl::StatusOr<World::Effects> World::EndHold(bool only_if_ready) {
   RETURN_IF_ERROR(MayEdit());
   for (int part = 0; only_if_ready && part < int(parts_.size()); ++part) {
-    if (parts_[part].is_member() && !parts_[part].ready) {
+    if (parts_[part].is_awaited() && !parts_[part].ready) {
       return errors::PartIsNotReady(NameOf(part), parts_[part].WhyNotReady());
     }
   }
@@ -98,7 +98,7 @@ proto::CoallocReply::State World::StateOf(const State& part) const {
   if (!part.ready) {
     return proto::CoallocReply::PENDING;
   }
-  return is_released_ || part.is_alone() ? proto::CoallocReply::RELEASED
+  return is_released_ || part.starts_alone() ? proto::CoallocReply::RELEASED
                                          : proto::CoallocReply::READY;
 }
 

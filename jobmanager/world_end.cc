@@ -33,8 +33,7 @@ World::Effects World::OnLost(int part, int seconds, const std::string& why) {
   end.set_remedy(
       fmt::format("see what is wrong there: sekisho doctor {}; its ranks are ended once it is back",
                   parts_[part].site));
-  const bool is_strict = parts_[part].start == proto::Charter::STRICT_BARRIER;
-  if (is_strict && !parts_[part].dropped) {
+  if (IsNeeded(parts_[part])) {
     Fail(std::move(end), -1, effects);
   } else {
     FailPart(part, std::move(end), effects);
@@ -87,12 +86,15 @@ World::Effects World::OnLate(int seconds) {
   return effects;
 }
 
+// Before the release its start type says so, and then whether the others have its ranks in their world; never once it was
+// dropped.
+bool World::IsNeeded(const State& part) const {
+  return !part.dropped && (is_released_ ? part.is_member() : part.start == proto::Charter::STRICT_BARRIER);
+}
+
 void World::FailPart(int part, proto::WorldEnded end, Effects& effects) {
   State& state = parts_[part];
-  const bool is_needed =  // also a strict one is not, once its user has dropped it
-      !state.dropped && (state.start == proto::Charter::STRICT_BARRIER ||
-                         (is_released_ && state.is_member()));
-  if (is_needed || failure_) {
+  if (IsNeeded(state) || failure_) {
     Fail(std::move(end), part, effects);
     return;
   }

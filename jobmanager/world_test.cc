@@ -144,6 +144,26 @@ TEST_F(WorldTest, JoinsWhatThePartsGive) {
   EXPECT_EQ(late.orders[0].second.fence().data(), "a\n");
 }
 
+TEST_F(WorldTest, DifferentVersionsOfMpiAreToldOnce) {
+  Run();
+  const std::string here = "sekisho-mpi-0=MPICH Version:      4.0.2\n";
+  EXPECT_TRUE(world_.OnReport(0, Fence("pmi 0", here)).updates.empty());
+
+  const World::Effects effects = world_.OnReport(1, Fence("pmi 0", "a=b\nsekisho-mpi-2=MPICH Version: 4.1\n"));
+
+  ASSERT_EQ(effects.updates.size(), 1u);
+  EXPECT_EQ(effects.updates[0].warning().text(), "the sites run different versions of MPI: siteA MPICH 4.0.2, siteB MPICH 4.1");
+  world_.OnReport(0, Fence("pmi 1", here));
+  EXPECT_TRUE(world_.OnReport(1, Fence("pmi 1", "")).updates.empty());
+}
+
+TEST_F(WorldTest, OfTheSameVersionNothingIsTold) {
+  Run();
+  world_.OnReport(0, Fence("pmi 0", "sekisho-mpi-0=MPICH Version:      4.0.2\n"));
+
+  EXPECT_TRUE(world_.OnReport(1, Fence("pmi 0", "sekisho-mpi-2=MPICH Version:      4.0.2\n")).updates.empty());
+}
+
 TEST_F(WorldTest, AnOlderPartIsToldTheWhole) {
   proto::Report old = Ready({1, 1});
   old.mutable_ready()->set_adds_own(false);
@@ -404,6 +424,72 @@ TEST_F(StartTypeTest, WhatBefallsAPartWithoutBarrierIsToldAndNothingToTheOthers)
   alone_.Release();
   alone_.OnReport(0, Ended(proto::DONE));
   EXPECT_EQ(alone_.OnReport(2, Ended(proto::DONE)).updates[0].ended().state(), proto::DONE);
+}
+
+// Three parts, of which the second is no part of the one MPI_COMM_WORLD.
+class IndependentTest : public WorldTest {
+ protected:
+  IndependentTest() {
+    for (int part = 0; part < 3; ++part) {
+      parts_.OnSubmitted(part, "job" + std::to_string(part));
+    }
+  }
+  World::Effects StandReady() {
+    parts_.OnReport(0, Ready({2}));
+    parts_.OnReport(2, Ready({2}));
+    return parts_.OnReport(1, Ready({1}));
+  }
+  World parts_{"world-1", {{"siteA", 2}, {.site = "siteB", .count = 1, .is_independent = true}, {"siteC", 2}}};
+};
+
+TEST_F(IndependentTest, IsAwaitedAndReleasedWithTheOthersAndIsAWorldOfItsOwn) {
+  EXPECT_FALSE(parts_.OnReport(0, Ready({2})).is_release_due);
+  EXPECT_FALSE(parts_.OnReport(2, Ready({2})).is_release_due);
+  const World::Effects ready = parts_.OnReport(1, Ready({1}));
+  EXPECT_TRUE(ready.orders.empty());
+  EXPECT_TRUE(ready.is_release_due);
+
+  const World::Effects released = parts_.Release();
+
+  ASSERT_EQ(released.orders.size(), 3u);
+  EXPECT_EQ(released.orders[0].second.release().ranks(), 4);
+  EXPECT_EQ(released.orders[1].second.release().ranks(), 1);
+  EXPECT_EQ(released.orders[1].second.release().first_rank(), 0);
+  EXPECT_EQ(released.orders[2].second.release().first_rank(), 2);
+  EXPECT_EQ(released.updates[0].released().first_rank(1), -1);
+  EXPECT_EQ(parts_.OnReport(1, Fence("pmi 0", "b\n")).orders.size(), 1u) << "its collectives are its own";
+}
+
+TEST_F(IndependentTest, ThatFailsBeforeTheReleaseEndsAllAsItsStartTypeSays) {
+  parts_.OnReport(0, Ready({2}));
+
+  EXPECT_EQ(parts_.OnReport(1, Ended(proto::FAILED, "executable x: not there")).orders.size(), 2u);
+}
+
+TEST_F(IndependentTest, ThatFailsAfterTheReleaseOrIsLostIsNothingToTheOthers) {
+  StandReady();
+  parts_.Release();
+  World lost = parts_;
+
+  const World::Effects failed = parts_.OnReport(1, Failed(0, 9));
+  const World::Effects silent = lost.OnLost(1, 10, "");
+
+  for (const World::Effects* effects : {&failed, &silent}) {
+    EXPECT_TRUE(effects->orders.empty());
+    ASSERT_EQ(effects->updates.size(), 1u);
+    EXPECT_EQ(effects->updates[0].dropped().part(), 1);
+  }
+  parts_.OnReport(1, Ended(proto::FAILED));
+  parts_.OnReport(0, Ended(proto::DONE));
+  EXPECT_TRUE(parts_.OnReport(2, Ended(proto::DONE)).updates[0].has_ended());
+  EXPECT_EQ(parts_.end().state(), proto::DONE);
+}
+
+TEST_F(IndependentTest, IsEndedIfTheOthersFail) {
+  StandReady();
+  parts_.Release();
+
+  EXPECT_EQ(parts_.OnReport(0, Failed(0, 9)).orders.size(), 2u);
 }
 
 TEST_F(StartTypeTest, NothingIsLeftToRunOnceEveryPartWasDropped) {

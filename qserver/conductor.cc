@@ -53,6 +53,10 @@ constexpr char kPriorities[] = "priorities";  // "JOB NUMBER\n"...
 
 }  // namespace
 
+int64_t Conductor::SteadyMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 int64_t Conductor::NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -135,7 +139,7 @@ void Conductor::Run() {
 awaitable<void> Conductor::EndStalled() {
   for (;;) {
     co_await Sleep(loop_, std::chrono::seconds(10));
-    for (Effects effects : {queue_.EndStalled(NowMs()), queue_.EndUnreleased(NowMs())}) {
+    for (Effects effects : {queue_.EndStalled(NowMs()), queue_.EndUnreleased(NowMs()), queue_.EndUnled(SteadyMs(), NowMs())}) {
       if (!effects.events.empty()) {
         Perform(std::move(effects));
       }
@@ -145,8 +149,7 @@ awaitable<void> Conductor::EndStalled() {
 
 awaitable<void> Conductor::EndUnheard() {
   for (;;) {
-    const auto steady = std::chrono::steady_clock::now().time_since_epoch();
-    Effects effects = queue_.EndUnheard(std::chrono::duration_cast<std::chrono::milliseconds>(steady).count(), NowMs());
+    Effects effects = queue_.EndUnheard(SteadyMs(), NowMs());
     if (!effects.events.empty()) {
       Perform(std::move(effects));
     }

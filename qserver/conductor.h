@@ -78,6 +78,7 @@ class Conductor {
   AllocatorLink& allocator() { return allocator_; }
   const std::map<std::string, NodeLink>& nodes() const { return nodes_; }
 
+  void SetLed(const std::string& job_id, bool is_led) { queue_.SetLed(job_id, is_led); }
   // What follows from the change is stored, then sent.
   void Change(const std::function<Effects(Queue&)>& change) { Perform(change(queue_)); }
   // What administrators have forbidden.  Durable().
@@ -126,6 +127,7 @@ class Conductor {
   void Forget(const std::vector<std::string>& jobs);  // that have ended
 
   static int64_t NowMs();
+  static int64_t SteadyMs();  // never jumps
 
  private:
   struct Proposal {

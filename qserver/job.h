@@ -88,6 +88,8 @@ struct Part {
   std::set<int> ready;                       // tasks that stand before their exec
   std::map<std::string, PartFence> fences;   // by id
   std::vector<proto::Report> reports;        // to its leader, from the first on
+  int leaders = 0;                           // calls of its leader that stand
+  std::optional<int64_t> unled_from_ms;      // since when there is none; by the steady clock
 };
 
 // The reason of the event Waiting of a job that has more output than there is room for; and of its end.

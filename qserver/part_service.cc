@@ -41,7 +41,9 @@ awaitable<absl::Status> QueueService::HandlePart(grpc::CallbackServerContext& co
   }
 
   // Act, until the job has ended or the leader has gone.
+  conductor_.SetLed(job_id, true);
   const auto ended = co_await (TakeOrders(call, job_id) || SendReports(call, job_id));
+  conductor_.SetLed(job_id, false);
   co_return std::visit([](const absl::Status& status) { return status; }, ended);
 }
 

@@ -141,8 +141,12 @@ class Queue {
   Effects OnFence(const std::string& node, const proto::RankFence& fence, int64_t now_ms);
   // A leader's order, whose signature was verified.
   absl::StatusOr<Effects> OnOrder(const std::string& job_id, const proto::Order& order, int64_t now_ms);
+  // A call of the part's leader has begun, or ended.
+  void SetLed(const std::string& job_id, bool is_led);
   // Parts that no leader has released in time.
   Effects EndUnreleased(int64_t now_ms);
+  // Released ones whose leader is away for good: nobody else answers their ranks.  `steady_ms` as below.
+  Effects EndUnled(int64_t steady_ms, int64_t now_ms);
   // Those of worlds over several sites whose nodes have been away for too long.  To be asked often; `steady_ms` never
   // jumps.
   Effects EndUnheard(int64_t steady_ms, int64_t now_ms);
@@ -270,6 +274,7 @@ class Queue {
                  bool is_again, int64_t now_ms, Effects& effects);
   void SendToRanks(const Job& job, const std::string& node, const proto::ServerMessage& message,
                    Effects& effects) const;
+  void CancelInto(const std::string& job_id, const std::string& reason, int64_t now_ms, Effects& effects);
   static void ReportReady(Job& job);
   static void ReportFailure(Job& job, int task, const proto::AgentMessage::Exited& exited);
   static void ReportEnd(Job& job, const proto::JobEvent::Ended& ended);

@@ -234,15 +234,47 @@ Effects Queue::EndUnreleased(int64_t now_ms) {
         job->status.cancelling() || now_ms <= job->charter()->ready_by_ms() + kLeaderFirstMs) {
       continue;
     }
-    auto ended = Cancel(job_id, "its leader did not release it in time", now_ms);
-    if (ended.ok()) {
-      std::move(ended->events.begin(), ended->events.end(), std::back_inserter(effects.events));
-      std::move(ended->messages.begin(), ended->messages.end(),
-                std::back_inserter(effects.messages));
-      effects.is_pass_due |= ended->is_pass_due;
-    }
+    CancelInto(job_id, "its leader did not release it in time", now_ms, effects);
   }
   return effects;
+}
+
+void Queue::SetLed(const std::string& job_id, bool is_led) {
+  if (Job* const job = FindMutable(job_id); job != nullptr && job->part) {
+    job->part->leaders += is_led ? 1 : -1;
+    job->part->unled_from_ms.reset();
+  }
+}
+
+// What its silence means cannot be known here: its site may be dead for good, or its host be started again; so there is
+// time for that.
+Effects Queue::EndUnled(int64_t steady_ms, int64_t now_ms) {
+  std::vector<std::string> unled;
+  for (const auto& [job_id, job] : holding_) {
+    if (job->charter() && job->part->is_released && job->part->leaders == 0 && !job->status.cancelling()) {
+      int64_t& from_ms = job->part->unled_from_ms.emplace(job->part->unled_from_ms.value_or(steady_ms));
+      if (steady_ms - from_ms >= settings_.leader_silence_s * 1000) {
+        unled.push_back(job->status.job_id());
+      }
+    }
+  }
+  Effects effects;
+  for (const std::string& job_id : unled) {
+    CancelInto(job_id,
+               fmt::format("the leader of {} has been silent for more than {} s; its site or the way to it is down",
+                           FindMutable(job_id)->charter()->world(), settings_.leader_silence_s),
+               now_ms, effects);
+  }
+  return effects;
+}
+
+void Queue::CancelInto(const std::string& job_id, const std::string& reason, int64_t now_ms, Effects& effects) {
+  auto ended = Cancel(job_id, reason, now_ms);
+  if (ended.ok()) {
+    std::move(ended->events.begin(), ended->events.end(), std::back_inserter(effects.events));
+    std::move(ended->messages.begin(), ended->messages.end(), std::back_inserter(effects.messages));
+    effects.is_pass_due |= ended->is_pass_due;
+  }
 }
 
 }  // namespace sekisho::qserver

@@ -244,6 +244,46 @@ TEST_F(QueuePartsTest, AReleasedOneIsLeftAlone) {
   EXPECT_THAT(Sent(queue_.EndUnreleased(kNow + 50'000)), IsEmpty());
 }
 
+TEST_F(QueuePartsTest, EndsIfItsLeaderIsSilentForTooLong) {
+  StandReady();
+  queue_.SetLed("j", true);
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+  EXPECT_THAT(Sent(queue_.EndUnled(0, kNow)), IsEmpty());
+  queue_.SetLed("j", false);
+  EXPECT_THAT(Sent(queue_.EndUnled(10'000, kNow)), IsEmpty());
+  EXPECT_THAT(Sent(queue_.EndUnled(10'000 + 1'799'999, kNow)), IsEmpty());
+
+  const Effects effects = queue_.EndUnled(10'000 + 1'800'000, kNow);
+
+  EXPECT_THAT(Sent(effects), ElementsAre("kill@n1", "kill@n2"));
+  EXPECT_THAT(Sent(queue_.EndUnled(10'000 + 1'900'000, kNow)), IsEmpty()) << "said twice";
+  queue_.OnExited("n1", Killed(0, 15), kNow);
+  queue_.OnExited("n2", Killed(1, 15), kNow);
+  EXPECT_THAT(Reports().back().ended().reason(),
+              testing::StartsWith("the leader of world-1 has been silent for more than 1800 s"));
+}
+
+TEST_F(QueuePartsTest, ALeaderThatComesBackInTimeCostsNothing) {
+  StandReady();
+  queue_.OnOrder("j", Release(), kNow).IgnoreError();
+  for (int64_t steady_ms = 0; steady_ms < 18'000'000; steady_ms += 1'800'000) {
+    EXPECT_THAT(Sent(queue_.EndUnled(steady_ms, kNow)), IsEmpty());
+    EXPECT_THAT(Sent(queue_.EndUnled(steady_ms + 1'799'999, kNow)), IsEmpty());
+    queue_.SetLed("j", true);
+    queue_.SetLed("j", true);  // the next call stands before the last one is known to have broken
+    queue_.SetLed("j", false);
+    EXPECT_THAT(Sent(queue_.EndUnled(steady_ms + 100'000'000, kNow)), IsEmpty());
+    queue_.SetLed("j", false);
+  }
+}
+
+TEST_F(QueuePartsTest, WhatWasNotReleasedWaitsForItsLeaderAsLongAsItIsToStandReady) {
+  StandReady();
+  queue_.EndUnled(0, kNow);
+
+  EXPECT_THAT(Sent(queue_.EndUnled(3'600'000, kNow)), IsEmpty());
+}
+
 // Of a world over several sites.
 class WidePartsTest : public QueuePartsTest {
  protected:

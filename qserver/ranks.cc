@@ -76,6 +76,16 @@ void SetRelay(const proto::Charter& charter, const TaskSettings& settings, Start
   }
   (*start.mutable_file())[kLinks] = "";
   environment["NXPROXY_LINKS"] = std::string("@FILES@/") + kLinks;
+  // The site's ways past the relay.  Open MPI's ranks have theirs by another name: sekisho-pmix.
+  if (!relay.direct.empty()) {
+    SetDefault(start, "NXPROXY_DIRECT", relay.direct);
+  }
+  if (!relay.direct_untranslated.empty()) {
+    environment["SEKISHO_DIRECT_UNTRANSLATED"] = relay.direct_untranslated;
+  }
+  if (relay.is_reversed) {
+    SetDefault(start, "NXPROXY_REVERSE", "1");
+  }
   // Also nodes with public addresses may let nobody in; and what is not asked is not recorded.
   SetDefault(start, "NXPROXY_RELAYED", "0.0.0.0/0,::/0");
   for (const char* word : {relay.porter.c_str(), "exec", "--"}) {
@@ -150,6 +160,10 @@ void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
   for (const std::string& node : nodes) {
     ++ranks_of[node];
   }
+  std::string counts;  // of the nodes of SEKISHO_NODES
+  for (const proto::Placement& place : status.placement()) {
+    counts += (counts.empty() ? "" : ",") + std::to_string(ranks_of[place.node()]);
+  }
   const int input = InputTask(&charter);
   if (input > 0 && size_t(input) < starts.size()) {
     starts[input].set_has_input(starts[0].has_input());
@@ -167,6 +181,9 @@ void MakeRanks(const proto::Charter& charter, const rsl::JobDescription& job,
     rank.set_world(charter.world());
     environment["SEKISHO_RANK"] = std::to_string(number);
     environment["SEKISHO_RANKS"] = std::to_string(charter.ranks());
+    if (charter.rank_size() == 0) {
+      environment["SEKISHO_NODE_RANKS"] = counts;
+    }
     SetDefault(start, "GLOBUS_DUROC_SUBJOB_INDEX", std::to_string(charter.part()));
     if (!settings.mpi.mpich_preload.empty()) {
       std::string& preload = environment["LD_PRELOAD"];

@@ -141,12 +141,31 @@ TEST(Ranks, OfSeveralSitesMeetAtTheRelayUnderAToken) {
                                            "/opt/sekisho-nxporter", "exec", "--"));
 }
 
+TEST(Ranks, KnowHowManyOfThemEachNodeHas) {
+  EXPECT_THAT(Environment(Ranks(SomeCharter(), kOpenNodes)[1]), Contains(Pair("SEKISHO_NODE_RANKS", "1,1")));
+}
+
 TEST(Ranks, ThatCannotDialOutGoThroughTheRelayInside) {
   proto::Charter charter = SomeCharter();
   charter.set_relay("b-dmz:7514");
 
   EXPECT_THAT(Environment(Ranks(charter, kClosedNodes)[0]),
               Contains(Pair("NXPROXY_SERVER", "b-head:7514")));
+}
+
+TEST(Ranks, AreToldTheirSitesWaysPastTheRelay) {
+  EXPECT_THAT(Environment(Ranks(SomeCharter(), kOpenNodes)[0]),
+              Not(Contains(Key(testing::AnyOf("NXPROXY_DIRECT", "NXPROXY_REVERSE", "SEKISHO_DIRECT_UNTRANSLATED")))));
+  RelaySettings relay = kOpenNodes;
+  relay.direct = "10.2.0.0/24,10.3.0.0/24";
+  relay.direct_untranslated = "10.3.0.0/24";
+  relay.is_reversed = true;
+
+  EXPECT_THAT(Environment(Ranks(SomeCharter(), relay)[0]),
+              IsSupersetOf({Pair("NXPROXY_DIRECT", "10.2.0.0/24,10.3.0.0/24"), Pair("NXPROXY_REVERSE", "1"),
+                            Pair("SEKISHO_DIRECT_UNTRANSLATED", "10.3.0.0/24")}));
+  EXPECT_THAT(Environment(Ranks(SomeCharter(), relay, false, "(environment=(NXPROXY_DIRECT 10.9.0.0/16)(NXPROXY_REVERSE 0))")[0]),
+              IsSupersetOf({Pair("NXPROXY_DIRECT", "10.9.0.0/16"), Pair("NXPROXY_REVERSE", "0")}));
 }
 
 TEST(Ranks, OfEachPartListenAtPortsOfTheirOwn) {

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <asio/ip/network_v4.hpp>
+#include <asio/ip/network_v6.hpp>
 
 #include "common/config.h"
 #include "common/identity/dn.h"
@@ -36,6 +38,32 @@ std::string DefaultPreload(const std::string& remote_shell) {
 
 // A job's own is -100 to 0: room enough that no user can undo what the site has said.
 constexpr int kAccountPriorityMost = 1000;
+
+void AddTo(std::string& list, const std::string& word) { list += (list.empty() ? "" : ",") + word; }
+
+bool IsNetwork(const std::string& text) {
+  std::error_code v4;
+  std::error_code v6;
+  asio::ip::make_network_v4(text, v4);
+  asio::ip::make_network_v6(text, v6);
+  return !v4 || !v6;
+}
+
+constexpr size_t kDirectMost = 511;  // bytes, as the relay's clients read them
+
+absl::Status CheckDirect(const Config::Relay& relay) {
+  size_t bytes = 0;
+  for (const Config::Direct& direct : relay.direct()) {
+    bytes += direct.network().size() + 1;
+    if (!IsNetwork(direct.network())) {
+      return absl::InvalidArgumentError(
+          fmt::format("relay.direct.network: expected a network like \"10.2.0.0/24\", saw \"{}\"", direct.network()));
+    }
+  }
+  return bytes > kDirectMost ? absl::InvalidArgumentError(fmt::format(
+                                   "relay.direct: expected at most {} bytes of networks, saw {}", kDirectMost, bytes))
+                             : absl::OkStatus();
+}
 
 absl::Status CheckAccountPriorities(const Config& config) {
   for (const auto& [account, priority] : AccountPriorities(config)) {  // the map's own order is anyone's
@@ -69,9 +97,17 @@ std::map<std::string, int> AccountPriorities(const Config& config) {
 
 RelaySettings MakeRelaySettings(const Config& config) {
   const Config::Relay& relay = config.relay();
-  return {.address = relay.address(),
-          .inner = relay.inner(),
-          .porter = relay.porter().empty() ? DefaultHelper("sekisho-nxporter") : relay.porter()};
+  RelaySettings settings = {.address = relay.address(),
+                            .inner = relay.inner(),
+                            .porter = relay.porter().empty() ? DefaultHelper("sekisho-nxporter") : relay.porter(),
+                            .is_reversed = relay.reversed()};
+  for (const Config::Direct& direct : relay.direct()) {
+    AddTo(settings.direct, direct.network());
+    if (direct.untranslated()) {
+      AddTo(settings.direct_untranslated, direct.network());
+    }
+  }
+  return settings;
 }
 
 Staging::Settings MakeStagingSettings(const Config& config) {
@@ -141,6 +177,9 @@ TaskSettings MakeTaskSettings(const Config& config) {
                                                  : preload;
   settings.mpi.is_openmpi = config.mpi().default_type() == "openmpi";
   settings.relay = MakeRelaySettings(config);
+  if (config.leader_silence_s() > 0) {
+    settings.leader_silence_s = config.leader_silence_s();
+  }
   return settings;
 }
 
@@ -202,6 +241,7 @@ absl::Status CheckConfig(const Config& config) {
   if (config.has_relay() && config.relay().address().empty()) {
     return absl::InvalidArgumentError("relay.address: expected HOST:PORT, as the nodes reach the relay");
   }
+  RETURN_IF_ERROR(CheckDirect(config.relay()));
   if (const int life_s = config.relay().token_life_s(); life_s != 0 && (life_s < 4 || life_s > 86400)) {
     return absl::InvalidArgumentError(
         fmt::format("relay.tokenLifeS: expected 4 to 86400, saw {}", life_s));

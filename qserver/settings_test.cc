@@ -39,5 +39,22 @@ TEST(Settings, APriorityOfNobodyIsRefused) {
             R"(accountPriority: expected the name of an account, saw "" with 7; name it, or remove the line)");
 }
 
+TEST(Settings, TheRelaysDirectNetworksAreListedAndThoseWithoutTranslationOnceMore) {
+  const RelaySettings relay = MakeRelaySettings(With(R"("relay": {"address": "a-dmz:7514", "reversed": true, "direct": [)"
+                                                     R"({"network": "10.2.0.0/24"}, {"network": "10.3.0.0/16", "untranslated": true}]})"));
+
+  EXPECT_EQ(relay.direct, "10.2.0.0/24,10.3.0.0/16");
+  EXPECT_EQ(relay.direct_untranslated, "10.3.0.0/16");
+  EXPECT_TRUE(relay.is_reversed);
+}
+
+TEST(Settings, ADirectNetworkThatIsNoneIsRefused) {
+  for (const char* network : {"", "10.2.0.0", "10.2.0.0/33", "siteB", "10.2.0.0/24,10.3.0.0/24"}) {
+    EXPECT_EQ(WhyNot(std::string(R"("relay": {"address": "a-dmz:7514", "direct": [{"network": ")") + network + "\"}]}"),
+              std::string("relay.direct.network: expected a network like \"10.2.0.0/24\", saw \"") + network + "\"");
+  }
+  EXPECT_EQ(WhyNot(R"("relay": {"address": "a-dmz:7514", "direct": [{"network": "2001:db8::/32"}]})"), "");
+}
+
 }  // namespace
 }  // namespace sekisho::qserver

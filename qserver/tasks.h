@@ -26,6 +26,10 @@ struct RelaySettings {
   std::string address;  // as others reach it; empty: there is none
   std::string inner;    // what the nodes reach in its place, and nothing else outside; empty: they dial out
   std::string porter;   // sekisho-nxporter, as the nodes have it
+  // Networks of other sites that the nodes dial by themselves, A,B; and of them those where nothing translates addresses.
+  std::string direct = {};
+  std::string direct_untranslated = {};
+  bool is_reversed = false;  // nodes elsewhere dial ours
 
   const std::string& OfNodes() const { return inner.empty() ? address : inner; }
 };
@@ -35,6 +39,7 @@ struct TaskSettings {
   std::string ca_directory;
   MpiSettings mpi;
   RelaySettings relay;
+  int64_t leader_silence_s = 1800;  // a part whose leader has said nothing for longer ends
 };
 
 // How many processes the queue server starts itself: `count` for multiple, else one.

@@ -80,6 +80,16 @@ void NameForPorter() {
   }
 }
 
+// The version of its MPI, to the leader of a world of several parts: each part's first task does, and of Open MPI's ranks
+// those whose node's server they are.
+void TellMpi(bool is_openmpi) {
+  const auto variable = [](const char* name) { return std::string(std::getenv(name) != nullptr ? std::getenv(name) : ""); };
+  const bool is_told = variable("SEKISHO_TASKS") != variable("SEKISHO_RANKS") && (is_openmpi || variable("SEKISHO_TASK") == "0");
+  if (is_told) {
+    setenv("SEKISHO_TELL_MPI", "pmi", 1);
+  }
+}
+
 int Fail(const std::string& program, const std::string& what) {
   std::fprintf(stderr, "sekisho: rank %s: %s: %s\n", std::getenv("PMI_RANK"), program.c_str(),
                what.c_str());
@@ -119,6 +129,7 @@ int Main(const std::string& asked, std::vector<char*> words) {
   const bool is_openmpi =
       kind == MpiKind::kOpenMpi || (kind == MpiKind::kUnknown && asked == "openmpi");
   LoadTracer(kind);
+  TellMpi(is_openmpi);
   NameForPorter();
   std::string server = OwnFolder() + "sekisho-pmix";
   if (is_openmpi) {

@@ -96,13 +96,15 @@ std::optional<std::vector<int>> PmiClient::NodesOfRanks(int ranks) {
   return mapping ? ParseProcessMapping(*mapping, ranks) : std::nullopt;
 }
 
+bool PmiClient::PutText(const std::string& key, const std::string& value) {
+  return Ask("cmd=put kvsname=- key=" + key + " value=" + value).starts_with("cmd=put_result rc=0");
+}
+
 bool PmiClient::Put(const std::string& key, std::string_view value) {
   size_t number = 0;
   for (size_t at = 0; at <= value.size();
        at += kChunk, ++number) {  // one that is not full is the last
-    const std::string answer = Ask("cmd=put kvsname=- key=" + ChunkKey(key, number) +
-                                   " value=" + ToHex(value.substr(at, kChunk)));
-    if (!answer.starts_with("cmd=put_result rc=0")) {
+    if (!PutText(ChunkKey(key, number), ToHex(value.substr(at, kChunk)))) {
       return false;
     }
   }

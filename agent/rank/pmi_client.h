@@ -25,6 +25,8 @@ class PmiClient {
 
   // Values of any bytes and length, cut into as many pairs as that takes.
   bool Put(const std::string& key, std::string_view value);
+  // As it is: for who reads it is no PmiClient.
+  bool PutText(const std::string& key, const std::string& value);
   // Nothing if nobody has put it before the last barrier.
   std::optional<std::string> Get(const std::string& key);
   bool Barrier();

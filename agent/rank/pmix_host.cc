@@ -92,8 +92,15 @@ void Host::OnEvent(std::unique_ptr<Event> event) {
   }
 }
 
+// Before its first fence it has said so, if it does.
+bool Host::PutVersion() {
+  char text[128];
+  const ssize_t size = fences_done_ == 0 && version_ >= 0 ? read(version_, text, sizeof text) : 0;
+  return size <= 1 || pmi_.PutText("sekisho-mpi-" + std::to_string(layout_.node), std::string(text, size_t(size) - 1));
+}
+
 void Host::Begin() {
-  if (!has_agent_ || !pmi_.Put(Key(layout_.node), fences_.front()->data) || !pmi_.EnterBarrier()) {
+  if (!has_agent_ || !PutVersion() || !pmi_.Put(Key(layout_.node), fences_.front()->data) || !pmi_.EnterBarrier()) {
     OnBarrier(false);
   }
 }

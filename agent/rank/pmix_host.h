@@ -18,9 +18,9 @@ namespace sekisho::agent::pmix {
 class Host {
  public:
   // `program`: our child, whose end is ours.  `signals`: a signalfd, SIGCHLD and what `program` is
-  // to be told.
-  Host(PmiClient& pmi, const Layout& layout, pid_t program, int signals)
-      : pmi_(pmi), layout_(layout), program_(program), signals_(signals) {}
+  // to be told.  `version`: readable once it has said which MPI it has loaded; -1: it will not.
+  Host(PmiClient& pmi, const Layout& layout, pid_t program, int signals, int version)
+      : pmi_(pmi), layout_(layout), program_(program), signals_(signals), version_(version) {}
 
   // Until `program` has ended, and how it left MPI is known: its exit code, 128 + its signal.
   int Run(int rank);
@@ -37,6 +37,7 @@ class Host {
   void OnEvent(std::unique_ptr<Event> event);
   void OnSignal();
   void Begin();
+  bool PutVersion();
   void OnBarrier(bool is_ok);
   void LetGoAll();
 
@@ -44,6 +45,7 @@ class Host {
   const Layout& layout_;
   const pid_t program_;
   const int signals_;
+  const int version_;
   bool has_agent_ = true;
   std::optional<int> code_;  // of the program
   std::set<int> inside_;

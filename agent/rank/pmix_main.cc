@@ -99,8 +99,11 @@ void SetOpenMpi(const Rank& self, bool is_host_shared, bool must_yield) {
     setenv("OMPI_MCA_btl_vader_backing_directory", shared_memory.c_str(), 0);
   }
   // Open MPI drops a connection whose address was translated on the way, and the two ranks wait for ever then,
-  // unless the other one's dial was first.
+  // unless the other one's dial was first.  So only the site can say that it is not.
   unsetenv("NXPROXY_DIRECT");
+  if (const std::string direct = Variable("SEKISHO_DIRECT_UNTRANSLATED"); !direct.empty()) {
+    setenv("NXPROXY_DIRECT", direct.c_str(), 1);
+  }
   setenv("JSM_JSRUN_PORT", "1",
          1);  // started directly, not by orterun: else each rank takes itself for a world
   unsetenv("PMI_FD");
@@ -197,8 +200,14 @@ int Serve(PmiClient& pmi, const Rank& self, char** program, const sigset_t& befo
     return Fail(
         "its agent does not know a node's PMIx server: the agent is older than the queue server");
   }
+  int told[2] = {-1, -1};  // which MPI the program has loaded, by itself
+  const bool is_told = std::getenv("SEKISHO_TELL_MPI") != nullptr && pipe2(told, O_CLOEXEC | O_NONBLOCK) == 0;
   const pid_t child = fork();
   if (child == 0) {
+    if (is_told) {
+      fcntl(told[1], F_SETFD, 0);
+      setenv("SEKISHO_TELL_MPI", std::to_string(told[1]).c_str(), 1);
+    }
     sigprocmask(SIG_SETMASK, &before, nullptr);
     execv(program[0], program);
     _exit(Fail(std::string(program[0]) + ": " + std::strerror(errno)));
@@ -206,7 +215,8 @@ int Serve(PmiClient& pmi, const Rank& self, char** program, const sigset_t& befo
   if (child < 0) {
     return Fail(std::string("fork: ") + std::strerror(errno));
   }
-  pmix::Host host(pmi, self.layout, child, signals);
+  close(told[1]);
+  pmix::Host host(pmi, self.layout, child, signals, told[0]);
   const int code = host.Run(self.rank);
   if (code != 0 || host.IsInside(self.rank)) {
     return code;
@@ -281,6 +291,7 @@ int Main(char** program) {
     std::filesystem::remove_all(self.shared_memory(), error);  // if others still use it the world is ending
     return code;
   }
+  unsetenv("SEKISHO_TELL_MPI");
   std::signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &before, nullptr);
   execv(program[0], program);

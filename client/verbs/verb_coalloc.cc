@@ -91,8 +91,8 @@ proto::Charter CharterOf(const CoallocOptions& options, const proto::CoallocRepl
     before += part.count();
   }
   charter.clear_rank();
-  charter.set_first_rank(before);
-  charter.set_ranks(before + ranks);
+  charter.set_first_rank(like.independent() ? 0 : before);
+  charter.set_ranks(charter.first_rank() + ranks);
   charter.set_start(StartTypeOf(options.start_type));
   if (options.part.empty()) {
     charter.clear_label();  // who replaces a part has its name
@@ -113,14 +113,17 @@ absl::StatusOr<NewPart> PartFor(const CoallocOptions& options, const proto::Coal
   if (like < 0 || like >= world.part_size()) {
     return absl::InvalidArgumentError(fmt::format("there is no part {}", like));
   }
-  ASSIGN_OR_RETURN(const proto::RequestBody signed_part, SignedPart(options, world, like));
+  ASSIGN_OR_RETURN(proto::RequestBody signed_part, SignedPart(options, world, like));
+  while (options.part.empty() && signed_part.submit().charter().independent() && ++like < world.part_size()) {
+    ASSIGN_OR_RETURN(signed_part, SignedPart(options, world, like));  // what is added meets the others
+  }
   const proto::Charter& terms = signed_part.submit().charter();
-  if (terms.relay().empty() && site.info.site() != world.part(0).site()) {
+  if (!terms.independent() && terms.relay().empty() && site.info.site() != world.part(0).site()) {
     return absl::FailedPreconditionError(
         fmt::format("no relay was found when {} was begun: all its parts must be at {}",
                     options.world, Harmless(world.part(0).site())));
   }
-  if (site.info.relay().is_only_way() && site.info.relay().address() != terms.relay()) {
+  if (!terms.independent() && site.info.relay().is_only_way() && site.info.relay().address() != terms.relay()) {
     return absl::FailedPreconditionError(fmt::format(
         "the nodes of {} reach no relay but their own, and {} meets at {}: begin it with a "
         "part at {}",

@@ -41,6 +41,7 @@ struct RankRange {
   std::string start_type = {};  // subjobStartType; "" = strict-barrier
   std::vector<int> ranks = {};  // of each of its processes, where --rankmap orders them
   std::string label = {};       // its user's name for it; "" = none
+  bool is_independent = false;  // subjobCommsType: a world of its own, whose ranks count from 0
 
   int RankOf(int task) const { return ranks.empty() ? first + task : ranks[size_t(task)]; }
   bool Has(int rank) const {

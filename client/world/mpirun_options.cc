@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<Machine>> MachinesOf(const MpirunOptions& options) {
 // The order is signed; parts that may be dropped are numbered at the release.
 bool MayLoseParts(const MpirunOptions& options, const std::vector<RankRange>& parts) {
   return options.hold || !options.start_type.empty() ||
-         std::any_of(parts.begin(), parts.end(), [](const RankRange& part) { return !part.start_type.empty(); });
+         std::any_of(parts.begin(), parts.end(), [](const RankRange& part) { return !part.start_type.empty() || part.is_independent; });
 }
 
 // "./app" is "app", below the sources' folder; "": it is none there.
@@ -127,7 +127,7 @@ absl::Status OrderRanks(const MpirunOptions& options, std::vector<RankRange>& pa
   }
   if (MayLoseParts(options, parts)) {
     return absl::InvalidArgumentError(
-        "--rankmap gives every rank its place, and with --hold or a start type parts may be dropped: leave out one of them");
+        "--rankmap gives every rank its place, and with --hold or a start type parts may be dropped, an independent one has none: leave out one of them");
   }
   if (options.rankmap == kRankmapAuto) {
     return options.dump_rsl || !options.written.empty()

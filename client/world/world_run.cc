@@ -32,7 +32,9 @@ constexpr std::chrono::seconds kLastWords{5};  // of a part whose world has fail
 
 // Which has our input.
 int PartOfRankZero(const std::vector<WorldPart>& parts) {
-  return int(std::find_if(parts.begin(), parts.end(), [](const WorldPart& part) { return part.ranks.Has(0); }) - parts.begin());
+  return int(std::find_if(parts.begin(), parts.end(), [](const WorldPart& part) {
+               return !part.ranks.is_independent && part.ranks.Has(0);
+             }) - parts.begin());
 }
 
 // What the coroutines of one world share; some may outlive its run.
@@ -54,6 +56,7 @@ struct Run {
   WorldOptions options;
   std::vector<std::string> job_ids;
   std::set<int> dropped;  // parts that the world goes on without
+  std::set<std::string> warned;
   const int input_part = PartOfRankZero(parts);
   std::optional<asio::signal_set> signals;  // while it is attended
   bool wants_cancel = false;
@@ -206,18 +209,24 @@ awaitable<absl::Status> Begin(std::shared_ptr<Run> run) {
   proto::Charter charter;
   charter.set_world(run->world);
   charter.set_parts(int(run->parts.size()));
-  charter.set_ranks(run->parts.back().ranks.first + run->parts.back().ranks.count);
   charter.set_leader_key(update.prepared().leader_key());
   charter.set_ready_by_ms(NowMs() + std::chrono::milliseconds(run->options.ready_within).count());
-  charter.set_relay(run->options.relay);
-  charter.set_relay_site(run->options.relay_site);
   charter.set_encrypt(run->options.encrypts);
   charter.mutable_speaker()->insert(run->options.speakers.begin(), run->options.speakers.end());
+  int ranks_of_all = 0;
+  for (const WorldPart& part : run->parts) {
+    ranks_of_all += part.ranks.is_independent ? 0 : part.ranks.count;
+  }
   proto::LeadRequest begin;
   begin.mutable_begin()->set_hold(run->options.is_held);
   for (const WorldPart& part : run->parts) {
     const int number = begin.begin().part_size();
+    const bool is_independent = part.ranks.is_independent;
     charter.set_part(number);
+    charter.set_independent(is_independent);
+    charter.set_ranks(is_independent ? part.ranks.count : ranks_of_all);
+    charter.set_relay(is_independent ? "" : run->options.relay);
+    charter.set_relay_site(is_independent ? "" : run->options.relay_site);
     charter.set_first_rank(part.ranks.first);
     const std::vector<int>& ranks = part.ranks.ranks;
     if (!ranks.empty()) {
@@ -247,6 +256,16 @@ void OnDropped(Run& run, const proto::LeadUpdate::Dropped& dropped) {
     fmt::print(stderr, "sekisho: without {}, {} ranks at {}: {}\n",
                Harmless(PartName(dropped.part(), part.ranks.label)), part.ranks.count, part.site,
                Harmless(dropped.reason()));
+  }
+}
+
+// A leader that is reached again says all anew.
+void OnWarning(Run& run, const proto::LeadUpdate::Warning& warning) {
+  if (run.warned.insert(warning.text()).second) {
+    fmt::print(stderr, "sekisho: warning: {}\n", Harmless(warning.text()));
+    if (!warning.remedy().empty()) {
+      fmt::print(stderr, "  -> {}\n", Harmless(warning.remedy()));
+    }
   }
 }
 
@@ -283,6 +302,8 @@ awaitable<absl::StatusOr<proto::WorldEnded>> Hear(std::shared_ptr<Run> run, Outa
       }
     } else if (update.has_dropped()) {
       OnDropped(*run, update.dropped());
+    } else if (update.has_warning()) {
+      OnWarning(*run, update.warning());
     } else if (update.has_ended()) {
       co_return update.ended();
     } else if (update.has_prepared()) {

@@ -88,6 +88,9 @@ absl::StatusOr<SiteRelay> MeetingPlace(const WorldSites& sites, const std::vecto
   std::string only;
   bool are_several = false;
   for (const RankRange& part : parts) {
+    if (part.is_independent) {
+      continue;
+    }
     const proto::SiteInfo& info = sites.at(part.contact).info;
     are_several = are_several || (!only.empty() && only != info.site());
     only = info.site();
@@ -96,7 +99,7 @@ absl::StatusOr<SiteRelay> MeetingPlace(const WorldSites& sites, const std::vecto
   if (are_several) {
     return ChooseRelay(relays);
   }
-  return also_for_one && !relays.front().relay.address().empty() ? relays.front() : SiteRelay();
+  return also_for_one && !relays.empty() && !relays.front().relay.address().empty() ? relays.front() : SiteRelay();
 }
 
 absl::StatusOr<std::map<std::string, std::string>> SpeakersOf(const WorldSites& sites) {

@@ -57,10 +57,6 @@ std::string Complaint(const rsl::JobDescription& job, size_t number) {
     return "expected a multi-request, +( &(resourceManagerContact=...)... )( &... ), saw one job";
   }
   const std::string name = PartName(int(number), job.part->label);
-  if (job.part->comms == rsl::CommsType::kIndependent) {
-    return name +
-           ": subjobCommsType=independent has no part in the program: run it as a job of its own";
-  }
   if (job.job_type == rsl::JobType::kCondor) {
     return name + ": jobtype=condor is no MPI program's";
   }
@@ -111,14 +107,15 @@ absl::StatusOr<std::vector<WrittenPart>> ParseWrittenWorld(const std::string& te
     spec.children.push_back(IsMultiple());
     WrittenPart& part = parts.emplace_back();
     part.ranks.contact = job.part->contact;
-    part.ranks.first = int(next);
+    part.ranks.is_independent = job.part->comms == rsl::CommsType::kIndependent;
+    part.ranks.first = part.ranks.is_independent ? 0 : int(next);
     part.ranks.count = int(job.count);
     part.ranks.start_type = NameOf(job.part->start);
     if (job.part->label != fmt::format("subjob {}", i)) {  // which says no more than the number
       part.ranks.label = job.part->label;
     }
     part.rsl = rsl::Print(spec);
-    next += job.count;
+    next += part.ranks.is_independent ? 0 : job.count;
   }
   return parts;
 }

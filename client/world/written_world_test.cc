@@ -38,6 +38,18 @@ TEST(WrittenWorld, HasTheRanksOfItsPartsInTheirOrder) {
   EXPECT_EQ(job->arguments, std::vector<std::string>{"a b"});
 }
 
+TEST(WrittenWorld, AnIndependentPartHasNoRanksAmongTheOthers) {
+  const auto parts = ParseWrittenWorld(
+      "+(&(resourceManagerContact=siteA)(count=2)(executable=/bin/app))"
+      "(&(resourceManagerContact=siteB)(subjobCommsType=independent)(count=3)(executable=/bin/viewer))"
+      "(&(resourceManagerContact=siteC)(count=1)(executable=/bin/app))",
+      "app.rsl");
+
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  EXPECT_EQ(parts->at(1).ranks, (RankRange{.contact = "siteB", .first = 0, .count = 3, .is_independent = true}));
+  EXPECT_EQ(parts->at(2).ranks, (RankRange{.contact = "siteC", .first = 2, .count = 1}));
+}
+
 TEST(WrittenWorld, ReadsWhatDumprslPrints) {
   JobOptions job;
   job.command = {"/bin/app", "100"};
@@ -61,9 +73,6 @@ TEST(WrittenWorld, SaysWhereItIsNone) {
   EXPECT_EQ(ErrorOf("+(&(executable=x))").substr(0, 10), "app.rsl:1:");
   EXPECT_EQ(ErrorOf("+(").substr(0, 10), "app.rsl:1:");
   EXPECT_EQ(ErrorOf("").substr(0, 8), "app.rsl:");
-  EXPECT_EQ(ErrorOf("+(&(resourceManagerContact=a)(label=l)(subjobCommsType=independent)(executable=x))"),
-            "app.rsl:1:3: part 0 (l): subjobCommsType=independent has no part in the program: run "
-            "it as a job of its own");
   EXPECT_EQ(ErrorOf("+(&(resourceManagerContact=a)(label=l)(count=2)(jobtype=single)(executable=x))"),
             "app.rsl:1:3: part 0 (l): jobtype=single is one process, and count is 2");
   EXPECT_EQ(ErrorOf("+\n(&(resourceManagerContact=a)(label=l)(environment=(GLOBUS_DUROC_SUBJOB_INDEX 1))"
