@@ -75,6 +75,7 @@ rpc::CallOptions Session::Introduction() const {
 awaitable<void> Session::Run() {
   std::minstd_rand random(std::random_device{}());
   BackOff back_off(settings_.first_delay, settings_.longest_delay);
+  std::string said;
   while (!is_stopped_) {
     const absl::Status status = co_await Attend();
     if (settings_.on_lost) {
@@ -83,8 +84,10 @@ awaitable<void> Session::Run() {
     if (is_stopped_) {
       break;
     }
-    if (was_attached_ || back_off.is_first()) {  // one line per outage
-      const std::string why = settings_.why ? settings_.why() : "";
+    const std::string why = settings_.why ? settings_.why() : "";
+    const std::string kind = fmt::format("{} {}", int(status.code()), why.substr(0, why.find(' ')));
+    if (was_attached_ || back_off.is_first() || kind != said) {  // one line per outage, and reason
+      said = kind;
       spdlog::warn("no connection to the queue server: {}{}{}", Printable(Message(status)),
                    why.empty() ? "" : "; ", why);
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/identity/reason_of.h"
 #include "common/refusal.h"
 
 namespace sekisho::gatekeeper::errors {
@@ -25,6 +26,11 @@ inline absl::Status NotAuthenticated(const absl::Status& why) {
   const absl::StatusCode code = why.code() == absl::StatusCode::kPermissionDenied
                                     ? absl::StatusCode::kPermissionDenied
                                     : absl::StatusCode::kUnauthenticated;
+  const auto reason = identity::ReasonOf(why);
+  if (reason && identity::LiesInTheTrustDirectory(*reason)) {
+    return Refuse(code, kAuthorization, "the gatekeeper cannot judge any credential: " + Message(why),
+                  "tell the site's administrator: it is the gatekeeper's directory of authorities");
+  }
   return Refuse(code, kAuthorization, "the gatekeeper refuses the credential: " + Message(why),
                 Remedy(why).empty() ? "check it with 'sekisho proxy info', or make a new proxy with "
                                       "'sekisho proxy init'"

@@ -231,6 +231,8 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
 awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
   CO_ASSIGN_OR_RETURN(const Account account, FindAccount(manager->account));
   CO_ASSIGN_OR_RETURN(const std::string state, AccountDirectory(options_.state_directory, account));
+  manager->token = NewToken();
+  CO_ASSIGN_OR_RETURN(const proto::Handover handover, MakeHandover(*manager));  // before there is anybody to give it to
   CO_ASSIGN_OR_RETURN(const Child child,
                       Launch(account, {options_.program, "--account", account.name, "--state", state,
                                        "--config", options_.config, "--control", "3", "--calls", "4"}));
@@ -238,7 +240,6 @@ awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
   manager->control.assign(asio::local::stream_protocol(), child.control_fd);
   manager->ended.assign(child.pid_fd);
   manager->channel = ChannelOver(child.calls_fd);
-  manager->token = NewToken();
 
   // A jobmanager that hangs is ended when its time is up, which ends the wait below.
   manager->is_late = false;
@@ -249,38 +250,42 @@ awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
       kill(manager->pid, SIGKILL);
     }
   });
-  CO_RETURN_IF_ERROR(co_await HandOver(manager));
+  CO_RETURN_IF_ERROR(co_await HandOver(manager, handover));
   co_return absl::OkStatus();
 }
 
-awaitable<absl::Status> JobManagers::HandOver(std::shared_ptr<Manager> manager) {
+awaitable<absl::Status> JobManagers::HandOver(std::shared_ptr<Manager> manager, proto::Handover handover) {
   const auto failed = errors::CannotStart(manager->account, "it ended before it was ready");
   char byte = 0;
   auto [asked, asked_bytes] = co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
   if (asked || byte != 'k') {
     co_return failed;
   }
-  CO_RETURN_IF_ERROR(co_await SendHandover(manager));
+  CO_RETURN_IF_ERROR(co_await SendHandover(manager, std::move(handover)));
   auto [ready, ready_bytes] = co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
   co_return ready || byte != 'r' ? failed : absl::OkStatus();
 }
 
 // With a credential that whoever steals it can use for some hours, and for this account's jobs only.
-awaitable<absl::Status> JobManagers::SendHandover(std::shared_ptr<Manager> manager) {
+absl::StatusOr<proto::Handover> JobManagers::MakeHandover(const Manager& manager) const {
   const auto credential = identity::CreateProxy(options_.service,
                                                 {.kind = identity::CredentialKind::kIndependentProxy,
                                                  .path_length = 0,
                                                  .life = options_.credential_life,
-                                                 .name = manager->account},
+                                                 .name = manager.account},
                                                 tls::SystemClock());
   if (!credential.ok()) {
-    co_return errors::CannotStart(manager->account, "no proxy of the service certificate for it: " +
+    return errors::CannotStart(manager.account, "no proxy of the service certificate for it: " +
                                                         Message(credential.status()));
   }
   proto::Handover handover = options_.handover;
   handover.set_certificate_pem(credential->ChainPem());
   handover.set_key_pem(credential->KeyPem());
-  handover.set_token(manager->token);
+  handover.set_token(manager.token);
+  return handover;
+}
+
+awaitable<absl::Status> JobManagers::SendHandover(std::shared_ptr<Manager> manager, proto::Handover handover) {
   const std::string body = handover.SerializeAsString();
   std::string message;
   for (int shift = 24; shift >= 0; shift -= 8) {
@@ -314,7 +319,12 @@ awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
     }
     if (Clock::now() - renewed > options_.credential_life / 4) {
       renewed = Clock::now();
-      if (const absl::Status sent = co_await SendHandover(manager); !sent.ok()) {
+      const auto handover = MakeHandover(*manager);
+      absl::Status sent = handover.status();
+      if (handover.ok()) {
+        sent = co_await SendHandover(manager, *handover);
+      }
+      if (!sent.ok()) {
         spdlog::error("jobmanager gets no new credential account={}: {}", manager->account, Message(sent));
       }
     }

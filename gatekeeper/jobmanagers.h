@@ -54,8 +54,9 @@ class JobManagers {
   absl::Status NotReady(const std::string& account) const;
   awaitable<void> Keep(std::shared_ptr<Manager> manager);
   awaitable<absl::Status> Start(std::shared_ptr<Manager> manager);
-  awaitable<absl::Status> HandOver(std::shared_ptr<Manager> manager);
-  awaitable<absl::Status> SendHandover(std::shared_ptr<Manager> manager);
+  absl::StatusOr<proto::Handover> MakeHandover(const Manager& manager) const;
+  awaitable<absl::Status> HandOver(std::shared_ptr<Manager> manager, proto::Handover handover);
+  awaitable<absl::Status> SendHandover(std::shared_ptr<Manager> manager, proto::Handover handover);
   awaitable<void> Attend(std::shared_ptr<Manager> manager);
   awaitable<bool> Ask(Manager& manager);
   awaitable<std::string> End(std::shared_ptr<Manager> manager, bool is_wanted);

@@ -36,6 +36,41 @@ TEST(LeadingAccounts, AreThoseThatHaveLeftTheFile) {
   EXPECT_THAT(LeadingAccounts(state.File("none")), testing::IsEmpty());
 }
 
+// The service certificate, from an hour ago on.
+identity::Credential ServiceFor(std::chrono::hours life) {
+  test::CertificateOptions today;
+  today.not_before = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()) - std::chrono::hours(1);
+  today.not_after = today.not_before + std::chrono::hours(24);
+  const test::TestCa ca("/CN=CA", today);
+  today.not_after = today.not_before + life;
+  return ca.IssueHost("host", today);
+}
+
+TEST(JobManagers, OneThatCanBeGivenNoCredentialSaysWhyAndNotHowItWasEnded) {
+  const test::TemporaryDirectory directory;
+  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
+  const passwd* account = getpwuid(geteuid() == 0 ? 65534 : geteuid());
+  ASSERT_NE(account, nullptr);
+  JobManagers::Options options;
+  options.program = "/bin/true";
+  options.state_directory = directory.File("state");
+  options.service = ServiceFor(std::chrono::hours(1));
+  Loop loop;
+  JobManagers managers(loop, std::move(options));
+  absl::Status said;
+  co_spawn(
+      loop,
+      [&]() -> awaitable<void> {
+        said = (co_await managers.Get(account->pw_name)).status();
+        co_await managers.Stop();
+      },
+      [&](std::exception_ptr) { loop.stop(); });
+  loop.run_for(std::chrono::seconds(60));
+
+  EXPECT_THAT(std::string(said.message()), testing::HasSubstr("no proxy of the service certificate for it: "));
+  EXPECT_THAT(std::string(said.message()), testing::HasSubstr("CN=host/host expired at "));
+}
+
 TEST(JobManagers, OneThatIsNotReadyInTimeIsEndedAndThatIsSaid) {
   const test::TemporaryDirectory directory;
   std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
@@ -46,6 +81,7 @@ TEST(JobManagers, OneThatIsNotReadyInTimeIsEndedAndThatIsSaid) {
   options.program = directory.File("hangs");
   options.state_directory = directory.File("state");
   options.start_timeout = std::chrono::milliseconds(500);
+  options.service = ServiceFor(std::chrono::hours(24));
   Loop loop;
   JobManagers managers(loop, std::move(options));
   std::vector<std::string> said;
@@ -86,16 +122,11 @@ TEST(JobManagers, OneThatIsThereAndAnswersNothingIsEndedAndStartedAgain) {
   test::WriteFile(directory.File("frozen"), kFrozen, 0755);
   const passwd* account = getpwuid(geteuid() == 0 ? 65534 : geteuid());
   ASSERT_NE(account, nullptr);
-  const auto now = std::chrono::system_clock::now();
-  test::CertificateOptions of_today;
-  of_today.not_before = std::chrono::time_point_cast<std::chrono::seconds>(now) - std::chrono::hours(1);
-  of_today.not_after = of_today.not_before + std::chrono::hours(24);
-  const test::TestCa ca("/CN=CA", of_today);
   JobManagers::Options options;
   options.program = directory.File("frozen");
   options.state_directory = directory.File("state");
   options.beat = std::chrono::milliseconds(20);
-  options.service = ca.IssueHost("host", of_today);
+  options.service = ServiceFor(std::chrono::hours(24));
   Loop loop;
   JobManagers managers(loop, std::move(options));
   bool is_started_again = false;

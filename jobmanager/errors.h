@@ -196,6 +196,12 @@ inline absl::Status QueueServerStranger(const std::string& address, const std::s
                 "tell the site's administrator");
 }
 
+inline absl::Status JobmanagerRefused(const std::string& address, const std::string& site, const std::string& why) {
+  return Refuse(absl::StatusCode::kUnavailable, kAuthorization,
+                fmt::format("the queue server of {} at {} refuses this site's jobmanager: {}", site, address, why),
+                "tell the site's administrator");
+}
+
 // Of the above, when it ends a submit.
 inline absl::Status NothingSubmitted(const absl::Status& why) {
   return Refuse(why.code(), GramCode(why), Message(why), "nothing was submitted; " + Remedy(why));

@@ -119,7 +119,7 @@ class Jobs {
                           std::shared_ptr<Forwarding> forwarding);
   void RefuseForwarded(const std::string& job_id, const absl::Status& verdict, Forwarding& forwarding);
   awaitable<absl::Status> Settled(std::string job_id, std::shared_ptr<Forwarding> forwarding);
-  void RecordSilence(const std::string& job_id);
+  void RecordSilence(const std::string& job_id, const std::string& why);
   void CancelHere(const std::string& job_id, const proto::SignedRequest& request);
   awaitable<void> DeliverCancel(std::string job_id, proto::SignedRequest request);
   awaitable<absl::StatusOr<proto::SubmitReply>> DryRun(const Caller& caller,

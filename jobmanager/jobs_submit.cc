@@ -29,6 +29,9 @@ JobEvent EventOf(const std::string& job_id) {
   return event;
 }
 
+// A refusal without its times, which change: "[certificate-expired]", behind whose it is.
+std::string_view Kind(std::string_view why) { return why.substr(0, why.find(']')); }
+
 }  // namespace
 
 // One that waits, also if whoever submits it goes away.
@@ -158,7 +161,7 @@ awaitable<absl::Status> Jobs::Settled(std::string job_id, std::shared_ptr<Forwar
   while (!forwarding->is_settled) {
     const auto left = std::chrono::ceil<milliseconds>(limit - std::chrono::steady_clock::now());
     if (left.count() <= 0) {
-      RecordSilence(job_id);
+      RecordSilence(job_id, queue_.WhySilent(absl::OkStatus()));
       forwarding->Settle(absl::OkStatus());
       break;
     }
@@ -167,9 +170,9 @@ awaitable<absl::Status> Jobs::Settled(std::string job_id, std::shared_ptr<Forwar
   co_return forwarding->result;
 }
 
-void Jobs::RecordSilence(const std::string& job_id) {
+void Jobs::RecordSilence(const std::string& job_id, const std::string& why) {
   JobEvent waiting = EventOf(job_id);
-  waiting.mutable_waiting()->set_reason("the queue server does not answer; it is asked again");
+  waiting.mutable_waiting()->set_reason(why);
   Record(waiting);
 }
 
@@ -197,6 +200,7 @@ awaitable<void> Jobs::Forward(std::string job_id, proto::SignedRequest request,
     const proto::JobStatus* known = book_.FindAny(job_id);
     return known != nullptr && known->state() == proto::UNSUBMITTED;
   };
+  std::string said;
   for (milliseconds pause = kRetryMin;; pause = std::min(pause * 2, kRetryMax)) {
     auto reply = co_await queue_.Submit(request);
     if (reply.ok() && reply->job_id() != job_id) {
@@ -214,10 +218,11 @@ awaitable<void> Jobs::Forward(std::string job_id, proto::SignedRequest request,
       break;
     }
     // The request may have arrived, or not: the job stays, and it is asked again.
-    if (pause == kRetryMin) {
-      spdlog::warn("no answer to a submit, asking again job={}: {}", job_id,
-                   Printable(Message(status)));
-      RecordSilence(job_id);
+    const std::string why = queue_.WhySilent(status);
+    if (Kind(why) != Kind(said)) {
+      spdlog::warn("no answer to a submit, asking again job={}: {}; {}", job_id, Printable(Message(status)), Printable(why));
+      RecordSilence(job_id, why);
+      said = why;
     }
     forwarding->Settle(absl::OkStatus());
     co_await Sleep(loop_, pause);

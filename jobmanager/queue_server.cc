@@ -2,11 +2,13 @@
 #include "jobmanager/queue_server.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <asio/ip/tcp.hpp>
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include "common/caller_refused.h"
 #include "common/log.h"
 #include "jobmanager/errors.h"
 
@@ -43,9 +45,18 @@ void TakeEach(const proto::EventGroup& group, const std::function<void(const pro
   std::for_each(group.event().begin(), group.event().end(), take);
 }
 
+// It judged nothing of what was asked: the site's own certificates and lists are to be mended.
+std::optional<std::string> WhyWeAreRefused(const absl::Status& status) {
+  const std::string said = Message(status);
+  return said.starts_with(kCallerRefused) ? std::optional(said.substr(sizeof kCallerRefused - 1)) : std::nullopt;
+}
+
 }  // namespace
 
 bool IsVerdict(const absl::Status& status) {
+  if (WhyWeAreRefused(status)) {
+    return false;
+  }
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
@@ -95,6 +106,7 @@ awaitable<absl::Status> QueueServer::Reach() {
   if (channel_->GetState(true) == GRPC_CHANNEL_READY && Clock::now() - heard_ < kFresh) {
     co_return absl::OkStatus();
   }
+  absl::Status refused;
   // Only here, while a user waits for a connection that is not there, is anything asked repeatedly.
   const auto deadline = Clock::now() + options_.reach;
   for (milliseconds pause{5}; Clock::now() < deadline; pause = std::min(pause * 2, milliseconds(100))) {
@@ -104,17 +116,30 @@ awaitable<absl::Status> QueueServer::Reach() {
       if (alive.ok()) {
         co_return absl::OkStatus();
       }
-      if (channel_ == asked) {  // nobody else has meanwhile
+      const auto why = WhyWeAreRefused(alive);
+      refused = why ? errors::JobmanagerRefused(options_.address, options_.site, *why) : absl::OkStatus();
+      if (!why && channel_ == asked) {  // nobody else has meanwhile
         Redial();
       }
     }
     co_await Sleep(loop_, pause);
   }
+  CO_RETURN_IF_ERROR(refused);
   CO_RETURN_IF_ERROR(co_await Probe());
   const absl::Status verdict = tls_verdict_();
   co_return verdict.ok() || verdict.code() == absl::StatusCode::kUnavailable
       ? errors::QueueServerDown(options_.address, options_.site, "the port answers, the server does not")
       : errors::QueueServerStranger(options_.address, options_.site, Message(verdict));
+}
+
+std::string QueueServer::WhySilent(const absl::Status& status) const {
+  if (const auto why = WhyWeAreRefused(status)) {
+    return "the queue server refuses this site's jobmanager: " + *why;
+  }
+  const absl::Status verdict = tls_verdict_();
+  return verdict.ok() || verdict.code() == absl::StatusCode::kUnavailable
+             ? "the queue server does not answer; it is asked again"
+             : "what answers as queue server is not trusted: " + Message(verdict);
 }
 
 awaitable<absl::Status> QueueServer::Probe() {

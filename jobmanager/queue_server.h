@@ -72,6 +72,9 @@ class QueueServer {
   // How the way there looks from here: TCP only.
   awaitable<absl::Status> Probe();
 
+  // Why there was no verdict, in words for the user: `status`, or what the last handshake found.
+  std::string WhySilent(const absl::Status& status) const;
+
   const Options& options() const { return options_; }
 
  private:

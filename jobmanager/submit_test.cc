@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <csignal>
 
+#include "common/caller_refused.h"
 #include "jobmanager/service_fixture.h"
 #include "tests/support/eventually.h"
 
@@ -96,6 +97,21 @@ TEST_F(JobManagerTest, AsksAgainWhenTheAnswerToASubmitIsLost) {
   WaitFor(Job("r1"), proto::PENDING);
   EXPECT_EQ(Submits(), 2u);
   EXPECT_EQ(StatusOf(Job("r1")).reason(), "");
+}
+
+// The site's own certificate is to blame, and not the request.
+TEST_F(JobManagerTest, KeepsAJobForWhichItIsRefusedItself) {
+  const std::string why = "[certificate-expired] /CN=jobmanager expired at 2026-11-21T09:00:00Z";
+  inside_->Do([this, why] {
+    queue_->on_submit = [why](const auto&) { return absl::UnauthenticatedError(kCallerRefused + why); };
+  });
+
+  const auto reply = Submit(Request("r1"));
+
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(StatusOf(Job("r1")).reason(), "the queue server refuses this site's jobmanager: " + why);
+  inside_->Do([this] { queue_->on_submit = [](const auto&) { return absl::OkStatus(); }; });
+  WaitFor(Job("r1"), proto::PENDING);
 }
 
 // No file of this process grows, as on a full disk.

@@ -2,9 +2,11 @@
 #include "qserver/callers.h"
 
 #include "common/call_metadata.h"
+#include "common/caller_refused.h"
 #include "common/identity/dn.h"
 #include "common/identity/host.h"
 #include "common/job_state.h"
+#include "common/refusal.h"
 #include "common/tls/client_tls.h"
 #include "qserver/errors.h"
 
@@ -23,12 +25,17 @@ std::string Property(const grpc::AuthContext& peer, const char* name) {
   return values.empty() ? "" : std::string(values[0].data(), values[0].size());
 }
 
+// So that a jobmanager can tell it from what is said of its users' requests.
+absl::Status OfTheCaller(const absl::Status& why) {
+  return Refuse(why.code(), GramCode(why), kCallerRefused + Message(why), Remedy(why));
+}
+
 }  // namespace
 
 // Directories call at the same port; which method is whose is judged when it is served.
 absl::Status Callers::AtQueueGate(const grpc::AuthContext& peer) {
   const absl::Status status = FindJobmanager(peer).status();
-  return Told(status.ok() || Directory(peer).ok() ? absl::OkStatus() : status);
+  return Told(status.ok() || Directory(peer).ok() ? absl::OkStatus() : OfTheCaller(status));
 }
 
 absl::Status Callers::AtNodesGate(const grpc::AuthContext& peer, const tls::CallMetadata& metadata) {
@@ -40,7 +47,11 @@ absl::Status Callers::AtNodesGate(const grpc::AuthContext& peer, const tls::Call
 
 absl::StatusOr<Jobmanager> Callers::JudgeJobmanager(const grpc::AuthContext& peer) {
   trust_.Refresh(tls::SystemClock());
-  return FindJobmanager(peer);
+  auto found = FindJobmanager(peer);
+  if (!found.ok()) {
+    return OfTheCaller(found.status());
+  }
+  return found;
 }
 
 absl::Status Callers::JudgeDirectory(const grpc::AuthContext& peer) {

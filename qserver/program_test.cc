@@ -84,8 +84,8 @@ TEST_F(QueueServerProgram, RefusesWhoIsNoJobmanagerBeforeHeHasSaidAnything) {
     EXPECT_EQ(CallWithoutAMessage(stranger, method, seconds(20)).error_code(), grpc::UNAUTHENTICATED) << method;
     const grpc::Status status = CallWithoutAMessage(user, method, seconds(20));
     EXPECT_EQ(status.error_code(), grpc::PERMISSION_DENIED) << method;
-    EXPECT_EQ(status.error_message(), "/C=JP/O=Test/CN=Alice is not a jobmanager of this site (add its subject to "
-                                      "\"jobmanager\" in the queue server's configuration)");
+    EXPECT_EQ(status.error_message(), "the caller itself is refused: /C=JP/O=Test/CN=Alice is not a jobmanager of this "
+                                      "site (add its subject to \"jobmanager\" in the queue server's configuration)");
   }
 }
 

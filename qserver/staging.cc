@@ -27,6 +27,7 @@ struct SlotLimits {
 constexpr SlotLimits kLimits[] = {{8, 64}, {4, 64}, {2, 16}};  // by Purpose
 constexpr size_t kPieceMost = 256 << 10;
 constexpr uint64_t kTakenEvery = 1 << 20;
+constexpr uint64_t kSeenEvery = 64 << 20;  // so much more is taken of a file that has no room
 constexpr std::chrono::minutes kLookForLate{1};
 const std::string kTryingAgain = "its files cannot be put in place yet, trying again: ";
 
@@ -348,17 +349,36 @@ awaitable<absl::Status> Staging::TakeAll(UploadCall& call, std::string job_id) {
   co_return absl::OkStatus();
 }
 
+// Has the stager been able to write all that it was told?
+awaitable<absl::StatusOr<bool>> Staging::IsThere(StagerLink& stager, Content content, uint64_t size) {
+  StagerOrder look;
+  *look.mutable_look()->add_content() = std::move(content);
+  CO_ASSIGN_OR_RETURN(const StagerReply reply, co_await stager.Ask(std::move(look)));
+  co_return reply.looked().have_size() == 1 && (reply.looked().have(0).whole() || reply.looked().have(0).offset() >= size);
+}
+
 awaitable<absl::StatusOr<Stamp>> Staging::TakeFile(UploadCall& call, StagerLink& stager, const Missing& missing,
                                                    std::string job_id) {
   StagerOrder open;
   *open.mutable_open()->mutable_content() = missing.content;
-  CO_ASSIGN_OR_RETURN(const StagerReply opened, co_await stager.Ask(std::move(open)));
-  uint64_t at = opened.opened().offset();
+  const auto opened = co_await stager.Ask(std::move(open));
+  if (!opened.ok()) {
+    co_return absl::IsUnavailable(opened.status()) ? opened.status() : errors::CannotTake(missing.source, opened.status());
+  }
+  uint64_t at = opened->opened().offset();
   if (at != missing.offset) {
     co_return absl::UnavailableError("an earlier call had more on its way");  // the next asks from there
   }
   uint64_t told = at;
+  uint64_t seen = at;
   while (at < missing.content.size()) {
+    if (at - seen >= kSeenEvery) {
+      CO_ASSIGN_OR_RETURN(const bool is_all_there, co_await IsThere(stager, missing.content, at));
+      if (!is_all_there) {
+        break;  // it says why when it is asked to close
+      }
+      seen = at;
+    }
     proto::UploadRequest request;
     const bool is_read = co_await call.Read(request);
     if (!is_read) {
@@ -384,7 +404,10 @@ awaitable<absl::StatusOr<Stamp>> Staging::TakeFile(UploadCall& call, StagerLink&
     co_return errors::OtherContent(missing.source, Message(closed.status()));
   }
   if (!closed.ok()) {
-    co_return errors::CannotStage(closed.status());
+    co_return absl::IsUnavailable(closed.status()) ? closed.status() : errors::CannotTake(missing.source, closed.status());
+  }
+  if (!closed->closed().whole()) {
+    co_return absl::UnavailableError("some of it is not there");  // it is sent again
   }
   co_return closed->closed().seen();
 }

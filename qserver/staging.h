@@ -123,6 +123,7 @@ class Staging {
   static awaitable<absl::Status> RemoveTree(StagerLink& stager, std::string path);
   awaitable<absl::Status> TakeAll(UploadCall& call, std::string job_id);
   // `job_id`: ends with its waiting; empty: with the call.
+  awaitable<absl::StatusOr<bool>> IsThere(StagerLink& stager, Content content, uint64_t size);
   awaitable<absl::StatusOr<Stamp>> TakeFile(UploadCall& call, StagerLink& stager, const Missing& missing,
                                             std::string job_id);
   awaitable<absl::StatusOr<std::string>> PathIn(std::string job_id, std::string path);

@@ -61,6 +61,13 @@ inline absl::Status BadPiece(const std::string& why) {
                 fmt::format("a piece of a file that was not asked for: {}", why), "use a client of this version");
 }
 
+// Not FailedPrecondition, which says to the client that the job waits for no file.
+inline absl::Status CannotTake(const std::string& source, const absl::Status& why) {
+  return Refuse(absl::StatusCode::kResourceExhausted, kStageInFailed,
+                fmt::format("{} cannot be kept at the site: {}", Printable(source), Message(why)),
+                "make room there, or see the account's quota and its rights, and send it again");
+}
+
 inline absl::Status CannotStage(const absl::Status& why) {
   return Refuse(why.code(), kStageInFailed, fmt::format("its files cannot be put in place: {}", Message(why)),
                 "see the path, the account's quota and its rights there");

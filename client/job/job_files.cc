@@ -2,6 +2,7 @@
 #include "client/job/job_files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <utility>
 #include <variant>
 
 #include <asio/experimental/awaitable_operators.hpp>
@@ -61,17 +65,37 @@ std::string BehindLinks(const std::string& path) {
   return error ? path : behind.string();
 }
 
+// A file of ours, and nobody else's at this moment: -1, if it is not to be had.
+int OpenAlone(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+  struct stat own {};
+  struct stat there {};
+  const bool is_ours = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &own) == 0 && S_ISREG(own.st_mode) &&
+                       own.st_uid == geteuid() && own.st_nlink == 1 && lstat(path.c_str(), &there) == 0 &&
+                       there.st_ino == own.st_ino && there.st_dev == own.st_dev;
+  if (fd >= 0 && !is_ours) {
+    close(fd);
+  }
+  return is_ours ? fd : -1;
+}
+
 // What comes, on its way into a file: beside its place, and then there in one step.  What stands there and is no file, a
-// pipe or a device, gets it as it comes.
+// pipe or a device, gets it as it comes.  What a command that was killed has left beside it, for the same job, is taken over.
 class Sink {
  public:
-  explicit Sink(const std::string& path)
+  Sink(const std::string& path, const std::string& job_id)
       : is_straight_(path == "-" || IsThereAndNoFile(path)),
         path_(is_straight_ ? path : BehindLinks(path)),
-        aside_(path_ + ".XXXXXX") {
-    fd_ = path == "-"      ? STDOUT_FILENO
-          : is_straight_ ? open(path.c_str(), O_WRONLY | O_CLOEXEC)
-                         : mkostemp(aside_.data(), O_CLOEXEC);
+        aside_(path_ + "." + job_id + ".part") {
+    if (is_straight_) {
+      fd_ = path == "-" ? STDOUT_FILENO : open(path.c_str(), O_WRONLY | O_CLOEXEC);
+      return;
+    }
+    fd_ = OpenAlone(aside_);
+    if (fd_ < 0) {  // another command is at it
+      aside_ = path_ + ".XXXXXX";
+      fd_ = mkostemp(aside_.data(), O_CLOEXEC);
+    }
   }
   ~Sink() {
     if (fd_ >= 0 && path_ != "-") {
@@ -85,6 +109,21 @@ class Sink {
   Sink& operator=(const Sink&) = delete;
 
   uint64_t size() const { return size_; }
+  // What is there already: counts as if it had just come.
+  absl::Status TakeOver(const std::function<void(std::string_view)>& add) {
+    std::string data(1 << 20, '\0');
+    for (;;) {
+      const ssize_t got = is_straight_ ? 0 : read(fd_, data.data(), data.size());
+      if (got < 0) {
+        return CannotWrite(path_);
+      }
+      if (got == 0) {
+        return absl::OkStatus();
+      }
+      add(std::string_view(data).substr(0, size_t(got)));
+      size_ += uint64_t(got);
+    }
+  }
   absl::Status Check() const { return fd_ < 0 ? CannotWrite(path_) : absl::OkStatus(); }
 
   absl::Status Add(std::string_view data) {
@@ -152,8 +191,9 @@ bool IsSame(const proto::FileEntry& a, const proto::FileEntry& b) {
 
 using Arrived = std::function<void(uint64_t at, uint64_t size)>;
 
-// One call, from where the sink is.  `entry`: of the file as the first call saw it; `sum`: of what is in the sink.
-awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& sink, proto::FileEntry& entry,
+// One call, from where the sink is.  `entry`: of the file as the first call saw it, if there was one; `sum`: of what is in
+// the sink.
+awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& sink, std::optional<proto::FileEntry>& entry,
                                      Sum& sum, const Arrived& arrived) {
   const uint64_t from = sink.size();
   if (access.has_kept()) {
@@ -169,7 +209,8 @@ awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& 
     if (!is_read) {
       break;
     }
-    if (piece.has_entry() && from > 0 && !IsSame(piece.entry(), entry)) {
+    const bool has_changed = piece.has_entry() && (entry ? !IsSame(piece.entry(), *entry) : piece.entry().size() < from);
+    if (has_changed && from > 0) {
       CO_RETURN_IF_ERROR(sink.Cut(0));
       sum.Begin();
       entry = piece.entry();
@@ -183,7 +224,7 @@ awaitable<absl::Status> DownloadOnce(Session& session, FileAccess access, Sink& 
     } else {
       expected = piece.sha256();
     }
-    arrived(sink.size(), entry.size());
+    arrived(sink.size(), entry ? entry->size() : 0);
   }
   CO_RETURN_IF_ERROR(co_await call->Finish());
   if (sum.Finish() != expected) {
@@ -218,14 +259,21 @@ namespace {
 
 awaitable<absl::Status> DownloadAll(Session& session, const FileAccess& access, Sink& sink, const Arrived& arrived,
                                     std::chrono::seconds patience) {
-  proto::FileEntry entry;
+  std::optional<proto::FileEntry> entry;
   Sum sum;
+  CO_RETURN_IF_ERROR(sink.TakeOver([&](std::string_view data) { sum.Add(data); }));
+  bool is_taken_over = sink.size() > 0;
   Outage outage(patience);
   for (;;) {
     const uint64_t before = sink.size();
     const absl::Status status = co_await DownloadOnce(session, access, sink, entry, sum, arrived);
     if (status.ok()) {
-      co_return sink.Keep(entry.mode());
+      co_return sink.Keep(entry ? entry->mode() : 0600);
+    }
+    if (status.code() == absl::StatusCode::kDataLoss && std::exchange(is_taken_over, false)) {
+      CO_RETURN_IF_ERROR(sink.Cut(0));  // it was of another file, or that has changed since
+      sum.Begin();
+      continue;
     }
     if (status.code() != absl::StatusCode::kUnavailable) {
       co_return status;
@@ -247,7 +295,7 @@ awaitable<absl::Status> Interrupted(asio::signal_set& signals) {
 
 awaitable<absl::Status> Download(Session& session, FileAccess access, std::string local, DownloadOptions options) {
   asio::signal_set signals(session.loop(), SIGINT, SIGTERM);  // before there is anything to take away
-  Sink sink(local);
+  Sink sink(local, access.job_id());
   CO_RETURN_IF_ERROR(sink.Check());
   TransferBar bar(!options.is_quiet && !(local == "-" && isatty(STDOUT_FILENO) == 1));  // not in between the bytes
   const std::string name = access.has_read() ? access.read().path() : local;

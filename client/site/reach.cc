@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/identity/reason_of.h"
 #include "common/refusal.h"
 
 namespace sekisho::client {
@@ -143,10 +144,12 @@ absl::Status ExplainHandshake(const Target& target, const absl::Status& handshak
   if (handshake.code() == absl::StatusCode::kUnavailable) {
     return CannotReach(target, "TLS", Message(handshake), "check your proxy: sekisho proxy info");
   }
+  const bool has_ended = identity::ReasonOf(handshake) == identity::Reason::kCertificateExpired;
   return Refuse(absl::StatusCode::kUnauthenticated, 7,
                 fmt::format("the gatekeeper of {} is not who it should be: {}", Who(target),
                             Message(handshake)),
-                "check the contact and your CA directory (X509_CERT_DIR): sekisho doctor");
+                has_ended ? "tell the site's administrator: its host certificate is to be renewed"
+                          : "check the contact and your CA directory (X509_CERT_DIR): sekisho doctor");
 }
 
 }  // namespace sekisho::client

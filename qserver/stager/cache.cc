@@ -117,6 +117,7 @@ absl::StatusOr<Cache::Incoming> Cache::Receive(const Content& content) const {
   incoming.content_ = content;
   incoming.name_ = PartOf(content);
   const Below where = At(incoming.name_);
+  incoming.path_ = PathOf(where);
   ASSIGN_OR_RETURN(Parent parent, OpenParent(where, 0700));
   ASSIGN_OR_RETURN(incoming.fd_, OpenAlone(where));
   incoming.directory_ = std::move(parent.directory);
@@ -136,7 +137,7 @@ absl::Status Cache::Incoming::Add(std::string_view data) {
   if (data.size() > content_.size() - offset_) {
     return absl::OutOfRangeError(fmt::format("expected {} bytes, saw more", content_.size()));
   }
-  RETURN_IF_ERROR(WriteAll(fd_.get(), data, name_));
+  RETURN_IF_ERROR(WriteAll(fd_.get(), data, path_));
   sum_->Add(data);
   offset_ += data.size();
   if (offset_ >= flushing_ + kFlushEvery) {  // so that not all of it is to be waited for at the end
@@ -145,6 +146,8 @@ absl::Status Cache::Incoming::Add(std::string_view data) {
   }
   return absl::OkStatus();
 }
+
+void Cache::Incoming::Drop() { unlinkat(directory_.get(), name_.c_str(), 0); }
 
 absl::StatusOr<std::optional<Stamp>> Cache::Finish(Incoming incoming) const {
   const Content& content = incoming.content_;
@@ -192,7 +195,8 @@ absl::StatusOr<Cache::Taken> Cache::Take(const std::function<absl::Status(const 
 
 // Copies to `beside`.  What a killed stager has left there is taken over; what has another name besides, as the cache's
 // own that was about to be given away, or is somebody else's, is not written into.
-absl::Status Cache::Fill(const Fd& from, const Content& content, const Below& beside, unsigned mode) const {
+absl::Status Cache::Fill(const Fd& from, const Content& content, const Below& beside, unsigned mode,
+                         const std::string& name) const {
   Fd to;
   bool is_ours = false;
   for (int tries = 0; !is_ours; ++tries) {
@@ -210,8 +214,8 @@ absl::Status Cache::Fill(const Fd& from, const Content& content, const Below& be
   if (ftruncate(to.get(), 0) != 0) {
     return Failed("empty", PathOf(beside));
   }
-  RETURN_IF_ERROR(CopyChecked(from.get(), to.get(), content, At(Hex(content.sha256())), PathOf(beside)));
-  return fchmod(to.get(), mode) == 0 && fsync(to.get()) == 0 ? absl::OkStatus() : Failed("write", PathOf(beside));
+  RETURN_IF_ERROR(CopyChecked(from.get(), to.get(), content, At(Hex(content.sha256())), name));
+  return fchmod(to.get(), mode) == 0 && fsync(to.get()) == 0 ? absl::OkStatus() : Failed("write", name);
 }
 
 // From here on it is read where it is.  What is also a job's own, which may write to it, is not: the cache gets a copy.
@@ -225,7 +229,7 @@ absl::Status Cache::Share(const Fd& from, const Content& content, bool is_known)
     return is_known ? absl::OkStatus() : CopyChecked(from.get(), -1, content, source, "");
   }
   const Below beside = At(PartOf(content));
-  RETURN_IF_ERROR(Fill(from, content, beside, 0600));
+  RETURN_IF_ERROR(Fill(from, content, beside, 0600, PathOf(source)));
   return rename(PathOf(beside).c_str(), PathOf(source).c_str()) == 0 ? absl::OkStatus() : Failed("keep", PathOf(source));
 }
 
@@ -246,7 +250,7 @@ absl::Status Cache::Place(const Content& content, const Below& target, unsigned 
       status = Failed("make the link", PathOf(target));
     }
   } else if (!GiveAway(from, parent, Aside(), mode)) {
-    status = Fill(from, content, beside, mode);
+    status = Fill(from, content, beside, mode, PathOf(target));
   } else if (!is_known) {
     status = CopyChecked(from.get(), -1, content, source, "");
   }

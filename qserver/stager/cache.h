@@ -27,11 +27,13 @@ class Cache {
    public:
     uint64_t offset() const { return offset_; }
     absl::Status Add(std::string_view data);  // OutOfRange: more than it is to have
+    void Drop();                              // it is to be sent anew
 
    private:
     friend class Cache;
     Content content_;
     std::string name_;
+    std::string path_;
     Fd directory_;
     Fd fd_;
     uint64_t offset_ = 0;
@@ -62,7 +64,8 @@ class Cache {
   Below At(const std::string& name) const { return {place_.root, place_.path + "/" + name}; }
   std::string PartOf(const Content& content) const;
   std::string Aside() const { return "." + job_id_ + ".part"; }
-  absl::Status Fill(const Fd& from, const Content& content, const Below& beside, unsigned mode) const;
+  absl::Status Fill(const Fd& from, const Content& content, const Below& beside, unsigned mode,
+                    const std::string& name) const;  // as errors say it
   absl::Status Share(const Fd& from, const Content& content, bool is_known) const;
 
   const Below place_;

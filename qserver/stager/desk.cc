@@ -93,6 +93,9 @@ absl::StatusOr<StagerReply> Desk::Answer(const StagerOrder& order) {
     }
     case StagerOrder::kClose: {
       auto incoming = std::exchange(incoming_, std::nullopt);
+      if (!trouble_.ok() && incoming) {
+        incoming->Drop();  // who else has files there needs the room
+      }
       RETURN_IF_ERROR(trouble_);
       if (!incoming) {
         return absl::FailedPreconditionError("no file is open");
