@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -31,6 +32,7 @@ namespace sekisho::jobmanager {
 namespace {
 
 constexpr int kMessageBytesMax = 4 << 20;
+constexpr size_t kMemoryMost = 48 << 20;  // for what has come from the queue server and is not taken
 constexpr std::chrono::seconds kDrain{2};
 
 struct Arguments {
@@ -63,6 +65,9 @@ std::shared_ptr<grpc::Channel> DialQueueServer(const Config& config, const tls::
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   rpc::SetWindow(arguments);
+  // On a busy machine a ping takes long, and gRPC believes that the queue server is far: without a bound it lets a file that
+  // is read slowly gather here.
+  arguments.SetResourceQuota(grpc::ResourceQuota("queue server").Resize(kMemoryMost));
   return grpc::CreateCustomChannel(config.qserver(), client.credentials, arguments);
 }
 
@@ -117,6 +122,8 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
   rpc::SetWindow(builder);
+  // The gatekeeper is not far, and what it sends of a file is not to gather here, as it does not there.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (!server) {

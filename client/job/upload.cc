@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <variant>
 
@@ -28,6 +29,7 @@ using Call = rpc::ClientDuplex<proto::UploadRequest, proto::UploadReply>;
 
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr size_t kPiecesQueued = 3;
+constexpr uint64_t kAheadMost = 16 << 20;  // of what the site has taken: what is under way gathers in the daemons on it
 
 // What the site has asked for, and how far that is.
 struct Wishes {
@@ -35,6 +37,7 @@ struct Wishes {
   Signal changed;
   std::deque<proto::UploadReply::Wanted> open;
   absl::Status trouble;  // here
+  std::map<int, uint64_t> taken;  // file -> as far as the site has said
   bool has_moved = false;
 };
 
@@ -74,10 +77,13 @@ class LocalFile {
   const int fd_;
 };
 
-awaitable<absl::Status> SendFile(Call& call, const proto::RequestBody::ClientFile& file,
+awaitable<absl::Status> SendFile(Call& call, Wishes& wishes, const proto::RequestBody::ClientFile& file,
                                  const proto::UploadReply::Wanted& wanted) {
   const LocalFile local(LocalPath(file.url()));
   for (uint64_t at = wanted.offset(); at < file.size();) {
+    while (at > wanted.offset() + kAheadMost && at > wishes.taken[wanted.file()] + kAheadMost) {
+      co_await wishes.changed.Wait();
+    }
     const size_t size = size_t(std::min<uint64_t>(kPieceBytes, file.size() - at));
     absl::StatusOr<std::string> data = local.Read(at, size);
     if (!data.ok()) {
@@ -105,7 +111,7 @@ awaitable<absl::Status> SendPieces(std::shared_ptr<Call> call, std::shared_ptr<W
     if (wanted.file() < 0 || wanted.file() >= files.size()) {
       co_return absl::InternalError("the site asks for a file that was not named");
     }
-    const absl::Status sent = co_await SendFile(*call, files[wanted.file()], wanted);
+    const absl::Status sent = co_await SendFile(*call, *wishes, files[wanted.file()], wanted);
     CO_RETURN_IF_ERROR(sent);
   }
 }
@@ -121,6 +127,8 @@ awaitable<absl::Status> HearWishes(std::shared_ptr<Call> call, std::shared_ptr<W
     }
     if (reply.has_taken()) {
       wishes->has_moved = true;
+      wishes->taken[reply.taken().file()] = reply.taken().offset();
+      wishes->changed.Notify();
       arrived(reply.taken().file(), reply.taken().offset());
     }
     if (reply.has_wanted()) {
