@@ -149,6 +149,15 @@ awaitable<int> SubmitOnly(Session& session, const RunOptions& options, const std
   co_return co_await GiveWhatItAwaits(session, *reply, request_id, std::move(awaited));
 }
 
+// What brings the job that is followed what it waits for.  If that goes wrong it is said, and the job is cancelled.
+struct Helpers {
+  explicit Helpers(Loop& loop) : changed(loop) {}
+  int running = 0;
+  int code = 0;  // of what went wrong
+  Signal changed;
+};
+constexpr std::chrono::seconds kHelpersLast{10};  // of a job that is over
+
 awaitable<int> RunJob(Session& session, const RunOptions& options, const std::string& rsl, absl::Status& refusal) {
   const bool is_batch = options.batch;
   const bool has_input = !options.no_input && !is_batch && HasInput();
@@ -179,6 +188,15 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   bool awaits_files = !files->empty() || delegation != Delegation::kNone;
   const bool says_why_it_waits = !options.quiet && !options.verbose && !options.is_globusrun && !is_batch;
   WaitNotice notice(session.loop(), follow.cancels_on_interrupt);
+  const auto helpers = std::make_shared<Helpers>(session.loop());
+  const auto run_beside = [&session, helpers](awaitable<int> helper) {
+    ++helpers->running;
+    co_spawn(session.loop(), std::move(helper), [helpers](const std::exception_ptr&, int code) {
+      --helpers->running;
+      helpers->code = code != 0 ? code : helpers->code;
+      helpers->changed.Notify();
+    });
+  };
   follow.on_submitted = [&](const proto::SubmitReply& reply) {
     is_accepted = true;
     notice.OnSubmitted(reply);
@@ -196,12 +214,12 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     job_name = JobName(session.target(), reply.site(), reply.job_id());
     PrintWarnings(reply);
     if (delegation != Delegation::kNone) {
-      co_spawn(session.loop(), DelegateOrCancel(session, reply, follow.request_id, delegation, {follow.patience}), detached);
+      run_beside(DelegateOrCancel(session, reply, follow.request_id, delegation, {follow.patience}));
     }
     if (!files->empty()) {
       const auto bar = std::make_shared<TransferBar>(!options.quiet);
       const UploadOptions upload{.patience = follow.patience, .bar = bar};
-      co_spawn(session.loop(), UploadOrCancel(session, reply.job_id(), *files, upload), detached);
+      run_beside(UploadOrCancel(session, reply.job_id(), *files, upload));
     }
     if (reply.commit_within_s() > 0) {
       awaits_commit = true;
@@ -265,8 +283,14 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     fmt::print(stderr, "sekisho: its output: sekisho output {0}, or of one element: sekisho output '{0}[INDEX]'\n",
                followed->name);
   }
-  co_return followed->was_interrupted && followed->job.state() == proto::CANCELLED ? kExitCancelled
-                                                                                    : ExitCodeOf(followed->job);
+  const bool is_cancelled = followed->job.state() == proto::CANCELLED;
+  for (bool has_moved = true; is_cancelled && helpers->running > 0 && has_moved;) {
+    has_moved = co_await helpers->changed.WaitFor(kHelpersLast);
+  }
+  if (is_cancelled && !followed->was_interrupted && helpers->code != 0) {
+    co_return helpers->code;
+  }
+  co_return followed->was_interrupted && is_cancelled ? kExitCancelled : ExitCodeOf(followed->job);
 }
 
 awaitable<int> Authenticate(Session& session) {
