@@ -30,9 +30,9 @@ absl::Status NotItsKey(const std::string& site, const absl::Status& why) {
 }
 
 absl::Status CannotSign(const absl::Status& why) {
-  return Refuse(absl::StatusCode::kInvalidArgument, 7,
+  return Refuse(absl::StatusCode::kUnauthenticated, 7,
                 fmt::format("your credential signs none for the job: {}", Harmless(Message(why))),
-                "make another: sekisho proxy init");
+                "make another: sekisho proxy init; a job that waits for it gets it by sekisho proxy refresh JOB");
 }
 
 // Aborted: another key is offered by now.

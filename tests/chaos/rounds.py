@@ -64,9 +64,9 @@ def script(wave):
 
     def administered():
         wave.insist("admin", "drain", worlds.SITE, "a-n2", "--reason", "a new disk")
-        wave.insist("admin", "resume", worlds.SITE, "a-n2", done_if="a-n2 is not drained")
+        wave.insist("admin", "resume", worlds.SITE, "a-n2", done_if=("a-n2 is not drained",))
         wave.insist("admin", "ban", worlds.SITE, NOBODY)
-        wave.insist("admin", "unban", worlds.SITE, NOBODY, done_if="is not banned")
+        wave.insist("admin", "unban", worlds.SITE, NOBODY, done_if=("is not banned",))
 
     steps = (
         lambda: wave.submit_many([Job("many0"), Job("many1", code=3, node="a-n2"), Job("many2", code=7, pause_s=0)]),

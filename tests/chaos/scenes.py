@@ -39,6 +39,7 @@ openssl ca -batch -notext -preserveDN -config ca.cnf -extensions x -cert ~/.glob
 
 
 _ENDED = "[proxy-expired]"  # before its submission came through
+_NOT_GIVEN = "your credential signs none for the job"  # it was accepted, and waits for another
 _ENDED_INSIDE = f"refused by the queue server: {_ENDED}"  # before it came to the queue server
 
 
@@ -46,8 +47,8 @@ def credential_ends(world, wave, seconds=15):
     """Jobs by a credential that ends while they run: they go on, and a fresh one asks for what came of them."""
     world.shell("client", MAKE_PROXY.format(seconds=seconds), user="alice")
     began = time.monotonic()
-    wave.submit(Job("short", code=11, pause_s=seconds + 2, may_fail=_ENDED_INSIDE), proxy=PROXY, done_if=_ENDED)
-    wave.submit(Job("given", code=12, pause_s=seconds + 2, may_fail=_ENDED_INSIDE), "--delegate", proxy=PROXY, done_if=_ENDED)
+    wave.submit(Job("short", code=11, pause_s=seconds + 2, may_fail=_ENDED_INSIDE), proxy=PROXY, done_if=(_ENDED,))
+    wave.submit(Job("given", code=12, pause_s=seconds + 2, may_fail=_ENDED_INSIDE), "--delegate", proxy=PROXY, done_if=(_ENDED, _NOT_GIVEN))
     time.sleep(max(0.0, began + seconds + 1 - time.monotonic()))  # it has ended by the wall's clock
     while True:
         code, out, err = wave.sekisho("submit", "-r", worlds.SITE, "--request-id", f"{wave.prefix}late", "--", "/bin/true", proxy=PROXY)

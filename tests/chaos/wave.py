@@ -56,12 +56,12 @@ class Wave:
             return 127, b"", b"the command was ended by the suite, after its time"
         return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
-    def insist(self, *words, stdin=None, proxy=None, done_if="\0"):
+    def insist(self, *words, stdin=None, proxy=None, done_if=()):
         """The command's stdout, once it is answered with yes; None if it is refused for good, or not in time.  A
-        refusal with `done_if` is no complaint: an earlier try, whose answer was lost, has done it, or it came too late."""
+        refusal with a text of `done_if` is no complaint: an earlier try, whose answer was lost, has done it, or it came too late."""
         while True:
             code, out, err = self.sekisho(*words, stdin=stdin, proxy=proxy)
-            if code == 0 or done_if in err:
+            if code == 0 or any(text in err for text in done_if):
                 return out
             if code not in ASK_AGAIN or time.monotonic() > self.deadline:
                 self.problems.append(f"sekisho {' '.join(words)[:200]}: exit code {code}: {err[:400]}")
@@ -73,7 +73,7 @@ class Wave:
 
     # Submissions.  Each returns whether the job was accepted.
 
-    def submit(self, job, *options, rsl="", proxy=None, done_if="\0"):
+    def submit(self, job, *options, rsl="", proxy=None, done_if=()):
         """`rsl`: more of it, which has no option."""
         job = self._own(job)
         self.plan[job.label] = job
@@ -204,13 +204,13 @@ class Wave:
     def cancel(self, label):
         name = self.names.get(self.prefix + label)
         if name:
-            self.insist("cancel", name, done_if="has ended already")
+            self.insist("cancel", name, done_if=("has ended already",))
 
     def suspend(self, label):
         """And on again."""
         name = self.names.get(self.prefix + label)
         for word in ("suspend", "resume") if name else ():
-            self.insist("signal", name, word, done_if="has ended already")
+            self.insist("signal", name, word, done_if=("has ended already",))
 
     def redirect(self, label):
         """A copy of what a held job will say."""
@@ -227,7 +227,7 @@ class Wave:
         """Its commit is late, and comes."""
         name = self.names.get(self.prefix + label)
         for words in (("commit_extend", "60"), ("commit_request",)) if name else ():
-            self.insist("signal", name, *words, done_if="does not wait for a commit")
+            self.insist("signal", name, *words, done_if=("does not wait for a commit",))
 
     def let_go(self, label):
         """The end's commit: its output, which has come, is not needed any more."""
