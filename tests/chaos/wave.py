@@ -53,7 +53,7 @@ class Wave:
         try:
             done = worlds.subprocess.run(command, capture_output=True, timeout=timeout_s, **options)
         except worlds.subprocess.TimeoutExpired:
-            return 127, b"", b"the command was ended by the suite, after its time"
+            return 127, b"", "the command was ended by the suite, after its time"
         return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
     def insist(self, *words, stdin=None, proxy=None, done_if=()):
