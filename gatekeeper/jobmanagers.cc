@@ -276,7 +276,7 @@ absl::StatusOr<proto::Handover> JobManagers::MakeHandover(const Manager& manager
                                                 tls::SystemClock());
   if (!credential.ok()) {
     return errors::CannotStart(manager.account, "no proxy of the service certificate for it: " +
-                                                        Message(credential.status()));
+                                                    Message(credential.status()));
   }
   proto::Handover handover = options_.handover;
   handover.set_certificate_pem(credential->ChainPem());

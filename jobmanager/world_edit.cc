@@ -99,7 +99,7 @@ proto::CoallocReply::State World::StateOf(const State& part) const {
     return proto::CoallocReply::PENDING;
   }
   return is_released_ || part.starts_alone() ? proto::CoallocReply::RELEASED
-                                         : proto::CoallocReply::READY;
+                                             : proto::CoallocReply::READY;
 }
 
 proto::CoallocReply World::View() const {

@@ -151,10 +151,13 @@ __attribute__((visibility("default"))) int connect(int fd, const struct sockaddr
   if (!IsStream(fd, address, length)) {
     return next(fd, address, length);
   }
+  const void* const caller = __builtin_return_address(0);
   const int retries = kSynRetries;
-  setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &retries, sizeof retries);
   struct sockaddr_storage to = {0};
   memcpy(&to, address, length);
+  if (IsMpis(caller, &to)) {  // the program's own wait as long as they ever did
+    setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &retries, sizeof retries);
+  }
   if (fd < kSocketsMax) {
     dialled[fd].ss_family = 0;  // of another socket that had the number
   }
@@ -163,7 +166,7 @@ __attribute__((visibility("default"))) int connect(int fd, const struct sockaddr
   if (result != 0 && error == EINPROGRESS && fd < kSocketsMax) {
     dialled[fd] = to;
   } else if (result != 0) {
-    EndIfUnreached(&to, error, __builtin_return_address(0));
+    EndIfUnreached(&to, error, caller);
   }
   errno = error;
   return result;

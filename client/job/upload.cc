@@ -81,7 +81,7 @@ awaitable<absl::Status> SendFile(Call& call, Wishes& wishes, const proto::Reques
                                  const proto::UploadReply::Wanted& wanted) {
   const LocalFile local(LocalPath(file.url()));
   for (uint64_t at = wanted.offset(); at < file.size();) {
-    while (at > wanted.offset() + kAheadMost && at > wishes.taken[wanted.file()] + kAheadMost) {
+    while (at > std::max(wanted.offset(), wishes.taken[wanted.file()]) + kAheadMost) {
       co_await wishes.changed.Wait();
     }
     const size_t size = size_t(std::min<uint64_t>(kPieceBytes, file.size() - at));
