@@ -87,7 +87,7 @@ def _audit_state(label, job, tasks, says, name):
                 yield Finding("doubled", label, f"it ran as {job_id} task {number}, its user was told {name} task {task}")
     if state == "CANCELLED" and job.is_cancelled:
         return
-    if state == "FAILED" and job.may_fail and job.may_fail in reason:
+    if state == "FAILED" and job.may_fail_by(reason):
         return
     if state != "DONE":
         yield Finding("lost", label, f"{name} is {state}: {reason or 'no reason'}")

@@ -129,14 +129,14 @@ class Auditor(unittest.TestCase):
         self.expect(evidence, "lost")
 
     def test_a_failure_that_was_announced_needs_its_reason(self):
-        evidence = good(plan.Job("j", may_fail="No space left"))
+        evidence = good(plan.Job("j", may_fail=("another", "No space left")))
         evidence.says["j"] = {"state": "FAILED", "exit_code": None, "reason": "cannot use x: No space left on device"}
         self.expect(evidence)
         evidence.says["j"]["reason"] = "node a-n1 has lost it"
         self.expect(evidence, "lost")
 
     def test_an_mpi_job_may_end_otherwise_if_a_supervisor_of_its_helper_was_killed_and_only_then(self):
-        job = plan.Job("j", tasks=2, is_mpi=True, may_fail="the task's supervisor was killed")
+        job = plan.Job("j", tasks=2, is_mpi=True, may_fail=("the task's supervisor was killed",))
         ends = ({"state": "DONE", "exit_code": 255, "reason": ""}, {"state": "FAILED", "exit_code": None, "reason": "the program was killed by signal 6"})
         for says in ends:
             evidence = good(job)

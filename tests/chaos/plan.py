@@ -44,7 +44,7 @@ class Job:
     lines: int = 60
     pause_s: float = 0.3
     is_cancelled: bool = False  # its user cancels it: it may end so, and need not run
-    may_fail: str = ""  # a reason with these words is a right end, too: its user was told
+    may_fail: tuple[str, ...] = ()  # a reason with any of these words is a right end, too: its user was told
     node: str = ""  # where it is to run, if it matters
     stream: str = "spool"  # where its output goes; "file": to the home; of one task
     is_fed: bool = False  # what it reads it prints, half way; of one task
@@ -53,6 +53,9 @@ class Job:
 
     def __post_init__(self):
         assert not self.is_mpi or (self.tasks == 2 and self.code == 0)  # mpirun has words of its own about another code
+
+    def may_fail_by(self, words):
+        return any(reason in words for reason in self.may_fail)
 
     def streams_of(self):
         """The tasks that the system has output of."""

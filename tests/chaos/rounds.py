@@ -256,7 +256,7 @@ class Rounds:
                                                        for (program, _), places in armed.items()))  # fmt: skip
 
         wave = Wave(self._world, f"k{self.number}-", deadline)
-        wave.defaults["may_fail"] = KILLED
+        wave.may_fail = (KILLED,)
         script(wave)
         wave.settle(settle_s)
 

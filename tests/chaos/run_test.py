@@ -65,7 +65,7 @@ class PlayedWave:
     def __init__(self, world, prefix, deadline, problems=()):
         self.world, self.prefix, self.deadline, self.problems = world, prefix, deadline, list(problems)
         self.plan, self.names, self.arrays, self.says, self.output = {}, {}, {}, {}, {}
-        self.refusals, self.defaults = [], {}
+        self.refusals, self.may_fail = [], ()
 
     def submit(self, job, *options):
         label, job_id = self.prefix + job.label, f"id{len(self.plan)}"

@@ -47,7 +47,7 @@ def credential_ends(world, wave, seconds=15):
     """Jobs by a credential that ends while they run: they go on, and a fresh one asks for what came of them."""
     world.shell("client", MAKE_PROXY.format(seconds=seconds), user="alice")
     began = time.monotonic()
-    short, given = (Job(name, code=code, pause_s=seconds + 2, may_fail=_ENDED_INSIDE) for name, code in (("short", 11), ("given", 12)))
+    short, given = (Job(name, code=code, pause_s=seconds + 2, may_fail=(_ENDED_INSIDE,)) for name, code in (("short", 11), ("given", 12)))
     is_known = wave.submit(short, proxy=PROXY, done_if=(_ENDED,))
     is_given = wave.submit(given, "--delegate", proxy=PROXY, done_if=(_ENDED, _NOT_GIVEN))
     time.sleep(max(0.0, began + seconds + 1 - time.monotonic()))  # it has ended by the wall's clock
@@ -108,7 +108,7 @@ def disk_of_node_full(world, wave):
     for node in ("a-n1", "a-n2"):
         world.fill(node)
     try:
-        wave.submit(Job("none", code=7, pause_s=0, stream="file", may_fail=NO_SPACE))
+        wave.submit(Job("none", code=7, pause_s=0, stream="file", may_fail=(NO_SPACE,)))
         wave.settle(10)
     finally:
         for node in ("a-n1", "a-n2"):

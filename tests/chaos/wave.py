@@ -39,7 +39,7 @@ class Wave:
         self.plan, self.names, self.arrays, self.output = {}, {}, {}, {}
         self.problems = list(problems)  # what a user would complain of, and the auditor cannot see
         self.refusals = []  # clear words of a site that could take no jobs for a while
-        self.defaults = {}  # of its jobs
+        self.may_fail = ()  # of each of its jobs, besides its own
         self._files = []  # (label, a file of its at the site, what is to be in it)
         self._let_go = set()  # labels whose output was fetched, and is gone
 
@@ -188,7 +188,7 @@ class Wave:
         while True:
             code, out, err = self.sekisho(*words, stdin=job.food() if job.is_fed else None)
             own = "".join(line for line in err.splitlines(True) if not line.startswith("sekisho: ") and not line.startswith("  -> "))
-            has_failed = job.may_fail != "" and job.may_fail in err  # as it may
+            has_failed = job.may_fail_by(err)
             if code not in ASK_AGAIN or has_failed or time.monotonic() > self.deadline:
                 break
             self.refusals.append(err.strip().splitlines()[0] if err.strip() else "")
@@ -250,7 +250,7 @@ class Wave:
             self.insist("release", name)
 
     def _own(self, job):
-        return dataclasses.replace(job, label=self.prefix + job.label, **self.defaults)
+        return dataclasses.replace(job, label=self.prefix + job.label, may_fail=(*job.may_fail, *self.may_fail))
 
     @staticmethod
     def _file():
