@@ -242,6 +242,10 @@ absl::Status CheckConfig(const Config& config) {
     return absl::InvalidArgumentError("relay.address: expected HOST:PORT, as the nodes reach the relay");
   }
   RETURN_IF_ERROR(CheckDirect(config.relay()));
+  if (config.leader_silence_s() < 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("leaderSilenceS: expected seconds, such as 1800, saw {}", config.leader_silence_s()));
+  }
   if (const int life_s = config.relay().token_life_s(); life_s != 0 && (life_s < 4 || life_s > 86400)) {
     return absl::InvalidArgumentError(
         fmt::format("relay.tokenLifeS: expected 4 to 86400, saw {}", life_s));

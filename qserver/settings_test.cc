@@ -48,6 +48,11 @@ TEST(Settings, TheRelaysDirectNetworksAreListedAndThoseWithoutTranslationOnceMor
   EXPECT_TRUE(relay.is_reversed);
 }
 
+TEST(Settings, ALeadersSilenceOfLessThanNothingIsRefused) {
+  EXPECT_EQ(WhyNot(R"("leader_silence_s": -1)"), "leaderSilenceS: expected seconds, such as 1800, saw -1");
+  EXPECT_EQ(WhyNot(R"("leaderSilenceS": 10)"), "");
+}
+
 TEST(Settings, ADirectNetworkThatIsNoneIsRefused) {
   for (const char* network : {"", "10.2.0.0", "10.2.0.0/33", "siteB", "10.2.0.0/24,10.3.0.0/24"}) {
     EXPECT_EQ(WhyNot(std::string(R"("relay": {"address": "a-dmz:7514", "direct": [{"network": ")") + network + "\"}]}"),
