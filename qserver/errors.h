@@ -359,10 +359,10 @@ inline absl::Status InputTakenOver(const std::string& job_id) {
                 "use that one, or end it and attach again");
 }
 
-inline absl::Status InputEndNotHeard(const std::string& job_id) {
+inline absl::Status InputNotHeard(const std::string& job_id) {
   return Refuse(StatusCode::kUnavailable, 0,
-                fmt::format("the node of job {} was lost before it had the end of the input", job_id),
-                "send the end again");
+                fmt::format("the node of job {} was lost before it had all of the input", job_id),
+                "send again what it had not taken, and the end");
 }
 
 inline absl::Status InputGap(uint64_t expected, uint64_t seen) {

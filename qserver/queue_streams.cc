@@ -205,9 +205,6 @@ awaitable<absl::Status> QueueService::HandleInput(grpc::CallbackServerContext& c
       co_await feed.Changed();
     }
     if (feed.is_fed() && feed.generation() != generation) {
-      if (chunk.end()) {
-        co_return errors::InputEndNotHeard(job_id);
-      }
       break;
     }
     has_more = !chunk.end();
@@ -219,6 +216,9 @@ awaitable<absl::Status> QueueService::HandleInput(grpc::CallbackServerContext& c
   }
   if (feed.is_taken_over()) {
     co_return errors::InputTakenOver(job_id);
+  }
+  if (has_more && feed.is_fed()) {  // whoever feeds it may have said the end by now, and would take OK for the answer to that
+    co_return errors::InputNotHeard(job_id);
   }
   reply.set_accepted(feed.taken());
   co_return absl::OkStatus();

@@ -215,6 +215,13 @@ class Agent {
     *message.mutable_started()->mutable_task() = key;
     Say(message);
   }
+  void InputTaken(const proto::TaskKey& key, uint64_t offset, bool is_end) {
+    proto::AgentMessage message;
+    *message.mutable_input_taken()->mutable_task() = key;
+    message.mutable_input_taken()->set_offset(offset);
+    message.mutable_input_taken()->set_end(is_end);
+    Say(message);
+  }
   void Output(const proto::TaskKey& key, uint64_t offset, const std::string& data,
               proto::OutputChunk::Stream stream = proto::OutputChunk::STDOUT) {
     proto::AgentMessage message;

@@ -213,24 +213,32 @@ TEST_F(ServerTest, PassesInputToTheFirstTaskAndSaysWhatItTook) {
   const proto::ServerMessage input = agent->Next();
   EXPECT_EQ(input.input().data(), "abc");
   EXPECT_TRUE(input.input().end());
-  proto::AgentMessage taken;
-  *taken.mutable_input_taken()->mutable_task() = start.task();
-  taken.mutable_input_taken()->set_offset(3);
-  taken.mutable_input_taken()->set_end(true);
-  agent->Say(taken);
+  agent->InputTaken(start.task(), 3, true);
 
   EXPECT_TRUE(writer->Finish().ok());
   EXPECT_EQ(reply.accepted(), 3u);
 }
 
+// As a diagnosis has them: "agent n1 ok".
+std::vector<std::string> Hops(proto::Queue::Stub& queue) {
+  grpc::ClientContext context;
+  auto stream = queue.Diagnose(&context, proto::DiagnoseRequest());
+  std::vector<std::string> hops;
+  for (proto::Hop hop; stream->Read(&hop);) {
+    hops.push_back(hop.name() + (hop.is_ok() ? " ok" : " down"));
+  }
+  return hops;
+}
+
 // Calls that feed a job's input.
 struct Feeding {
   Feeding(proto::Queue::Stub& queue, std::string job) : job(std::move(job)), writer(queue.Input(&context, &reply)) {}
-  void Send(uint64_t offset, const std::string& data) {
+  void Send(uint64_t offset, const std::string& data, bool is_end = false) {
     proto::InputChunk chunk;
     chunk.set_job_id(job);
     chunk.set_offset(offset);
     chunk.set_data(data);
+    chunk.set_end(is_end);
     writer->Write(chunk);
   }
   grpc::ClientContext context;
@@ -256,6 +264,31 @@ TEST_F(ServerTest, InputThatWasLostWithTheNodesConnectionIsAskedForAgain) {
   Feeding second(*queue_, job);
   second.Send(0, "abcdef");
   EXPECT_EQ(agent->Next().input().data(), "abcdef");
+}
+
+// The answer would be taken for that of the end, which waits in the call, and the task would wait for ever.
+TEST_F(ServerTest, ACallIsNotAnsweredWellWhoseNodeIsLostBeforeItsEndWasHeard) {
+  auto agent = Attach("n1");
+  const std::string job = SubmitOk("r1", "&(executable=/bin/cat)", true);
+  const proto::TaskKey key = agent->NextStart().task();
+  agent->Started(key);
+  Feeding first(*queue_, job);
+  first.Send(0, "abc");
+  EXPECT_EQ(agent->Next().input().data(), "abc");
+  agent.reset();
+  ASSERT_TRUE(test::Eventually([&] { return Hops(*queue_)[2] == "agent n1 down"; }));
+
+  first.Send(3, "", true);
+
+  EXPECT_EQ(first.writer->Finish().error_code(), grpc::UNAVAILABLE);
+  agent = Attach("n1", {key});
+  agent->InputTaken(key, 3, false);
+  Feeding second(*queue_, job);
+  second.Send(0, "abc", true);
+  EXPECT_TRUE(agent->Next().input().end());
+  agent->InputTaken(key, 3, true);
+  EXPECT_TRUE(second.writer->Finish().ok());
+  EXPECT_EQ(second.reply.accepted(), 3u);
 }
 
 TEST_F(ServerTest, OneCallFeedsAJobInPiecesThatAreNotTooLarge) {
@@ -289,14 +322,8 @@ TEST_F(ServerTest, ServesOnlyJobmanagersAndNodes) {
 
 TEST_F(ServerTest, DiagnosesEveryHopBehindIt) {
   const auto agent = Attach("n1");
-  grpc::ClientContext context;
-  auto stream = queue_->Diagnose(&context, proto::DiagnoseRequest());
-  std::vector<std::string> hops;
-  for (proto::Hop hop; stream->Read(&hop);) {
-    hops.push_back(hop.name() + (hop.is_ok() ? " ok" : " down"));
-  }
 
-  EXPECT_THAT(hops, ElementsAre("qserver ok", "allocator ok", "agent n1 ok", "agent n2 down"));
+  EXPECT_THAT(Hops(*queue_), ElementsAre("qserver ok", "allocator ok", "agent n1 ok", "agent n2 down"));
 }
 
 }  // namespace
