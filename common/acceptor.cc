@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 4096;
 constexpr int kAcceptsAtOnce = 64;  // then the loop serves others
 constexpr int kEventsAtOnce = 128;
+constexpr unsigned kSilenceMs = 20'000;
 constexpr std::chrono::milliseconds kRetry{100};  // after running out of descriptors
 constexpr char kTlsHandshake = 0x16;
 
@@ -118,6 +119,7 @@ absl::Status Acceptor::ListenTcp(const std::string& address) {
   const int on = 1;
   const int off = 0;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kSilenceMs, sizeof kSilenceMs);  // connections inherit it
   if (parsed.is_v6()) {
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   }

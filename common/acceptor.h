@@ -35,6 +35,8 @@ class Acceptor {
 
   // "ADDRESS:PORT", numeric, "[::]:2119" for both families; or "unix:PATH", where a connection counts as
   // finished as soon as it says something: whoever it is, the kernel has told us the account.
+  // A TCP connection ends when its peer has not acknowledged, or not read, what it was sent for 20 s: gRPC, which would
+  // see to that on a port of its own, cannot even ping once a link that was cut takes no more.
   absl::Status Listen(const std::string& address);
   uint16_t port() const;
 

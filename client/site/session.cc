@@ -80,7 +80,8 @@ absl::Status Session::Connect(int fd) {
   link_ = *std::move(link);
   grpc::ChannelArguments arguments;
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, contact.Address());
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);  // a link that is cut without a word is found
+  // A link that is cut without a word is found, by Dial()'s kSilenceMs too.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(16 << 20);
