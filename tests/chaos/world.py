@@ -210,9 +210,9 @@ class World:
             ended, _, _ = select.select(list(watched), [], [], 0.3 if down else 0.2)
             for fd in ended:
                 one = watched[fd]
-                os.close(fd)
                 with self._lock:
                     del self._pidfds[one]
+                    os.close(fd)
                     if one not in self._doomed | self._armed and one[0] not in self._full:
                         self.fallen.append(f"{one[1]} on {one[0]} ended though nobody had killed it; its log ends:\n"
                                            + lab_daemons.log_tail(self.name, *one))  # fmt: skip
@@ -229,11 +229,11 @@ class World:
                 self._starting = None
 
     def until_up(self, timeout_s=20):
-        """Waits until every daemon runs that is to."""
+        """Waits until every daemon runs that is to, and of each that ended it has been judged why."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             with self._lock:
-                if len(self._pidfds) == len(self.daemons):
+                if len(self._pidfds) == len(self.daemons) and not select.select(list(self._pidfds.values()), [], [], 0)[0]:
                     return True
             time.sleep(0.05)
         return False
