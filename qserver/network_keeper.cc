@@ -198,7 +198,7 @@ void NetworkKeeper::Order(double now_s) {
     for (const topology::Request& request : session_->method->Next()) {
       dispatcher_->Add(request);
     }
-    for (const topology::Dispatcher::Order& order : dispatcher_->Start()) {
+    for (const topology::Dispatcher::Order& order : dispatcher_->Start(now_s)) {
       const std::string& node = node_of_.at(order.request.from);
       Prober& prober = probers_.at(node);
       prober.orders[order.id] = now_s + settings_.answer_within_s;

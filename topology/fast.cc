@@ -21,6 +21,11 @@ constexpr int kLeastPairs = 10;  // of two sites, however few that share is
 constexpr int kFirstPairs = 4;
 constexpr int kMorePairs = 14;
 constexpr double kNoWayUs = 1e18;
+// With fewer measurements at once than this share of the hosts, time is their number: each host measures those near it
+// and a part of a core instead of all.
+constexpr int kHostsToSpare = 8;
+constexpr int kThriftyCore = 32;
+constexpr int kThriftyGroup = 12;
 
 }  // namespace
 
@@ -53,6 +58,10 @@ void FastMethod::BeginSites(const std::vector<int>& site_of) {
   LanLimits limits;
   if (hosts_ > 512) {
     limits.full_hosts = 64;
+  }
+  if (options_.most_at_once > 0 && options_.most_at_once < hosts_ / kHostsToSpare) {
+    limits.full_hosts = limits.core_hosts = kThriftyCore;
+    limits.group_partners = kThriftyGroup;
   }
   for (size_t i = 0; i < members.size(); ++i) {
     for (const int host : members[i]) {
@@ -328,9 +337,9 @@ std::vector<Observation> FastMethod::InsideSites(const Tree& tree) const {
     is_placed[vertex] = true;
   }
   for (const Site& site : sites_) {
-    for (Observation o : ledger_.Among(site.hosts)) {
-      o.a = site.hosts[o.a];
-      o.b = site.hosts[o.b];
+    for (Observation o : site.search->observations()) {
+      o.a = site.search->members()[o.a];
+      o.b = site.search->members()[o.b];
       if (is_placed[o.a] && is_placed[o.b]) {
         inside.push_back(o);
       }

@@ -21,6 +21,7 @@ namespace sekisho::topology {
 struct FastOptions {
   std::vector<int> site_hints;  // of each host; empty: find out
   uint64_t seed = 1;
+  int most_at_once = 0;  // measurements of all hosts together; 0: no limit
 };
 
 class FastMethod final : public Method {

@@ -44,6 +44,15 @@ TEST(FastMethod, SolvesOneSiteOf64HostsWithTheLabsNoise) {
   EXPECT_GE(trial.score.accuracy, 0.99);
 }
 
+TEST(FastMethod, MeasuresTwoThirdsOfThePairsWhereFewMayBeMeasuredAtOnce) {
+  for (const uint64_t seed : {24, 25, 26}) {
+    const sim::Trial trial = *sim::RunTrial(*sim::MakeFamily("single64lab", seed), "fast", false, seed, 20000, 1);
+
+    EXPECT_GE(trial.score.accuracy, 0.99);
+    EXPECT_LE(trial.totals.measurements, 64 * 63 / 2 * 3 / 4);
+  }
+}
+
 TEST(FastMethod, FindsFourSitesWithFewMeasurementsBetweenThem) {
   const sim::Trial trial = Solve("grid256", 31);
 
@@ -241,6 +250,27 @@ TEST(FastMethod, ForgetsAHostThatIsLostHalfway) {
     EXPECT_FALSE(is_placed[5]) << "lost after " << after;
     EXPECT_EQ(tree.vertex_count, Solve("exact64", 12).outcome.tree.vertex_count);
   }
+}
+
+TEST(FastMethod, EndsWhereAllAreLostWhileDoubtfulOnesAreRepeated) {
+  const sim::Truth truth = *sim::MakeFamily("single64", 12);
+  sim::Network network(truth, 12);
+  FastMethod method(64, {});
+  bool is_over = false;
+  const auto totals =
+      RunVirtually(method, [&](const Request& request, double) -> absl::StatusOr<Answer> {
+        if (request.most == 5 && !is_over) {  // as only repetitions have
+          is_over = true;
+          for (int host = 0; host < 64; ++host) {
+            method.Lose(host);
+          }
+        }
+        return is_over ? Answer{.duration_us = 100} : network.Measure(request);
+      });
+
+  EXPECT_TRUE(is_over);
+  ASSERT_TRUE(totals.ok());
+  EXPECT_EQ(method.Finish().excluded.size(), 64u);
 }
 
 TEST(FastMethod, EndsWithoutATreeWhereNobodyAnswers) {

@@ -15,6 +15,7 @@ struct Observation {
   int b = 0;
   double rtt_us = 0;
   double sigma_us = 1;  // its standard deviation, as far as known beforehand
+  long when = 0;        // counted in measurements
 };
 
 class Fit {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "topology/drift.h"
 #include "topology/place.h"
 
 namespace sekisho::topology {
@@ -19,6 +20,7 @@ constexpr int kBusyPartners = 22;
 constexpr double kBusyRatio = 3;   // excess over that of a usual host
 constexpr double kDoubtful = 3.5;  // standard deviations
 constexpr int kDoubtRounds = 2;
+constexpr int kDriftRounds = 2;
 constexpr int kFewHosts =
     16;  // so few that nothing evens a bad measurement out: ask twice, and often
 
@@ -138,6 +140,30 @@ void LanSearch::AskCore(const Ledger& ledger, PairQueue& queue) {
 
 void LanSearch::Build(const Ledger& ledger) {
   observations_ = ledger.Among(members_);
+  const bool had_everybody = has_everybody_;
+  BuildFromObservations();
+  // The better the tree, the better what is no part of it can be told, and the other way round.
+  std::vector<double> drift(observations_.size(), 0);
+  for (int round = 0; round < kDriftRounds; ++round) {
+    std::vector<double> longer = report_.residuals;
+    for (size_t i = 0; i < longer.size(); ++i) {
+      longer[i] += drift[i];
+    }
+    const std::vector<double> found = Drift(observations_, longer);
+    if (found.empty()) {
+      break;
+    }
+    for (size_t i = 0; i < drift.size(); ++i) {
+      observations_[i].rtt_us += drift[i] - found[i];
+    }
+    drift = found;
+    has_everybody_ = had_everybody;
+    BuildFromObservations();
+  }
+}
+
+void LanSearch::BuildFromObservations() {
+  report_.residuals.clear();  // of an earlier build, of hosts that may be gone
   const int n = static_cast<int>(members_.size());
   std::vector<double> rtts;
   for (const Observation& o : observations_) {

@@ -33,6 +33,8 @@ class LanSearch {
   const Tree& tree() const { return tree_; }  // hosts by their position in members()
   bool IsBusy(int position) const { return is_busy_[position]; }
   double spread() const { return report_.spread; }
+  // What the tree was built from last, hosts by position: without what drifts.
+  const std::vector<Observation>& observations() const { return observations_; }
 
  private:
   void Calibrate(PairQueue& queue);
@@ -41,6 +43,7 @@ class LanSearch {
   int AskBusy(const Ledger& ledger, PairQueue& queue);
   bool AskDoubtful(const Ledger& ledger, PairQueue& queue);
   void Build(const Ledger& ledger);
+  void BuildFromObservations();
   void Ask(int a, int b, const Ledger& ledger, PairQueue& queue);
   Request Plan(int host_a, int host_b, const Ledger& ledger) const;
   bool IsFull() const;

@@ -47,13 +47,16 @@ void Ledger::Add(const Request& request, const Answer& answer) {
     }
   }
   const auto [place, is_new] = samples_.try_emplace(Key(request.from, request.to),
-                                                    Sample{answer.min_us, 0, answer.is_relayed});
+                                                    Sample{answer.min_us, 0, answer.is_relayed, added_});
   Sample& sample = place->second;
   if (sample.is_relayed && !answer.is_relayed) {
-    sample = {.min_us = answer.min_us};  // the direct way is the true one
+    sample = {.min_us = answer.min_us, .when = added_};  // the direct way is the true one
   }
   if (sample.is_relayed == answer.is_relayed) {
-    sample.min_us = std::min(sample.min_us, answer.min_us);
+    if (answer.min_us < sample.min_us) {
+      sample.min_us = answer.min_us;
+      sample.when = added_;
+    }
     sample.pings += answer.pings;
   }
   if (is_new) {
@@ -119,7 +122,8 @@ double Ledger::Excess(int host) const {
 Observation Ledger::Observe(int a, int b, const Sample& sample) const {
   const double ping_noise = std::max(Excess(a), Excess(b)) / std::max(sample.pings, 1);
   const double share = sample.is_relayed ? kRelayShare : kPairShare;
-  return {a, b, sample.min_us, std::hypot(0.8, share * sample.min_us, 0.7 * ping_noise)};
+  return {a, b, sample.min_us, std::hypot(0.8, share * sample.min_us, 0.7 * ping_noise),
+          sample.when};
 }
 
 std::vector<Observation> Ledger::Among(const std::vector<int>& hosts) const {

@@ -45,6 +45,7 @@ class Ledger {
     double min_us = 0;
     int pings = 0;
     bool is_relayed = false;
+    long when = 0;  // of the shortest
   };
   struct Failure {
     int partner = 0;

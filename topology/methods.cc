@@ -11,7 +11,9 @@ absl::StatusOr<std::unique_ptr<Method>> MakeMethod(std::string_view name, int ho
                                                    const MethodOptions& options) {
   if (name == "fast") {
     return std::make_unique<FastMethod>(
-        hosts, FastOptions{.site_hints = options.site_hints, .seed = options.seed});
+        hosts, FastOptions{.site_hints = options.site_hints,
+                           .seed = options.seed,
+                           .most_at_once = options.most_at_once});
   }
   if (name == "paper") {
     return std::make_unique<PaperMethod>(hosts, options.seed);

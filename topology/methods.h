@@ -13,6 +13,7 @@ namespace sekisho::topology {
 struct MethodOptions {
   uint64_t seed = 1;
   std::vector<int> site_hints;  // of each host, or empty
+  int most_at_once = 0;         // measurements of all hosts together; 0: no limit
 };
 
 absl::StatusOr<std::unique_ptr<Method>> MakeMethod(std::string_view name, int hosts,

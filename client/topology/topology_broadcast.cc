@@ -225,7 +225,8 @@ absl::Status BroadcastFile(const TopologyBroadcastOptions& options, std::ostream
   topology::Tree tree;
   if (options.tree.empty()) {
     topology::FastMethod method(static_cast<int>(hosts.names.size()),
-                                {.site_hints = KnownSites(options.source, hosts)});
+                                {.site_hints = KnownSites(options.source, hosts),
+                                 .most_at_once = options.source.most_at_once});
     RunLive(method, probers, options.source.most_at_once);
     tree = method.Finish().tree;
   } else {

@@ -137,7 +137,8 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
   const topology::HostList& hosts = source->hosts();
   const int count = static_cast<int>(hosts.names.size());
   topology::MethodOptions method_options{.seed = options.seed,
-                                         .site_hints = KnownSites(options.source, hosts)};
+                                         .site_hints = KnownSites(options.source, hosts),
+                                         .most_at_once = options.source.oracle.empty() ? options.source.most_at_once : 0};
   if (options.has_site_hints) {
     if (hosts.cluster_of.empty()) {
       return topology::errors::BadFile(options.source.hosts,

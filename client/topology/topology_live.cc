@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/topology/topology_live.h"
 
+#include <cmath>
+
 #include "topology/probe/dispatcher.h"
 
 namespace sekisho::client {
@@ -16,6 +18,17 @@ void Take(const TopologyProbers::Event& event, topology::Dispatcher& dispatcher,
     dispatcher.Report(event.id,
                       topology::ParseAnswer(*event.answer, *request).value_or(topology::Answer{}));
   }
+}
+
+double SecondsSince(TopologyProbers::Clock::time_point begin) {
+  return std::chrono::duration<double>(TopologyProbers::Clock::now() - begin).count();
+}
+
+TopologyProbers::Clock::time_point At(TopologyProbers::Clock::time_point begin, double seconds) {
+  if (std::isinf(seconds)) {
+    return TopologyProbers::Clock::time_point::max();
+  }
+  return begin + std::chrono::duration_cast<TopologyProbers::Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace
@@ -34,7 +47,7 @@ topology::RunTotals RunLive(topology::Method& method, TopologyProbers& probers, 
     for (const topology::Request& request : method.Next()) {
       dispatcher.Add(request);
     }
-    for (const topology::Dispatcher::Order& order : dispatcher.Start()) {
+    for (const topology::Dispatcher::Order& order : dispatcher.Start(SecondsSince(begin))) {
       probers.Order(
           order.request.from, order.id,
           topology::PrintMeasureOrder(order.id, probers.Ready(order.request.to).at, order.request));
@@ -52,12 +65,11 @@ topology::RunTotals RunLive(topology::Method& method, TopologyProbers& probers, 
     if (dispatcher.IsIdle()) {
       break;
     }
-    for (const TopologyProbers::Event& event : probers.Wait()) {
+    for (const TopologyProbers::Event& event : probers.Wait(At(begin, dispatcher.NextStart()))) {
       Take(event, dispatcher, method);
     }
   }
-  totals.makespan_us =
-      std::chrono::duration<double, std::micro>(TopologyProbers::Clock::now() - begin).count();
+  totals.makespan_us = SecondsSince(begin) * 1e6;
   return totals;
 }
 

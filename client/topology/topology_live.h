@@ -8,7 +8,7 @@
 
 namespace sekisho::client {
 
-// At most so many measurements at once of all hosts together; 0: no limit.
+// `most_at_once` as topology::Dispatcher has it.
 topology::RunTotals RunLive(topology::Method& method, TopologyProbers& probers, int most_at_once);
 
 }  // namespace sekisho::client

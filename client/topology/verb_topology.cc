@@ -43,7 +43,7 @@ void AddSource(CLI::App* app, TopologySourceOptions& o) {
   app->add_option("--prober", o.prober, "... where the program is there")->capture_default_str();
   app->add_option("--interface", o.interface, "... and which network interface it is about");
   app->add_option("--at-once", o.most_at_once,
-                  "At most so many measurements at once in all, for emulated networks (no limit)")
+                  "At most so many measurements at once in all, of hosts near each other, for emulated networks (no limit)")
       ->check(CLI::Range(1, 65536));
   app->add_option("--oracle", o.oracle, "Ask this command for measurements, in virtual time");
   app->add_option("--timeout", o.timeout_s,

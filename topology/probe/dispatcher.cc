@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/probe/dispatcher.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -9,6 +11,8 @@ namespace sekisho::topology {
 Dispatcher::Dispatcher(int hosts, int most_at_once)
     : most_at_once_(most_at_once > 0 ? static_cast<size_t>(most_at_once)
                                      : std::numeric_limits<size_t>::max()),
+      most_under_way_(most_at_once > 0 ? kFarOnes * static_cast<size_t>(most_at_once)
+                                       : std::numeric_limits<size_t>::max()),
       is_dead_(hosts, false),
       barred_(hosts, 0) {}
 
@@ -28,19 +32,32 @@ void Dispatcher::Add(const Request& request) {
   waiting_.push_back({.asked = request, .is_swapped = barred_[request.to] > barred_[request.from]});
 }
 
-std::vector<Dispatcher::Order> Dispatcher::Start() {
+std::vector<Dispatcher::Order> Dispatcher::Start(double now_s) {
   std::vector<Order> orders;
-  while (!waiting_.empty() && under_way_.size() < most_at_once_) {
-    const Job job = waiting_.front();
+  size_t crowd = static_cast<size_t>(std::count_if(under_way_.begin(), under_way_.end(), [now_s](const auto& entry) {
+    return now_s < entry.second.begin_s + kCrowdS;
+  }));
+  while (!waiting_.empty() && crowd < most_at_once_ && under_way_.size() < most_under_way_) {
+    Job job = waiting_.front();
     waiting_.pop_front();
     if (IsDoomed(job)) {
       End(job, {});
       continue;
     }
+    job.begin_s = now_s;
+    ++crowd;
     orders.push_back({next_id_, Sent(job)});
     under_way_.emplace(next_id_++, job);
   }
   return orders;
+}
+
+double Dispatcher::NextStart() const {
+  if (waiting_.empty() || under_way_.size() < most_at_once_ || under_way_.size() >= most_under_way_) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const auto nth = std::next(under_way_.rbegin(), static_cast<long>(most_at_once_) - 1);  // ids are in the order of time
+  return nth->second.begin_s + kCrowdS;
 }
 
 const Request* Dispatcher::Find(long id) const {

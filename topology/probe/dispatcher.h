@@ -16,8 +16,12 @@ namespace sekisho::topology {
 
 class Dispatcher {
  public:
-  // `most_at_once` of all hosts together, 0: as many as the method wants.
+  // `most_at_once` of all hosts together, 0: as many as the method wants.  One that takes long, as of hosts far from
+  // each other, is in nobody's way but for an instant now and then: it counts in its first kCrowdS seconds only, as long
+  // as there are no more than kFarOnes times as many.
   Dispatcher(int hosts, int most_at_once);
+  static constexpr double kCrowdS = 0.004;
+  static constexpr size_t kFarOnes = 8;
 
   void Add(const Request& request);
 
@@ -26,7 +30,9 @@ class Dispatcher {
     long id = 0;
     Request request;
   };
-  std::vector<Order> Start();
+  std::vector<Order> Start(double now_s);
+  // When Start() is to be asked again, though nothing was reported; infinite: need not be.
+  double NextStart() const;
 
   // Ids that are not under way are ignored.
   void Report(long id, const Answer& answer);
@@ -47,12 +53,14 @@ class Dispatcher {
     Request asked;
     bool is_swapped = false;  // asked.to connects
     bool is_second = false;   // the other direction has failed
+    double begin_s = 0;
   };
   static Request Sent(const Job& job);
   void End(const Job& job, const Answer& answer);
   bool IsDoomed(const Job& job) const;
 
   size_t most_at_once_;
+  size_t most_under_way_;
   long next_id_ = 1;
   std::deque<Job> waiting_;
   std::map<long, Job> under_way_;

@@ -29,6 +29,9 @@ class Pace {
     }
   }
 
+  // Bytes that went in the last whole quarter of a second.
+  uint64_t recent() const { return recent_; }
+
   // Whether to wait with more.  Not for somebody who takes nothing: that one may be dead.
   bool IsFarAhead(uint64_t have, Time now) const {
     return given_ > 0 && now - last_ < kPatience && have > given_ + std::max(kLeast, 2 * recent_);
@@ -37,7 +40,7 @@ class Pace {
  private:
   static constexpr std::chrono::milliseconds kWindow{250};
   static constexpr std::chrono::seconds kPatience{1};
-  static constexpr uint64_t kLeast = 128 * 1024;
+  static constexpr uint64_t kLeast = 64 * 1024;
 
   uint64_t given_ = 0;
   Time last_{};

@@ -19,8 +19,8 @@ TEST(Pace, IsNotFarAheadOfASlowHost) {
   }
   const auto now = kBegin + milliseconds(2000);
 
-  EXPECT_FALSE(pace.IsFarAhead(320 * kKib, now));
-  EXPECT_TRUE(pace.IsFarAhead(340 * kKib, now));
+  EXPECT_FALSE(pace.IsFarAhead(260 * kKib, now));
+  EXPECT_TRUE(pace.IsFarAhead(270 * kKib, now));
 }
 
 TEST(Pace, MayBeHalfASecondAheadOfAFastOne) {

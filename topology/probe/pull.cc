@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -25,6 +26,9 @@ constexpr std::chrono::milliseconds kLookAgain{5};  // whether the next host has
 constexpr std::chrono::milliseconds kConnectPatience{900};
 constexpr std::chrono::milliseconds kSignOfLife{300};
 constexpr std::chrono::seconds kPatience{2};
+constexpr uint64_t kLeastWindow = 12 * 1024;
+constexpr uint64_t kMostWindow = 1 << 30;
+constexpr std::chrono::milliseconds kUntilFast{200};
 
 uint64_t Number(const char* bytes, size_t size) {
   uint64_t number = 0;
@@ -132,10 +136,28 @@ void PullRun::Handle(short events) {
   TakeFrames();
 }
 
+// That it is not read for a while stops the host before only once all that TCP keeps here is full, and so long the way
+// in is as full as ever.  So less may be on its way, until nobody has had to wait for a while.
+void PullRun::SetWindow(Clock::time_point now) {
+  int wanted = window_;
+  if (IsWaiting(now)) {
+    waited_ = now;
+    wanted = static_cast<int>(std::clamp(copy_.pace().recent() / 2, kLeastWindow, kMostWindow));
+  } else if (now - waited_ > kUntilFast) {
+    wanted = 0;
+  }
+  if (std::abs(wanted - window_) > window_ / 4) {
+    window_ = wanted;
+    const int told = wanted > 0 ? wanted : static_cast<int>(kMostWindow);
+    setsockopt(peer_.socket(), IPPROTO_TCP, TCP_WINDOW_CLAMP, &told, sizeof told);
+  }
+}
+
 void PullRun::Expire(Clock::time_point now) {
   if (IsWaiting(now)) {
     deadline_ = now + kPatience;  // what it says is not being read
   }
+  SetWindow(now);
   if (now >= deadline_ && !is_done_) {
     End(is_connected_ ? "no sign of life" : "cannot connect");
   }

@@ -29,6 +29,7 @@ class PullRun final : public ProbeTask {
  private:
   void End(std::string why);
   void TakeFrames();
+  void SetWindow(Clock::time_point now);
   // That the next host comes after.
   bool IsWaiting(Clock::time_point now) const {
     return is_connected_ && copy_.pace().IsFarAhead(copy_.have(), now);
@@ -42,6 +43,8 @@ class PullRun final : public ProbeTask {
   std::string why_;
   std::string unread_;
   size_t frame_left_ = 0;
+  int window_ = 0;  // what may be on its way here; 0: as much as TCP likes
+  Clock::time_point waited_{};
   Clock::time_point deadline_;
 };
 

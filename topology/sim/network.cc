@@ -108,6 +108,10 @@ Answer Network::Measure(const Request& request) {
                                      : path + PairBias(request.from, request.to, path) +
                                            HostShift(request.from) + HostShift(request.to);
   std::uniform_real_distribution<double> unit(0, 1);
+  if (noise.slow_for > 0 && unit(random_) < 1 / noise.slow_for) {
+    is_slow_ = !is_slow_;
+  }
+  const double slow_us = is_slow_ ? noise.slow_us : 0;
   Answer answer{.is_ok = true};
   for (int set = 0; set < request.sets; ++set) {
     double offset = 0;
@@ -119,7 +123,7 @@ Answer Network::Measure(const Request& request) {
     int sent = 0;
     answer.duration_us += 1.5 * path;
     while (sent < request.most && without < request.stop) {
-      const double rtt = Ping(base + offset, request.from, request.to);
+      const double rtt = Ping(base + slow_us + offset, request.from, request.to);
       answer.duration_us += rtt;
       ++sent;
       without = rtt < best ? 0 : without + 1;

@@ -28,6 +28,7 @@ class Network {
   Rooted rooted_;
   std::mt19937_64 random_;
   std::vector<long> answers_left_;  // of each host; < 0: as many as are asked for
+  bool is_slow_ = false;
 };
 
 }  // namespace sekisho::topology::sim

@@ -32,13 +32,16 @@ int MostAtOnce(Events& events) {
 }  // namespace
 
 absl::StatusOr<Trial> RunTrial(const Truth& truth, std::string_view method_name,
-                               bool has_site_hints, uint64_t seed, int questions) {
+                               bool has_site_hints, uint64_t seed, int questions,
+                               int most_at_once) {
   const int n = truth.host_count;
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Method> method,
       MakeMethod(
           method_name, n,
-          {.seed = seed, .site_hints = has_site_hints ? truth.cluster_of : std::vector<int>{}}));
+          {.seed = seed,
+           .site_hints = has_site_hints ? truth.cluster_of : std::vector<int>{},
+           .most_at_once = most_at_once}));
   Network network(truth, seed * 1000003 + truth.seed);
   std::set<std::pair<int, int>> pairs[2];
   Events events[2] = {Events(n), Events(n)};

@@ -23,9 +23,10 @@ struct Trial {
   int most_wide = 0;
 };
 
-// `seed` drives the method; the noise follows from it and from the truth's own.
+// `seed` drives the method; the noise follows from it and from the truth's own.  The method is told of `most_at_once`,
+// virtual time does not know it.
 absl::StatusOr<Trial> RunTrial(const Truth& truth, std::string_view method, bool has_site_hints,
-                               uint64_t seed, int questions = 100000);
+                               uint64_t seed, int questions = 100000, int most_at_once = 0);
 
 // Neighbour joining on the full matrix of 3 sets of up to 30 pings, links under 1.2 us one way
 // contracted (1.6 us with the lab's noise): what the others are compared with.

@@ -30,6 +30,9 @@ struct Noise {
   double session_us =
       0;  // uniform up to so much: what a host adds to all of its pairs while a network lives
   double host_us = 0;  // exponential: the same, of each host by itself
+  // Times in which every measurement takes so much longer, and how many measurements such a time lasts in the mean.
+  double slow_us = 0;
+  double slow_for = 0;
 };
 
 Noise QuietNoise();
