@@ -21,6 +21,7 @@ TEST(Refusal, ACallThatWasResetForWantOfMemoryWasNotJudged) {
   using grpc::RESOURCE_EXHAUSTED;
 
   EXPECT_TRUE(absl::IsUnavailable(FromGrpc({RESOURCE_EXHAUSTED, "Received RST_STREAM with error code 11"})));
+  EXPECT_TRUE(absl::IsUnavailable(FromGrpc({RESOURCE_EXHAUSTED, "Buffers full"})));
   EXPECT_TRUE(absl::IsResourceExhausted(FromGrpc({RESOURCE_EXHAUSTED, "Received message larger than max (5 vs. 4)"})));
   EXPECT_TRUE(absl::IsResourceExhausted(
       FromGrpc(ToGrpc(Refuse(absl::StatusCode::kResourceExhausted, 0, "Received RST_STREAM", "wait")))));

@@ -6,11 +6,12 @@
 namespace sekisho {
 namespace {
 
-// gRPC itself has reset the call, when all its memory was in use (HTTP/2's ENHANCE_YOUR_CALM).  What we refuse for
-// want of room carries details; what is over a message's limit is no reset.
+// gRPC itself has reset the call, when all memory of its quota was in use: the other side's (HTTP/2's ENHANCE_YOUR_CALM),
+// or ours.  What we refuse for want of room carries details; what is over a message's limit is no reset.
 bool IsResetForMemory(const grpc::Status& status) {
+  const std::string& said = status.error_message();
   return status.error_code() == grpc::RESOURCE_EXHAUSTED && status.error_details().empty() &&
-         status.error_message().starts_with("Received RST_STREAM");
+         (said.starts_with("Received RST_STREAM") || said.starts_with("Buffers full"));
 }
 
 }  // namespace
@@ -28,7 +29,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
     return absl::OkStatus();
   }
   if (IsResetForMemory(status)) {
-    return absl::UnavailableError("the other side has no memory for the call at this moment");  // nobody has judged it
+    return absl::UnavailableError("there is no memory for the call at this moment");  // nobody has judged it
   }
   // It may be stored and sent on in a message's string, whatever bytes the peer chose.
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), ToUtf8(status.error_message()));
