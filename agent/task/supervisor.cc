@@ -159,7 +159,8 @@ Failure Supervisor::Start() {
 }
 
 void Supervisor::Watch() {
-  input_.Grown(false);  // what came before we were
+  OnReady(signal_fd_);  // what came before we were, in this order: a task that is to stop gets no input first
+  input_.Grown(false);
   while (!main_status_) {
     pollfd fds[5] = {{signal_fd_, POLLIN, 0},
                      {start_pipe_, POLLIN, 0},
