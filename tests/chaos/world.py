@@ -177,6 +177,16 @@ class World:
         self.signal(host, daemon, number)
 
     def signal(self, host, daemon, number):
+        """To the daemon alone, if we have it: a child of it looks like it until it has become what it is to be, and whoever is
+        stopped under that name is not found by it when it is to go on."""
+        with self._lock:
+            fd = self._pidfds.get((host, daemon))
+            if fd is not None:
+                try:
+                    signal.pidfd_send_signal(fd, number)
+                except ProcessLookupError:
+                    pass
+                return
         for pid in self.pids(host, daemon):
             try:
                 os.kill(pid, number)
