@@ -51,6 +51,7 @@ class World:
         self._doomed = set()  # of those, whose next end is somebody's doing
         self._armed = set()  # of those, whose every end is
         self._full = set()  # hosts whose disk is full
+        self._emptied = {}  # when there was room again
         self._kept_down = None  # one that is not started again for now
         self._starting = None  # by the keeper, just now
         self._lock = threading.RLock()
@@ -223,9 +224,9 @@ class World:
                 with self._lock:
                     del self._pidfds[one]
                     os.close(fd)
-                    if one not in self._doomed | self._armed and one[0] not in self._full:
-                        self.fallen.append(f"{one[1]} on {one[0]} ended though nobody had killed it; its log ends:\n"
-                                           + lab_daemons.log_tail(self.name, *one))  # fmt: skip
+                    tail = lab_daemons.log_tail(self.name, *one)
+                    if one not in self._doomed | self._armed and one[0] not in self._full and not self._had_no_room(one[0], tail):
+                        self.fallen.append(f"{one[1]} on {one[0]} ended though nobody had killed it; its log ends:\n{tail}")
                     self._doomed.discard(one)
                 down.add(one)
             for one in sorted(down):
@@ -237,6 +238,10 @@ class World:
                     self.restarts += 1
                     down.discard(one)
                 self._starting = None
+
+    def _had_no_room(self, host, tail):
+        """It takes a moment to stop; there may be room again by then."""
+        return time.monotonic() - self._emptied.get(host, -60) < 10 and "cannot store events, stopping" in "".join(tail.strip().splitlines()[-1:])
 
     def until_up(self, timeout_s=20):
         """Waits until every daemon runs that is to, and of each that ended it has been judged why."""
@@ -271,3 +276,4 @@ class World:
         self.until_up()
         with self._lock:
             self._full.discard(host)
+            self._emptied[host] = time.monotonic()
