@@ -22,8 +22,9 @@ namespace sekisho::client {
 namespace {
 
 constexpr int kConnectTimeMs = 5000;
-// What is not acknowledged for so long never will be; a gatekeeper that reads nothing for so long is no better. gRPC's ping does not tell of it: it waits behind what a cut link
-// no longer takes, and gRPC, which would set this on a socket of its own, does not see ours.
+// What is not acknowledged for so long never will be; a gatekeeper that reads nothing for so long is no better.  gRPC's
+// ping does not tell of it: it waits behind what a cut link no longer takes, and gRPC, which would set this on a socket of
+// its own, does not see ours.
 constexpr unsigned kSilenceMs = 20'000;
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
