@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts for measurements and tests of PM: network namespaces, daemons, job files, ranks."""
+import itertools
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 
 BIN = os.environ.get("SEKISHO_BIN", "build/release/bin")
+NUMBERS = itertools.count()  # of this process's worlds: their hosts have names of their own
 LIVES_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # nothing outlives who started it, however that ended
 
 
@@ -25,15 +26,19 @@ class World:
         self.daemons = []
         self.started = []  # ranks: none outlives its hosts
         self.switch = None
-        self.names = [f"pm{os.getpid()}{side}" for side in "abc"[:hosts]] if where == "veth" else [None]
+        # One host is a network namespace, too: nobody else takes its ports.
+        self.names = [f"pm{os.getpid()}-{next(NUMBERS)}{side}" for side in "abc"[: hosts if where == "veth" else 1]]
         self.addresses = ["10.99.0.1", "10.99.0.2", "10.99.0.3"][:hosts] if where == "veth" else ["127.0.0.1"]
         self.context = 0
         self.places = {}  # of each job file: the host of each rank
         with open(f"{self.folder}/key", "wb", opener=lambda p, f: os.open(p, f, 0o600)) as key:
             key.write(os.urandom(32))
         try:
+            for name in self.names:
+                run("ip", "netns", "add", name)
+                run("ip", "-n", name, "link", "set", "lo", "up")
             if where == "veth":
-                self.make_hosts(offload)
+                self.join_hosts(offload)
             self.start_daemons(with_daemon)
         except Exception:
             self.close()
@@ -48,14 +53,12 @@ class World:
                 while not os.path.exists(path):
                     os.sched_yield()
 
-    def make_hosts(self, offload):
-        for name in self.names:
-            run("ip", "netns", "add", name)
+    def join_hosts(self, offload):
         if len(self.names) == 2:
             a, b = self.names
             run("ip", "link", "add", "pmv", "netns", a, "type", "veth", "peer", "name", "pmv", "netns", b)
         else:
-            self.switch = f"pm{os.getpid()}s"
+            self.switch = f"{self.names[0][:-1]}s"
             run("ip", "netns", "add", self.switch)
             run("ip", "-n", self.switch, "link", "add", "name", "bridge0", "type", "bridge")
             run("ip", "-n", self.switch, "link", "set", "bridge0", "up")
@@ -64,7 +67,6 @@ class World:
                 run("ip", "-n", self.switch, "link", "set", f"p{i}", "master", "bridge0", "up")
         for name, address in zip(self.names, self.addresses):
             run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", "pmv")
-            run("ip", "-n", name, "link", "set", "lo", "up")
             run("ip", "-n", name, "link", "set", "pmv", "up")
             if not offload:
                 run("ip", "netns", "exec", name, "ethtool", "-K", "pmv", "tso", "off", "gso", "off", "gro", "off",
@@ -72,13 +74,11 @@ class World:
 
     @staticmethod
     def inside(name):
-        return ["ip", "netns", "exec", name] if name else []
+        return ["ip", "netns", "exec", name]
 
     def set_loss(self, percent):
         """Random loss of what arrives, on both hosts; counted by the rule."""
         for name in self.names:
-            if name is None:
-                continue
             run("ip", "netns", "exec", name, "nft", "flush", "ruleset")
             if percent > 0:
                 run("ip", "netns", "exec", name, "nft", "-f", "-", input=f"""
@@ -91,8 +91,6 @@ table inet loss {{ chain arriving {{ type filter hook input priority 0;
     def dropped(self):
         total = 0
         for name in self.names:
-            if name is None:
-                continue
             for item in json.loads(run("ip", "netns", "exec", name, "nft", "-j", "list", "ruleset").stdout)["nftables"]:
                 for part in item.get("rule", {}).get("expr", []):
                     total += part.get("counter", {}).get("packets", 0)
@@ -106,19 +104,11 @@ table inet loss {{ chain arriving {{ type filter hook input priority 0;
     def write_job(self, context, places):
         path = f"{self.folder}/job{context}-{len(os.listdir(self.folder))}"
         self.places[path] = places
-        held = []
         with open(path, "w") as job:
             job.write(f"key {self.folder}/key\ncontext {context}\nnodes {len(places)}\n")
             for node, place in enumerate(places):
-                if self.where == "veth":
-                    port = 20000 + (context * 64 + node) % 30000
-                else:
-                    held.append(socket.socket())
-                    held[-1].bind(("127.0.0.1", 0))
-                    port = held[-1].getsockname()[1]
+                port = 20000 + (context * 64 + node) % 30000
                 job.write(f"node {node} {self.addresses[place]}:{port}\n")
-        for one in held:
-            one.close()
         return path
 
     def rank(self, link, job, node, words, wait="adaptive", **more):

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <future>
 #include <vector>
 
 namespace sekisho::pm {
@@ -316,6 +317,57 @@ TEST_F(DaemonTest, AStopThatTookTooLongIsTakenBack) {
   EXPECT_EQ(board_[0].wrong + board_[1].wrong, 0u);
   Kill(first);
   Kill(leader);
+}
+
+TEST_F(DaemonTest, WhoAsksOfAContextThatEndsHearsThatItIsOver) {
+  pid_t program = Spawn(1, [](pmContext*) { pause(); });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 1"); }));
+  std::future<int> stop = std::async(std::launch::async, [this] {
+    return Control(Ask::kStop, 1, nullptr, -1, 9000);  // it waits for its leader, node 0
+  });
+  ASSERT_TRUE(Until(5 * kSecond, [&] { return Control(Ask::kGo, 1) == EBUSY; }));
+  Kill(program);
+  EXPECT_EQ(stop.get(), ENOENT);
+
+  for (int round = 0; round < Rounds(30); ++round) {
+    program = Spawn(1, [](pmContext*) { pause(); });
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return Control(Ask::kTop, 1) == 0; }));
+    std::future<int> top = std::async(std::launch::async, [this] {
+      int error;
+      while ((error = Control(Ask::kTop, 1)) == 0) continue;
+      return error;
+    });
+    Kill(program);
+    EXPECT_EQ(top.get(), ENOENT) << "round " << round;
+  }
+}
+
+TEST_F(DaemonTest, AStoppedJobWhoseProgramsHaveEndedIsLetGoAndOver) {
+  const pid_t programs[2] = {Spawn(0, [](pmContext*) { pause(); }),
+                             Spawn(1, [](pmContext*) { pause(); })};
+  for (std::uint16_t node : {0, 1}) {
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return Control(Ask::kTop, node) == 0; }));
+  }
+  ASSERT_EQ(Control(Ask::kStop, 0), 0);
+  for (const pid_t pid : programs) Kill(pid);
+  ASSERT_TRUE(Until(20 * kSecond, [&] {
+    return Top(0).find("program gone") != std::string::npos &&
+           Top(1).find("program gone") != std::string::npos;
+  }));
+  EXPECT_EQ(Control(Ask::kGo, 0), 0);
+  EXPECT_TRUE(Until(20 * kSecond, [&] { return !IsListed("node"); }));
+}
+
+TEST_F(DaemonTest, WhoAsksOfAKilledKeeperIsToldByTheNextOne) {
+  const pid_t program = Spawn(1, [](pmContext*) { pause(); });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 1"); }));
+  for (int round = 0; round < Rounds(30); ++round) {
+    ASSERT_EQ(kill(Keeper(), SIGKILL), 0);
+    int error;  // what is on its way to the old one is lost with it
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return (error = Control(Ask::kTop, 1)) != ECONNRESET; }));
+    EXPECT_EQ(error, 0) << strerror(error);
+  }
+  Kill(program);
 }
 
 TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {

@@ -155,6 +155,17 @@ class DaemonTest : public ::testing::Test {
     return strstr(answer.text.data(), text) != nullptr;
   }
 
+  // The keeper of the only context.
+  pid_t Keeper() {
+    const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
+    AnswerMessage answer;
+    Received received;
+    EXPECT_EQ(AskDaemon(fd, AskMessage(), {}, 5000, answer, received), 0);
+    close(fd);
+    const char* keeper = strstr(answer.text.data(), "keeper ");
+    return keeper == nullptr ? -1 : atoi(keeper + strlen("keeper "));
+  }
+
   // 0 or errno; `text` gets what the daemon says.
   int Control(Ask what, std::uint16_t node, std::string* text = nullptr, int file = -1,
               std::uint32_t timeout_ms = 5000) {

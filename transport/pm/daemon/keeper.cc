@@ -71,6 +71,7 @@ int Keeper::Run() {
     if (closed_) break;
     Sleep();
   }
+  RefuseAskers();
   return kKeeperDone;
 }
 
@@ -200,7 +201,8 @@ void Keeper::Look() {
     wake_ = now + kWordRetry;
     return;
   }
-  if (asker_ >= 0) AnswerAsker();
+  // A job that is let go may be over at once; one that is over cannot be stopped.
+  if (asker_ >= 0 && !(closed_ && asks_stop_)) AnswerAsker();
   wake_ = Due();
   if (dead_ || asker_ >= 0) wake_ = std::min(wake_, now + 10 * kMillisecond);
   if (takes_back_) wake_ = now;

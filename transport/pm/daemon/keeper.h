@@ -43,6 +43,7 @@ class Keeper {
   void TakeControl();
   void Answer(int client, int error, const char* text);
   void AnswerAsker();
+  void RefuseAskers();
   bool IsStopped();
   bool IsSettled();
   int Save(int file);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,6 +77,20 @@ void Keeper::AnswerAsker() {
   Answer(asker_, done ? 0 : ETIMEDOUT, text.data());
   asker_ = -1;
   takes_back_ = !done && asks_stop_;  // in vain: the job goes on
+}
+
+// The context is over: who asked, and whose question is on its way, hears so.
+void Keeper::RefuseAskers() {
+  if (asker_ >= 0) Answer(asker_, ENOENT, "");
+  asker_ = -1;
+  if (setup_.control < 0) return;
+  shutdown(setup_.control, SHUT_RD);  // from now on sekisho-pmd says it
+  for (AskMessage ask;;) {
+    const Received received = ReceiveMessage(setup_.control, RoomFor(ask));
+    if (received.size == 0) return;
+    if (received.fd_count > 0) Answer(received.fds[0], ENOENT, "");
+    for (std::size_t i = 1; i < received.fd_count; ++i) close(received.fds[i]);
+  }
 }
 
 // The global state that the stop found.

@@ -294,11 +294,20 @@ int Registry::Trace(const Client& client, const AskMessage& ask, const Received&
 
 // The keeper answers the client itself.
 int Registry::Forward(const Client& client, const AskMessage& ask, const Received& received) {
-  Context* context = nullptr;
-  if (const int error = Named(client, ask, received, context)) return error;
   const std::array<int, 2> fds = {client.fd, received.fds[1]};
-  return SendMessage(context->control, BytesOf(ask),
-                     std::span(fds).first(received.fd_count > 1 ? 2u : 1u));
+  for (;;) {
+    Context* context = nullptr;
+    if (const int error = Named(client, ask, received, context)) return error;
+    const int error = SendMessage(context->control, BytesOf(ask),
+                                  std::span(fds).first(received.fd_count > 1 ? 2u : 1u));
+    if (error != EPIPE) return error;
+    // The keeper is ending: either the context is over, or another takes its place.
+    siginfo_t ended;
+    while (waitid(P_PID, static_cast<id_t>(context->keeper), &ended, WEXITED | WNOWAIT) != 0) {
+      if (errno != EINTR) return error;
+    }
+    Reap();
+  }
 }
 
 std::string Registry::List(uid_t uid) const {
