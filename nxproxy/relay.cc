@@ -26,6 +26,7 @@ StreamLimits StreamLimitsOf(const Config& config) {
   Set(limits.half_closed_s, config.limits().half_closed_s());
   Set(limits.idle_s, config.limits().idle_s());
   Set(limits.lifetime_s, config.limits().lifetime_s());
+  Set(limits.silent_s, config.limits().user_timeout_s());
   limits.may_splice = !config.no_splice();
   return limits;
 }

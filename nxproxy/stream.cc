@@ -18,6 +18,7 @@ namespace {
 constexpr uint8_t kFullReadsToBulk = 4;
 constexpr uint8_t kShortSplicesToCopy = 4;
 constexpr size_t kShort = 16 * 1024;
+constexpr int kMostProbes = 127;  // that Linux counts
 
 void SetOption(int fd, int level, int name, int value) {
   setsockopt(fd, level, name, &value, sizeof value);
@@ -25,16 +26,18 @@ void SetOption(int fd, int level, int name, int value) {
 
 }  // namespace
 
-void TuneSocket(int fd, int user_timeout_s) {
-  // With a user timeout the kernel counts no probes: a silent peer is dead when that time is over.
-  const int idle_s = std::clamp(user_timeout_s / 4, 1, 30);
-  const int interval_s = std::clamp(user_timeout_s / 8, 1, 10);
+void TuneSocket(int fd, int silent_s) {
+  const int idle_s = std::clamp(silent_s / 4, 1, 30);
+  const int interval_s = std::clamp(silent_s / 8, 1, 10);
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(fd, SOL_SOCKET, SO_OOBINLINE, 1);
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
-  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_s * 1000);
+  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, silent_s * 1000);
+  // Without a user timeout (of streams) the kernel counts probes.
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT,
+            std::clamp((silent_s - idle_s) / interval_s, 1, kMostProbes));
 }
 
 bool IsAtMark(int fd) {
@@ -45,6 +48,9 @@ bool IsAtMark(int fd) {
 Stream::Stream(Descriptor outside, Descriptor inside, std::string first) {
   sides_[0].fd = std::move(outside);
   sides_[1].fd = std::move(inside);
+  for (const Side& side : sides_) {
+    SetOption(side.fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
+  }
   directions_[0].left = std::move(first);
 }
 
@@ -61,6 +67,25 @@ void Stream::OnEvents(int side, uint32_t events) {
     sides_[side].is_lost = true;
     Fail();  // now: its reader may be stuck behind a full other side
   }
+}
+
+bool Stream::HasSilentSide(int64_t now_s, int64_t for_s) {
+  for (Side& side : sides_) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (getsockopt(side.fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+        info.tcpi_retransmits + info.tcpi_probes == 0) {
+      side.unanswered_s = 0;
+      continue;
+    }
+    if (side.unanswered_s == 0 || info.tcpi_last_ack_recv < (now_s - side.unanswered_s) * 1000) {
+      side.unanswered_s = now_s;
+    }
+    if (now_s - side.unanswered_s >= for_s) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void Stream::Abort(End why) {

@@ -24,7 +24,7 @@ struct Traffic {
   std::atomic<bool> is_limited{false};
 };
 
-enum class End : uint8_t { kNone, kClosed, kReset, kIdle, kLifetime, kHalfClosed };
+enum class End : uint8_t { kNone, kClosed, kReset, kIdle, kLifetime, kHalfClosed, kSilent };
 
 // Belongs to the thread that moves it.
 class Stream {
@@ -54,6 +54,11 @@ class Stream {
   // `bytes` from side `from` were passed on, by itself or by its owner.
   void Count(int from, size_t bytes);
   uint64_t bytes(int from) const { return moved_[from].load(std::memory_order_relaxed); }  // any thread
+
+  // Whether a side's system has answered nothing for so long, though it was asked again and again;
+  // to be called several times in that time.  One that says that its program does not read has
+  // answered, unlike for TCP_USER_TIMEOUT, which streams therefore do not have.
+  bool HasSilentSide(int64_t now_s, int64_t for_s);
 
   // Both connections are to be reset.
   void Abort(End why);
@@ -87,6 +92,7 @@ class Stream {
     bool is_lost = false;   // reset, or in error
     bool reads_on = false;  // FIN or urgent data have come: a short read is not the last
     bool has_mark = false;  // urgent data have come, and were not passed on yet
+    int64_t unanswered_s = 0;  // since when its system answers nothing; 0: it does, or is not asked
   };
   // From side i to side 1-i.
   struct Direction {
@@ -117,8 +123,8 @@ class Stream {
   End end_ = End::kNone;
 };
 
-// NODELAY, keepalive, user timeout, urgent data in line.
-void TuneSocket(int fd, int user_timeout_s);
+// NODELAY, urgent data in line; ends after `silent_s` without an answer, idle or not.
+void TuneSocket(int fd, int silent_s);
 
 // Whether the next byte of the stream is the urgent one.  Reads stop before it; splice(2) then says EAGAIN for ever.
 bool IsAtMark(int fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/stream_loop.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include <sys/epoll.h>
@@ -84,6 +85,7 @@ void StreamLoop::Handle(Stream* stream) {
 }
 
 void StreamLoop::Sweep() {
+  const int64_t ask_every_s = std::max<int64_t>(1, limits_.silent_s / 8);
   for (Stream* stream : all_) {
     const int64_t silent = now_s_ - stream->active_s;
     if (limits_.lifetime_s > 0 && now_s_ - stream->opened_s > limits_.lifetime_s) {
@@ -92,6 +94,9 @@ void StreamLoop::Sweep() {
       stream->Abort(End::kIdle);
     } else if (stream->is_half_closed() && silent > limits_.half_closed_s) {
       stream->Abort(End::kHalfClosed);
+    } else if ((now_s_ - stream->opened_s) % ask_every_s == 0 &&
+               stream->HasSilentSide(now_s_, limits_.silent_s)) {
+      stream->Abort(End::kSilent);
     } else {
       continue;
     }

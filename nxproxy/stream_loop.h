@@ -14,6 +14,7 @@ struct StreamLimits {
   int64_t idle_s = 0;
   int64_t half_closed_s = 3600;
   int64_t lifetime_s = 0;
+  int64_t silent_s = 600;
   size_t pipes = 64;
   bool may_splice = true;
   size_t turn_bytes = 4 << 20;  // of a stream in one direction, then others have their turn
