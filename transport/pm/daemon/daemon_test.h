@@ -143,27 +143,23 @@ class DaemonTest : public ::testing::Test {
     waitpid(pid, nullptr, 0);
   }
 
-  // Whether the daemon has such a context.
-  bool IsListed(const char* text) {
-    const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
-    AskMessage ask;
-    AnswerMessage answer;
-    Received received;
-    const int error = AskDaemon(fd, ask, {}, 5000, answer, received);
-    close(fd);
-    EXPECT_EQ(error, 0);
-    return strstr(answer.text.data(), text) != nullptr;
-  }
-
-  // The keeper of the only context.
-  pid_t Keeper() {
+  // The daemon's contexts, a line each.
+  std::string List() {
     const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
     AnswerMessage answer;
     Received received;
     EXPECT_EQ(AskDaemon(fd, AskMessage(), {}, 5000, answer, received), 0);
     close(fd);
-    const char* keeper = strstr(answer.text.data(), "keeper ");
-    return keeper == nullptr ? -1 : atoi(keeper + strlen("keeper "));
+    return answer.text.data();
+  }
+
+  bool IsListed(const char* text) { return List().find(text) != std::string::npos; }
+
+  // The keeper of the only context.
+  pid_t Keeper() {
+    const std::string text = List();
+    const std::size_t at = text.find("keeper ");
+    return at == std::string::npos ? -1 : atoi(text.c_str() + at + strlen("keeper "));
   }
 
   // 0 or errno; `text` gets what the daemon says.
