@@ -313,7 +313,7 @@ int pmBeforeSelect(pmContext* context) {
 int pmAfterSelect(pmContext* context) {
   context->core().set_sleeping(false);
   context->core().Quiet();
-  context->timer.Quiet(Wire::Now());
+  context->timer.Quiet(Wire::Now(), true);
   context->core().Progress();
   return 0;
 }

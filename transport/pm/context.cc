@@ -24,6 +24,7 @@ constexpr Nanos kLongestSpin = 50 * kMicrosecond;
 constexpr Nanos kOthersRan = 1500;  // a yield to nobody takes less
 constexpr Nanos kOthersCompute = 500 * kMicrosecond;
 constexpr Nanos kYieldsNoMore = 100 * kMillisecond;
+constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
 
 void Pause(Nanos time) {
   const timespec left = {time / kSecond, time % kSecond};
@@ -250,7 +251,7 @@ void Context::Release(const Message& message) {
   for (;;) {
     Endpoint& endpoint = TakeRunning();
     const std::uint64_t before = endpoint.receive_stream(message.source, message.channel).consumed;
-    (void)endpoint.Release(message.source, message.channel, Wire::Now());
+    (void)endpoint.Release(message.source, message.channel, 0);  // what is due is sent by the time of Flush
     Flush(endpoint);
     if (Give()) return;
     Endpoint& now = Take();
@@ -357,13 +358,18 @@ void Context::Poll(Nanos until) {
     // Of a stopped job only the keeper wakes us; it rings when the job goes on.
     const bool alone = !IsStopped() || !has_daemon();
     const Nanos now = Wire::Now();
-    const Nanos wake = std::min(until, alone ? view().NextDeadline() : now + 100 * kMillisecond);
-    timer_.Set(wake, now);
+    const Nanos deadline = alone ? view().NextDeadline() : now + 100 * kMillisecond;
+    const Nanos wake = std::min(until, deadline);
+    // What is so far ahead is a time-out, which only seldom comes to pass.
+    timer_.Set(wake, now, deadline < until && deadline - now >= kTimeOutAhead);
     std::array<pollfd, 3> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
                                      pollfd{timer_.fd(), POLLIN, 0},
                                      pollfd{program_bell_, POLLIN, 0}};
     (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
-    if (waiting[1].revents != 0) timer_.Quiet(Wire::Now());
+    if (waiting[1].revents != 0) {
+      const Nanos after = Wire::Now();
+      timer_.Quiet(after, std::min(until, view().NextDeadline()) <= after);
+    }
     if (waiting[2].revents != 0) Quiet();
   }
   set_sleeping(false);
