@@ -4,6 +4,7 @@
 #include "transport/pm/congestion.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "transport/pm/memory.h"
 
@@ -24,7 +25,10 @@ constexpr std::uint64_t kUnpaced = 500'000'000;
 // By so much a host may be late to acknowledge or to send, because others had its processor: what
 // the path carries meanwhile must be in flight, too.
 constexpr Nanos kLateness = 200 * kMicrosecond;
-constexpr std::uint64_t kLeastCeiling = 16;  // packets
+constexpr Nanos kQueue = 100 * kMicrosecond;  // less is what hosts take
+constexpr std::uint32_t kLeastSharing = 2;    // packets, where others want the path as well
+constexpr double kGiveWay = 0.7;              // as CUBIC does
+constexpr std::uint8_t kCalmRounds = 8;       // without a queue: nobody shares it any more
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
 constexpr std::array<std::uint32_t, 8> kPhaseGain = {125, 75, 100, 100, 100, 100, 100, 100};
 constexpr std::uint32_t kStartupGain = 289;
@@ -114,19 +118,37 @@ std::uint64_t Congestion::RateDelay(const Rtt& rtt) const {
   return MulDiv(bottleneck_, static_cast<std::uint64_t>(rtt.minimum()), kSecond);
 }
 
-void Congestion::EndRound(const Rtt& rtt) {
-  // A queue is there if even the luckiest packet of the round waited.
+// How much a flow that shares the path may have in flight so long after it had to give way: the
+// curve of CUBIC (RFC 9438), which soon comes near what was too much and stays there for a while.
+std::uint64_t Congestion::Curve(Nanos since) const {
+  constexpr double kSteepness = 0.4;  // packets a cubic second
+  const double most = static_cast<double>(shared_most_) / datagram_;
+  const double flat = std::cbrt(most * (1 - kGiveWay) / kSteepness);  // seconds until then
+  const double ahead = static_cast<double>(since) / kSecond - flat;
+  const double packets = kSteepness * ahead * ahead * ahead + most;
+  return static_cast<std::uint64_t>(std::clamp(packets, 0.0, 1e9) * datagram_);
+}
+
+void Congestion::EndRound(const Rtt& rtt, Nanos now) {
+  // A queue is there if even the luckiest packet of the round waited.  Then a loss is one, as it is
+  // for TCP, with which it may be shared; without a queue it says nothing.
   const bool queue =
-      round_rtt_ != kNever && round_rtt_ > rtt.minimum() + rtt.minimum() / 4 + 50 * kMicrosecond;
-  const bool lossy = round_lost_ * 50 > round_acked_ + round_lost_;  // above 2 %
-  const bool marked = round_ce_ > 0;
-  const std::uint64_t base = std::max(RateDelay(rtt), kLeastCeiling * datagram_);
-  if (marked || (lossy && queue)) {
-    ceiling_ = std::max(base, std::min(ceiling_, window_) * 7 / 10);
+      round_rtt_ != kNever && round_rtt_ > rtt.lowest() + rtt.lowest() / 4 + kQueue;
+  if (round_ce_ > 0 || (queue && round_lost_ > 0)) {
+    const std::uint64_t base =
+        MulDiv(bottleneck_, static_cast<std::uint64_t>(rtt.lowest()), kSecond);
+    shared_most_ = std::min(ceiling_, window_);
+    shared_since_ = now;
+    ceiling_ = std::max({base, static_cast<std::uint64_t>(static_cast<double>(shared_most_) * kGiveWay),
+                         std::uint64_t{kLeastSharing} * datagram_});
     full_ = true;
+    calm_ = 0;
   } else if (ceiling_ != UINT64_MAX) {
-    ceiling_ += std::max<std::uint64_t>(ceiling_ / 16, datagram_);
-    if (ceiling_ > 4 * base) ceiling_ = UINT64_MAX;
+    // On short ways the curve is slower than TCP was before it: half a packet a round.
+    ceiling_ = std::max(ceiling_ + datagram_ / 2,
+                        std::min(Curve(now - shared_since_), ceiling_ + ceiling_ / 2));
+    calm_ = queue ? std::uint8_t{0} : static_cast<std::uint8_t>(calm_ + 1);
+    if (calm_ >= kCalmRounds) ceiling_ = UINT64_MAX;
   }
   // Startup ends when three rounds brought no quarter more.
   if (!full_ && app_limited_until_ <= delivered_) {
@@ -182,7 +204,7 @@ void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t
   round_rtt_ = std::min(round_rtt_, rtt.latest());
   TakeRate(now);
   NoteAggregation(now);
-  if (round_over_) EndRound(rtt);
+  if (round_over_) EndRound(rtt, now);
   round_over_ = false;
   UpdateMode(rtt, in_flight, now);
   if (bottleneck_ == 0 || !rtt.measured()) return;
@@ -221,8 +243,8 @@ void Congestion::OnAppLimited(std::uint64_t in_flight) {
 std::uint64_t Congestion::window() const {
   if (fixed_window_ != 0) return fixed_window_;
   const std::uint64_t least = std::uint64_t{kLeastPackets} * datagram_;
-  if (timed_out_ || mode_ == Mode::kProbeRtt) return least;
-  return std::max(least, std::min(window_, ceiling_));
+  if (timed_out_ || mode_ == Mode::kProbeRtt) return std::min(least, ceiling_);
+  return std::min(std::max(least, window_), ceiling_);
 }
 
 }  // namespace sekisho::pm

@@ -63,7 +63,8 @@ class Congestion {
   Nanos PaceOf(std::uint64_t bytes) const {
     return static_cast<Nanos>(bytes * pace_ >> kPaceShift);
   }
-  void EndRound(const Rtt& rtt);
+  std::uint64_t Curve(Nanos since) const;
+  void EndRound(const Rtt& rtt, Nanos now);
   void NoteAggregation(Nanos now);
   void UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now);
   std::uint64_t RateDelay(const Rtt& rtt) const;
@@ -100,6 +101,9 @@ class Congestion {
   RateSample newest_;
   Nanos newest_sent_ = -1;              // no packet yet
   std::uint64_t ceiling_ = UINT64_MAX;  // learned from losses together with a queue, and from marks
+  std::uint64_t shared_most_ = 0;       // what was in flight when it was learned last
+  Nanos shared_since_ = 0;
+  std::uint8_t calm_ = 0;               // rounds without a queue since
   Nanos phase_start_ = 0;
   Nanos probe_rtt_due_ = 0;
   Nanos probe_rtt_end_ = 0;

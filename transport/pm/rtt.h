@@ -14,6 +14,8 @@ class Rtt {
   void Sample(Nanos rtt, Nanos ack_delay, Nanos now) {
     rtt = std::max<Nanos>(rtt, 1);
     if (rtt <= minimum_ || now - minimum_time_ > 10 * kSecond) minimum_ = rtt, minimum_time_ = now;
+    if (now - epoch_time_ > kEpoch) lowest_before_ = lowest_, lowest_ = rtt, epoch_time_ = now;
+    lowest_ = std::min(lowest_, rtt);
     if (rtt - ack_delay >= minimum_) rtt -= ack_delay;
     latest_ = rtt;
     if (!measured_) {
@@ -28,6 +30,10 @@ class Rtt {
   Nanos smoothed() const { return smoothed_; }
   Nanos latest() const { return latest_; }
   Nanos minimum() const { return minimum_ == kNever ? smoothed_ : minimum_; }
+
+  // The smallest of some minutes: also where a queue has not been empty for longer than minimum()
+  // remembers.
+  Nanos lowest() const { return std::min({lowest_, lowest_before_, minimum()}); }
 
   // How long a receiver may keep an acknowledgement back.
   Nanos AckDelay() const {
@@ -45,11 +51,15 @@ class Rtt {
   }
 
  private:
+  static constexpr Nanos kEpoch = 300 * kSecond;
+
   Nanos smoothed_ = kMillisecond;
   Nanos deviation_ = kMillisecond / 2;
   Nanos latest_ = kMillisecond;
   Nanos minimum_ = kNever;
   Nanos minimum_time_ = 0;
+  Nanos lowest_ = kNever, lowest_before_ = kNever;
+  Nanos epoch_time_ = 0;
   bool measured_ = false;
 };
 

@@ -138,6 +138,31 @@ TEST(Flow, SendersToOneNodeShareItsPort) {
   EXPECT_GT(jain, 0.9);
 }
 
+// As if each sent to somebody else through one switch: nobody's grants help, what they lose does.
+TEST(Flow, SendersWhomNobodyGrantsGiveWay) {
+  constexpr std::size_t kSenders = 16;
+  Cluster cluster(kSenders + 1, [](Config& config) {
+    config.channels = 1;
+    config.incast_budget = 16 << 20;
+  });
+  cluster.network().port(0) = {20'000'000, 128 * 1024, 0};
+  for (Link& link : cluster.network().links()) link.delay = 50 * kMicrosecond;
+  std::vector<std::uint64_t> each;
+  const double goodput = Goodput(cluster, kSenders, kSecond, kSecond, &each);
+  std::uint64_t sent = 0, lost = 0;
+  for (std::uint32_t node = 1; node <= kSenders; ++node) {
+    sent += cluster[node].counters().datagrams_out;
+    lost += cluster[node].counters().lost_by_gap;
+  }
+  const auto [least, most] = std::minmax_element(each.begin(), each.end());
+  std::cout << goodput / 1e6 << " MB/s, lost " << lost << " of " << sent << ", least " << *least
+            << ", most " << *most << "\n";
+
+  EXPECT_GT(goodput, 0.9 * 20'000'000);
+  EXPECT_LT(lost, sent / 10);
+  EXPECT_GT(*least * 2, *most);
+}
+
 // The paper's collapse: blocks of 32 KiB from all at once through a queue of 64 KiB.
 TEST(Flow, IncastDoesNotCollapse) {
   constexpr std::uint32_t kSenders = 16;
