@@ -15,10 +15,8 @@
 #include <new>
 
 #include "transport/pm/agent_door.h"
-#include "transport/pm/context.h"
+#include "transport/pm/capi_context.h"
 #include "transport/pm/job_file.h"
-#include "transport/pm/lazy_timer.h"
-#include "transport/pm/pm.h"
 
 using sekisho::pm::Address;
 using sekisho::pm::Bytes;
@@ -29,8 +27,8 @@ using sekisho::pm::GangPhase;
 using sekisho::pm::JobFile;
 using sekisho::pm::kNever;
 using sekisho::pm::kSecond;
-using sekisho::pm::LazyTimer;
 using sekisho::pm::Message;
+using sekisho::pm::MessageKind;
 using sekisho::pm::Nanos;
 using sekisho::pm::NodeId;
 using sekisho::pm::PeerState;
@@ -38,28 +36,7 @@ using sekisho::pm::PhaseOf;
 using sekisho::pm::Waiting;
 using sekisho::pm::Wire;
 
-struct pmContext {
-  ~pmContext() {
-    if (descriptor >= 0) close(descriptor);
-  }
-
-  Context& core() { return *context; }
-
-  std::unique_ptr<Context> context;
-  std::unique_ptr<bool[]> told_gone;  // the program knows that this node is gone
-  int nodes = 0;
-  int descriptor = -1;  // epoll over the socket, the timer and the daemon's bell
-  LazyTimer timer;
-  bool sending = false;
-  NodeId send_to = 0;
-  size_t send_length = 0;
-  bool receiving = false;
-  Message message;
-  alignas(64) unsigned char send_buffer[PM_MTU];
-  alignas(64) unsigned char wrapped[PM_MTU];  // of a message that crosses the end of its ring
-};
-
-namespace {
+namespace sekisho::pm {
 
 int Errno(const std::error_code& error) {
   if (!error) return 0;
@@ -71,10 +48,34 @@ int Errno(const std::error_code& error) {
       return EPIPE;
     case Error::kNoMemory:
       return ENOMEM;
+    case Error::kRefused:
+      return EACCES;
     default:
       return EINVAL;
   }
 }
+
+}  // namespace sekisho::pm
+
+using sekisho::pm::Errno;
+
+bool pmContext::Look() {
+  for (;;) {
+    // While the job is stopped nothing is given back.
+    if (release_next && !core().TryRelease(next)) return false;
+    release_next = false;
+    if (has_next || !core().Receive(next)) break;
+    const bool for_program = next.kind == MessageKind::kProgram;
+    if (!for_program) remote.OnMessage(next.source, next.bytes);
+    // Longer ones: no program of this interface sent them.
+    has_next = for_program && !next.more && next.bytes.size() <= PM_MTU;
+    release_next = !has_next;
+  }
+  if (!core().IsStopped()) remote.Pump();
+  return has_next && !core().IsStopped();
+}
+
+namespace {
 
 struct Arguments {
   std::array<char, 108> asked{};  // for `daemon`
@@ -179,6 +180,10 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   context->nodes = job.nodes;
   context->told_gone.reset(new (std::nothrow) bool[job.nodes]());
   if (!context->told_gone) return ENOMEM;
+  context->own = job.addresses[node];
+  if (const auto error = context->remote.Init(config.node, job.nodes, context->port)) {
+    return Errno(error);
+  }
   if (const int error = FindDaemon(arguments)) return error;
   int key_fd = -1;
   if (arguments.daemon != nullptr) {
@@ -237,7 +242,9 @@ int pmSend(pmContext* context) {
 
 int pmIsSendDone(pmContext* context) {
   context->core().Progress();
-  int result = 0;
+  (void)context->Look();
+  if (const auto failure = context->remote.TakeFailure()) return Errno(failure);
+  int result = context->remote.has_operations() ? EBUSY : 0;
   for (int i = 0; i < context->nodes; ++i) {
     const auto node = static_cast<NodeId>(i);
     if (context->core().Drained(node)) continue;
@@ -249,10 +256,9 @@ int pmIsSendDone(pmContext* context) {
 
 int pmReceive(pmContext* context, void** buffer, size_t* length) {
   if (context->receiving) return EBUSY;
-  Message& message = context->message;
-  if (!context->core().Receive(message)) {
+  if (!context->Look()) {
     context->core().Progress();
-    if (!context->core().Receive(message)) {
+    if (!context->Look()) {
       for (int i = 0; i < context->nodes; ++i) {
         const bool gone = context->core().peer_state(static_cast<NodeId>(i)) == PeerState::kGone;
         if (gone == context->told_gone[i]) continue;
@@ -262,10 +268,9 @@ int pmReceive(pmContext* context, void** buffer, size_t* length) {
       return ENOBUFS;
     }
   }
-  if (message.more || message.bytes.size() > PM_MTU) {  // no program of this interface sent it
-    context->core().Release(message);
-    return ENOBUFS;
-  }
+  Message& message = context->message;
+  message = context->next;
+  context->has_next = false;
   context->receiving = true;
   *length = message.bytes.size();
   if (message.bytes.second.empty()) {
@@ -300,12 +305,14 @@ int pmGetDescriptor(pmContext* context, int* descriptor) {
 int pmWait(pmContext* context, long timeout_us) {
   const Nanos until =
       timeout_us < 0 ? kNever : Wire::Now() + timeout_us * sekisho::pm::kMicrosecond;
-  return context->core().Wait(until) ? 0 : ETIMEDOUT;
+  const auto look = [](void* of) { return static_cast<pmContext*>(of)->Look(); };
+  return context->core().Wait(until, {look, context}) ? 0 : ETIMEDOUT;
 }
 
 int pmBeforeSelect(pmContext* context) {
   context->core().set_sleeping(true);
   context->core().Progress();
+  (void)context->Look();
   context->timer.Set(context->core().NextDeadline(), Wire::Now());
   return 0;
 }
@@ -315,17 +322,16 @@ int pmAfterSelect(pmContext* context) {
   context->core().Quiet();
   context->timer.Quiet(Wire::Now());
   context->core().Progress();
+  (void)context->Look();
   return 0;
 }
 
-int pmMLock(pmContext*, int, void*, size_t, pmHandle*) { return ENOSYS; }
-int pmMUnlock(pmContext*, pmHandle*) { return ENOSYS; }
-int pmWrite(pmContext*, int, pmHandle*, pmHandle*, size_t) { return ENOSYS; }
-int pmRead(pmContext*, int, pmHandle*, pmHandle*, size_t) { return ENOSYS; }
 int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument) {
   if (context->sending || context->receiving) return EINVAL;
   Context& core = context->core();
-  if (!core.IsStopped()) core.JoinGang(true);
+  // Operations on remote memory are of several messages: they end before the job stops.
+  (void)context->Look();
+  if (!core.IsStopped() && !context->remote.is_busy()) core.JoinGang(true);
   core.Progress();
   if (PhaseOf(core.gang().wave) != GangPhase::kSettled) return EBUSY;
   return callback != nullptr ? callback(argument) : 0;

@@ -146,11 +146,12 @@ Endpoint& Context::Take() {
 }
 
 // What a stopped job sends, takes or gives back would be in its state and not in what was saved.
-Endpoint& Context::TakeRunning() {
+Endpoint* Context::TakeRunning(WhenStopped when_stopped) {
   for (;;) {
     Endpoint& endpoint = Take();
-    if (!endpoint.paused()) return endpoint;
+    if (!endpoint.paused()) return &endpoint;
     (void)Give();
+    if (when_stopped == WhenStopped::kRefuse) return nullptr;
     Progress();
     Pause(kStoppedPause);
   }
@@ -219,13 +220,20 @@ std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length
   return view().Room(node, channel, length);
 }
 
-std::error_code Context::Send(NodeId node, ChannelId channel, Bytes message) {
+std::error_code Context::TrySend(NodeId node, ChannelId channel, MessageKind kind, Bytes begin,
+                                 Bytes end) {
+  return Send(WhenStopped::kRefuse, node, channel, kind, begin, end);
+}
+
+std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId channel,
+                              MessageKind kind, Bytes begin, Bytes end) {
   if (node >= config().nodes || channel >= config().channels) return Error::kBadNode;
   for (;;) {
-    Endpoint& endpoint = TakeRunning();
-    const std::uint64_t before = endpoint.send_streams(node)[channel].written;
-    const auto error = endpoint.Send(node, channel, message, Wire::Now());
-    Flush(endpoint);
+    Endpoint* const endpoint = TakeRunning(when_stopped);
+    if (endpoint == nullptr) return Error::kWouldBlock;
+    const std::uint64_t before = endpoint->send_streams(node)[channel].written;
+    const auto error = endpoint->Send(node, channel, kind, begin, end, Wire::Now());
+    Flush(*endpoint);
     if (Give() || error) return error;
     // Whether the daemon found the message when it took over.
     const bool known = Take().send_streams(node)[channel].written != before;
@@ -246,18 +254,19 @@ bool Context::Receive(Message& message) {
   }
 }
 
-void Context::Release(const Message& message) {
+bool Context::Release(WhenStopped when_stopped, const Message& message) {
   for (;;) {
-    Endpoint& endpoint = TakeRunning();
-    const std::uint64_t before = endpoint.receive_stream(message.source, message.channel).consumed;
-    (void)endpoint.Release(message.source, message.channel, Wire::Now());
-    Flush(endpoint);
-    if (Give()) return;
+    Endpoint* const endpoint = TakeRunning(when_stopped);
+    if (endpoint == nullptr) return false;
+    const std::uint64_t before = endpoint->receive_stream(message.source, message.channel).consumed;
+    (void)endpoint->Release(message.source, message.channel, Wire::Now());
+    Flush(*endpoint);
+    if (Give()) return true;
     Endpoint& now = Take();
     const bool done = now.receive_stream(message.source, message.channel).consumed != before;
     if (done) now.DropOpen();
     (void)Give();
-    if (done) return;
+    if (done) return true;
   }
 }
 
@@ -294,9 +303,9 @@ void Context::Quiet() {
   if (program_bell_ >= 0) (void)!read(program_bell_, &count, sizeof count);
 }
 
-bool Context::Wait(Nanos until) {
+bool Context::Wait(Nanos until, Condition condition) {
   set_waits(true);
-  const bool any = WaitForMessage(until);
+  const bool any = WaitUntil(until, condition);
   set_waits(false);
   return any;
 }
@@ -311,10 +320,11 @@ void Context::Yield(Nanos now) {
   if (after - now >= kOthersCompute) no_yield_until_ = after + kYieldsNoMore;
 }
 
-bool Context::WaitForMessage(Nanos until) {
+bool Context::WaitUntil(Nanos until, Condition condition) {
   const Nanos begin = Wire::Now();
+  const auto holds = [&condition] { return condition.holds(condition.of); };
   // Whoever we wait for shares this processor: nothing can have arrived before it runs.
-  if (waiting_ == Waiting::kAdaptive && yielded_ && !HasMessage()) Yield(begin);
+  if (waiting_ == Waiting::kAdaptive && yielded_ && !holds()) Yield(begin);
   // Adaptive: as long as waiting has paid, but not longer; then the processor goes to others.
   const Nanos spin = waiting_ == Waiting::kSpin      ? kNever
                      : waiting_ == Waiting::kYield   ? kNever
@@ -322,11 +332,11 @@ bool Context::WaitForMessage(Nanos until) {
                      : waiting_ == Waiting::kSleep
                          ? 0
                          : std::min(2 * pays_ + kMicrosecond, kLongestSpin);
-  if (waiting_ == Waiting::kSleep && !HasMessage() && begin < until) Poll(until);
+  if (waiting_ == Waiting::kSleep && !holds() && begin < until) Poll(until, condition);
   for (;;) {
     Progress();
     const Nanos now = Wire::Now();
-    if (HasMessage()) {
+    if (holds()) {
       const Nanos waited = now - begin;
       pays_ = waited <= kLongestSpin ? std::max(waited, pays_ / 2) : pays_ / 2;
       return true;
@@ -342,18 +352,18 @@ bool Context::WaitForMessage(Nanos until) {
       if (waiting_ == Waiting::kAdaptive) Yield(now);
       continue;
     }
-    Poll(until);
+    Poll(until, condition);
   }
 }
 
 void Context::Sleep(Nanos until) {
-  Poll(until);
+  Poll(until, {HasMessageOf, this});
   Progress();
 }
 
-void Context::Poll(Nanos until) {
+void Context::Poll(Nanos until, Condition condition) {
   set_sleeping(true);
-  if (!HasMessage()) {
+  if (!condition.holds(condition.of)) {
     // Of a stopped job only the keeper wakes us; it rings when the job goes on.
     const bool alone = !IsStopped() || !has_daemon();
     const Nanos now = Wire::Now();

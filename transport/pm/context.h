@@ -30,19 +30,33 @@ class Context {
   std::error_code Room(NodeId node, ChannelId channel, std::size_t length);
   // Exactly once, also if we are stopped in it and the daemon goes on meanwhile.  Waits, as Release
   // does, as long as the job is stopped.
-  std::error_code Send(NodeId node, ChannelId channel, Bytes message);
+  std::error_code Send(NodeId node, ChannelId channel, Bytes message) {
+    return Send(WhenStopped::kWait, node, channel, MessageKind::kProgram, message, {});
+  }
+  // kWouldBlock in a stopped job.
+  std::error_code TrySend(NodeId node, ChannelId channel, MessageKind kind, Bytes begin, Bytes end);
   bool Receive(Message& message);
-  void Release(const Message& message);
+  void Release(const Message& message) { (void)Release(WhenStopped::kWait, message); }
+  // False in a stopped job.
+  bool TryRelease(const Message& message) { return Release(WhenStopped::kRefuse, message); }
   void CloseAll();
   // Takes what arrived, does what is due, sends what may leave.
   void Progress();
   // Until a message is there or `until`; as the policy says.
-  bool Wait(Nanos until);
+  bool Wait(Nanos until) { return Wait(until, {HasMessageOf, this}); }
+  // The same with what the caller waits for; asked whenever there was progress.
+  struct Condition {
+    bool (*holds)(void* of);
+    void* of;
+  };
+  bool Wait(Nanos until, Condition condition);
   // Sleeps until something arrives, the protocol must act, or `until`; then makes progress.
   void Sleep(Nanos until);
   void set_waiting(Waiting waiting) { waiting_ = waiting; }
 
   PeerState peer_state(NodeId node) { return view().peer_state(node); }
+  std::uint32_t peer_session(NodeId node) { return view().peer_session(node); }
+  const Address& peer_address(NodeId node) { return view().peer(node).address; }
   const Counters& counters() { return view().counters(); }
   const WireCounters& wire_counters() const { return wire_.counters(); }
   bool Drained(NodeId node) { return view().Drained(node); }
@@ -64,6 +78,8 @@ class Context {
   void Quiet();  // empties the bell
 
  private:
+  enum class WhenStopped : std::uint8_t { kWait, kRefuse };
+
   Context() = default;
   std::error_code OpenAlone(const Config& config, const Address& own);
   std::error_code OpenByDaemon(const Config& config, const Address& own, int key_fd);
@@ -71,16 +87,20 @@ class Context {
   Endpoint& view() { return memory_.area(hand_over().seen().area); }
   SharedHandOver hand_over() { return {head().word, Side::kProgram}; }
   Endpoint& Take();
-  Endpoint& TakeRunning();
+  Endpoint* TakeRunning(WhenStopped when_stopped);
+  std::error_code Send(WhenStopped when_stopped, NodeId node, ChannelId channel, MessageKind kind,
+                       Bytes begin, Bytes end);
+  bool Release(WhenStopped when_stopped, const Message& message);
   bool Give();
   void Flush(Endpoint& endpoint);
   bool LeaveToKeeper();
   void RingKeeper();
   void WaitForKeeper(int tries);
   bool KeeperIsDead();
-  bool WaitForMessage(Nanos until);
+  static bool HasMessageOf(void* context) { return static_cast<Context*>(context)->HasMessage(); }
+  bool WaitUntil(Nanos until, Condition condition);
   void Yield(Nanos now);
-  void Poll(Nanos until);
+  void Poll(Nanos until, Condition condition);
   void NoteCall();
   void FindDaemon();
 

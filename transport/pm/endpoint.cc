@@ -62,13 +62,15 @@ std::error_code Endpoint::Room(NodeId node, ChannelId channel, std::size_t lengt
   return fits ? std::error_code() : Error::kWouldBlock;
 }
 
-std::error_code Endpoint::Send(NodeId node, ChannelId channel, Bytes message, Nanos now) {
-  if (const auto error = Room(node, channel, message.size())) return error;
+std::error_code Endpoint::Send(NodeId node, ChannelId channel, MessageKind kind, Bytes begin,
+                               Bytes end, Nanos now) {
+  const std::size_t size = begin.size() + end.size();
+  if (const auto error = Room(node, channel, size)) return error;
   Clock(now);
   const std::uint32_t stream = StreamIndex(node, channel);
   Peer& peer = peers_[node];
-  const bool waits = MustWait(peer, Backlog(peer), kMessageHeadSize + Padded(message.size()));
-  send_streams_[stream].Put(SendRing(stream), message);
+  const bool waits = MustWait(peer, Backlog(peer), kMessageHeadSize + Padded(size));
+  send_streams_[stream].Put(SendRing(stream), kind, begin, end);
   ++state_->counters.messages_out;
   if (peer.state == PeerState::kUnknown) StartGreeting(peer);
   if (!waits) Work(peer);
@@ -117,7 +119,7 @@ bool Endpoint::Receive(Message& message) {
   in.ready = false;
   message.source = static_cast<NodeId>(stream / config_.channels);
   message.channel = static_cast<ChannelId>(stream % config_.channels);
-  message.bytes = in.Open(ReceiveRing(stream), message.more);
+  message.bytes = in.Open(ReceiveRing(stream), message.kind, message.more);
   if (!message.more) ++state_->counters.messages_in;
   return true;
 }

@@ -17,6 +17,7 @@ struct Message {
   NodeId source = 0;
   ChannelId channel = 0;
   bool more = false;  // another piece of the same message follows
+  MessageKind kind = MessageKind::kProgram;
   Pieces bytes;
 };
 
@@ -73,7 +74,11 @@ class Endpoint {
 
   // The application.  Send takes the whole message or nothing; Begin and then Append until its
   // length is reached take it in parts (Append says how many bytes it took).
-  std::error_code Send(NodeId node, ChannelId channel, Bytes message, Nanos now);
+  std::error_code Send(NodeId node, ChannelId channel, Bytes message, Nanos now) {
+    return Send(node, channel, MessageKind::kProgram, message, {}, now);
+  }
+  std::error_code Send(NodeId node, ChannelId channel, MessageKind kind, Bytes begin, Bytes end,
+                       Nanos now);
   // What Send of this length would say now.
   std::error_code Room(NodeId node, ChannelId channel, std::size_t length) const;
   std::error_code Begin(NodeId node, ChannelId channel, std::uint32_t length, Nanos now);

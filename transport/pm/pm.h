@@ -18,8 +18,10 @@ extern "C" {
 #endif
 
 typedef struct pmContext pmContext;
-typedef struct pmHandle { /* reserved for remote memory */
-  unsigned long opaque[2];
+/* A piece of registered memory.  Bytes that mean the same on every node: send them to who shall use
+ * it. */
+typedef struct pmHandle {
+  unsigned char opaque[32];
 } pmHandle;
 
 /* type "udp".  Arguments: --job FILE (else PM_JOB_FILE), --node N (else PM_NODE), --daemon SOCKET
@@ -41,8 +43,8 @@ PM_API int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t l
 /* Sends the open buffer.  EINVAL: none is open.  In a stopped job it waits until that goes on; so
  * does pmReleaseReceiveBuffer. */
 PM_API int pmSend(pmContext* context);
-/* 0: everything sent was acknowledged.  EBUSY: not yet.  EPIPE: a node is gone with messages
- * unacknowledged. */
+/* 0: everything sent was acknowledged, and all operations on remote memory are done.  EBUSY: not
+ * yet.  EPIPE: a node is gone with messages or operations that are not.  EACCES: see pmWrite. */
 PM_API int pmIsSendDone(pmContext* context);
 
 /* The next message, which stays the caller's until it is released.  ENOBUFS: none.  EBUSY: one is
@@ -72,11 +74,25 @@ PM_API int pmRestartUser(pmContext* context);
  * that are left wait: the job is over, or in a deadlock.  EBUSY: it is not stopped. */
 PM_API int pmGetStopState(pmContext* context, int* waiting, int* gone);
 
-/* Not there yet: ENOSYS. */
+/* Remote memory.  Registers memory to the node, which then may write and read it with the handle;
+ * the own node: nobody else may; -1 (ours): every node.  No page is locked.  EINVAL: bad node,
+ * address or length (1 to 2^40); ENOMEM: 1024 are registered. */
 PM_API int pmMLock(pmContext* context, int node, void* address, size_t length, pmHandle* handle);
+/* EBUSY: own operations use it.  What peers have under way in it is refused.  EINVAL: it is none
+ * of ours. */
 PM_API int pmMUnlock(pmContext* context, pmHandle* handle);
-PM_API int pmWrite(pmContext* context, int node, pmHandle* remote, pmHandle* local, size_t length);
-PM_API int pmRead(pmContext* context, int node, pmHandle* remote, pmHandle* local, size_t length);
+/* Ours: a part of it, also of one that another node registered.  EINVAL: not inside. */
+PM_API int pmSubHandle(const pmHandle* handle, size_t offset, size_t length, pmHandle* part);
+/* Starts to write `length` bytes from the beginning of what `local`, registered here, names to the
+ * beginning of `remote`, registered at `node`; pmRead the other way round.  They go on in every
+ * call, there too, and are done (a write: in place there) when pmIsSendDone says 0; it says EACCES
+ * once if one was refused.  Not in order with messages or each other.  EINVAL: bad handle or
+ * length; ENOBUFS: 16 are under way to the node or 256 in all, go on calling pmReceive; EPIPE: the
+ * node is gone. */
+PM_API int pmWrite(pmContext* context, int node, const pmHandle* remote, const pmHandle* local,
+                   size_t length);
+PM_API int pmRead(pmContext* context, int node, const pmHandle* remote, const pmHandle* local,
+                  size_t length);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,12 @@ inline constexpr std::uint32_t kMessageHeadSize = 8;
 inline constexpr std::uint32_t kMessageMax = 1u << 30;
 inline constexpr std::uint64_t kMessagesBeforeCredit = 64;
 
+// Whom a message is for: the second word of its head.
+enum class MessageKind : std::uint32_t {
+  kProgram = 0,
+  kRemote = 1,  // remote_memory.h
+};
+
 inline std::uint64_t Padded(std::uint64_t length) { return (length + 7) & ~std::uint64_t{7}; }
 
 // Up to two pieces, where a run of bytes wraps around the end of its ring.
@@ -57,8 +63,8 @@ struct SendStream {
 
   // Appends the head of a message if it and at least `room_for` bytes fit into the ring.
   bool Begin(MutableBytes ring, std::uint32_t length, std::uint64_t room_for);
-  // A whole message that fits; it is there with one store, or not at all.
-  void Put(MutableBytes ring, Bytes message);
+  // A whole message that fits, in two parts; it is there with one store, or not at all.
+  void Put(MutableBytes ring, MessageKind kind, Bytes begin, Bytes end);
   // Takes as much as fits; adds the padding behind the last byte.
   std::uint32_t Append(MutableBytes ring, Bytes data);
 
@@ -109,7 +115,7 @@ struct ReceiveStream {
   // Whether the message that begins at `consumed` ends beyond what the sender may send.
   bool Starved(MutableBytes ring) const;
   // After Peek said message or piece: opens it.
-  Pieces Open(MutableBytes ring, bool& more);
+  Pieces Open(MutableBytes ring, MessageKind& kind, bool& more);
   void Release();
 };
 

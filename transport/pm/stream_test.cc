@@ -75,7 +75,8 @@ TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
 
       ASSERT_EQ(in.Peek(in_ring), ReceiveStream::Look::kMessage);
       bool more = true;
-      const Pieces got = in.Open(in_ring, more);
+      MessageKind kind;
+      const Pieces got = in.Open(in_ring, kind, more);
       std::vector<std::uint8_t> bytes(got.first.begin(), got.first.end());
       bytes.insert(bytes.end(), got.second.begin(), got.second.end());
       EXPECT_FALSE(more);
@@ -92,8 +93,10 @@ TEST(Stream, AHeadThatLiesIsSeen) {
   PoolHead head;
   intervals.Init(std::span(items), head);
   std::uint64_t fresh;
-  for (const std::array<std::uint8_t, 8>& head :
-       {std::array<std::uint8_t, 8>{1, 0, 0, 0, 1}, {1, 0, 0, 0x40}, {0xff, 0xff, 0xff, 0xff}}) {
+  for (const std::array<std::uint8_t, 8>& head : {std::array<std::uint8_t, 8>{1, 0, 0, 0, 2},
+                                                  {1, 0, 0, 0, 1, 1},
+                                                  {1, 0, 0, 0x40},
+                                                  {0xff, 0xff, 0xff, 0xff}}) {
     ReceiveStream in;
     in.Store(ring, intervals, 0, head, fresh);
     EXPECT_EQ(in.Peek(ring), ReceiveStream::Look::kBroken);
