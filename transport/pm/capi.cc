@@ -19,7 +19,6 @@
 #include "transport/pm/job_file.h"
 
 using sekisho::pm::Address;
-using sekisho::pm::Bytes;
 using sekisho::pm::Config;
 using sekisho::pm::Context;
 using sekisho::pm::Error;
@@ -27,12 +26,10 @@ using sekisho::pm::GangPhase;
 using sekisho::pm::JobFile;
 using sekisho::pm::kNever;
 using sekisho::pm::kSecond;
-using sekisho::pm::Message;
-using sekisho::pm::MessageKind;
 using sekisho::pm::Nanos;
 using sekisho::pm::NodeId;
-using sekisho::pm::PeerState;
 using sekisho::pm::PhaseOf;
+using sekisho::pm::ReceivePlace;
 using sekisho::pm::Waiting;
 using sekisho::pm::Wire;
 
@@ -58,22 +55,6 @@ int Errno(const std::error_code& error) {
 }  // namespace sekisho::pm
 
 using sekisho::pm::Errno;
-
-bool pmContext::Look() {
-  for (;;) {
-    // While the job is stopped nothing is given back.
-    if (release_next && !core().TryRelease(next)) return false;
-    release_next = false;
-    if (has_next || !core().Receive(next)) break;
-    const bool for_program = next.kind == MessageKind::kProgram;
-    if (!for_program) remote.OnMessage(next.source, next.bytes);
-    // Longer ones: no program of this interface sent them.
-    has_next = for_program && !next.more && next.bytes.size() <= PM_MTU;
-    release_next = !has_next;
-  }
-  if (!core().IsStopped()) remote.Pump();
-  return has_next && !core().IsStopped();
-}
 
 namespace {
 
@@ -150,6 +131,14 @@ int OpenDescriptor(pmContext& context) {
   return 0;
 }
 
+bool HasOpenBuffer(pmContext& context) {
+  bool any = context.open_sends > 0;
+  context.receives.ForEach([&any](const ReceivePlace& place, int) {
+    any = any || place.state == ReceivePlace::State::kGiven;
+  });
+  return any;
+}
+
 }  // namespace
 
 int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
@@ -216,87 +205,6 @@ int pmGetNode(pmContext* context, int* node, int* nodes) {
   return 0;
 }
 
-int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length) {
-  if (context->sending) return EBUSY;
-  if (node < 0 || node >= context->nodes || length < 1 || length > PM_MTU) return EINVAL;
-  const auto to = static_cast<NodeId>(node);
-  std::error_code error = context->core().Room(to, 0, length);
-  if (error == Error::kWouldBlock) {
-    context->core().Progress();
-    error = context->core().Room(to, 0, length);
-  }
-  if (error) return Errno(error);
-  context->sending = true;
-  context->send_to = to;
-  context->send_length = length;
-  *buffer = context->send_buffer;
-  return 0;
-}
-
-int pmSend(pmContext* context) {
-  if (!context->sending) return EINVAL;
-  context->sending = false;
-  return Errno(
-      context->core().Send(context->send_to, 0, Bytes(context->send_buffer, context->send_length)));
-}
-
-int pmIsSendDone(pmContext* context) {
-  context->core().Progress();
-  (void)context->Look();
-  if (const auto failure = context->remote.TakeFailure()) return Errno(failure);
-  int result = context->remote.has_operations() ? EBUSY : 0;
-  for (int i = 0; i < context->nodes; ++i) {
-    const auto node = static_cast<NodeId>(i);
-    if (context->core().Drained(node)) continue;
-    if (context->core().peer_state(node) == PeerState::kGone) return EPIPE;
-    result = EBUSY;
-  }
-  return result;
-}
-
-int pmReceive(pmContext* context, void** buffer, size_t* length) {
-  if (context->receiving) return EBUSY;
-  if (!context->Look()) {
-    context->core().Progress();
-    if (!context->Look()) {
-      for (int i = 0; i < context->nodes; ++i) {
-        const bool gone = context->core().peer_state(static_cast<NodeId>(i)) == PeerState::kGone;
-        if (gone == context->told_gone[i]) continue;
-        context->told_gone[i] = gone;
-        if (gone) return EPIPE;
-      }
-      return ENOBUFS;
-    }
-  }
-  Message& message = context->message;
-  message = context->next;
-  context->has_next = false;
-  context->receiving = true;
-  *length = message.bytes.size();
-  if (message.bytes.second.empty()) {
-    *buffer = const_cast<unsigned char*>(message.bytes.first.data());
-  } else {
-    const size_t first = message.bytes.first.size();
-    memcpy(context->wrapped, message.bytes.first.data(), first);
-    memcpy(context->wrapped + first, message.bytes.second.data(), message.bytes.second.size());
-    *buffer = context->wrapped;
-  }
-  return 0;
-}
-
-int pmGetSource(pmContext* context, int* node) {
-  if (!context->receiving) return EIO;
-  *node = context->message.source;
-  return 0;
-}
-
-int pmReleaseReceiveBuffer(pmContext* context) {
-  if (!context->receiving) return EIO;
-  context->receiving = false;
-  context->core().Release(context->message);
-  return 0;
-}
-
 int pmGetDescriptor(pmContext* context, int* descriptor) {
   *descriptor = context->descriptor;
   return 0;
@@ -327,7 +235,7 @@ int pmAfterSelect(pmContext* context) {
 }
 
 int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument) {
-  if (context->sending || context->receiving) return EINVAL;
+  if (HasOpenBuffer(*context)) return EINVAL;
   Context& core = context->core();
   // Operations on remote memory are of several messages: they end before the job stops.
   (void)context->Look();

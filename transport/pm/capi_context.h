@@ -7,6 +7,7 @@
 #include <memory>
 #include <system_error>
 
+#include "transport/pm/buffers.h"
 #include "transport/pm/context.h"
 #include "transport/pm/lazy_timer.h"
 #include "transport/pm/pm.h"
@@ -20,8 +21,7 @@ int Errno(const std::error_code& error);
 // Remote memory's way to the other nodes.
 class ContextPort final : public RemotePort {
  public:
-  ContextPort(std::unique_ptr<Context>& context, const Address& own)
-      : context_(context), own_(own) {}
+  explicit ContextPort(pmContext& context) : context_(context) {}
 
   bool Send(NodeId node, Bytes head, Bytes body) override;
   bool IsGone(NodeId node) override;
@@ -32,8 +32,7 @@ class ContextPort final : public RemotePort {
   std::uint64_t Random() override;
 
  private:
-  std::unique_ptr<Context>& context_;
-  const Address& own_;
+  pmContext& context_;
 };
 
 }  // namespace sekisho::pm
@@ -47,6 +46,8 @@ struct pmContext {
 
   // Deals with what arrived and is not for the program; whether a message for it is there.
   bool Look();
+  // Whether a message of this length would find room behind all that are open.
+  std::error_code Room(sekisho::pm::NodeId node, size_t length);
 
   std::unique_ptr<sekisho::pm::Context> context;
   std::unique_ptr<bool[]> told_gone;  // the program knows that this node is gone
@@ -54,16 +55,15 @@ struct pmContext {
   sekisho::pm::Address own;  // as the job file says
   int descriptor = -1;       // epoll over the socket, the timer and the daemon's bell
   sekisho::pm::LazyTimer timer;
-  sekisho::pm::ContextPort port{context, own};
+  sekisho::pm::ContextPort port{*this};
   sekisho::pm::RemoteMemory remote;
-  bool sending = false;
-  sekisho::pm::NodeId send_to = 0;
-  size_t send_length = 0;
-  sekisho::pm::Message next;  // taken from its ring
-  bool has_next = false;      // the program gets it with its next pmReceive
-  bool release_next = false;  // nobody needs it any more
-  bool receiving = false;
-  sekisho::pm::Message message;
-  alignas(64) unsigned char send_buffer[PM_MTU];
-  alignas(64) unsigned char wrapped[PM_MTU];  // of a message that crosses the end of its ring
+
+  sekisho::pm::Places<sekisho::pm::SendPlace, sekisho::pm::kSendPlaces> sends;
+  int open_sends = 0;
+  int sending = -1;  // by pmGetSendBuffer
+  sekisho::pm::Places<sekisho::pm::ReceivePlace, sekisho::pm::kReceivePlaces> receives;
+  std::array<int, sekisho::pm::kReceivePlaces> queue;  // to be received: a ring
+  size_t queue_first = 0, queue_count = 0;
+  int to_release = 0;  // could not be, because the job was stopped
+  int receiving = -1;  // by pmReceive
 };

@@ -9,10 +9,10 @@
 #include "transport/pm/near_copy.h"
 
 using sekisho::pm::Errno;
-using sekisho::pm::kEveryNode;
 using sekisho::pm::Load;
 using sekisho::pm::NodeId;
 using sekisho::pm::RegionName;
+using sekisho::pm::SendPlace;
 using sekisho::pm::Store;
 
 namespace sekisho::pm {
@@ -24,15 +24,19 @@ constexpr std::size_t kRoomForMessages = 64 * 1024;  // of a ring, which bulk le
 
 bool ContextPort::Send(NodeId node, Bytes head, Bytes body) {
   const std::size_t size = head.size() + body.size();
-  if (context_->Room(node, 0, size + (body.empty() ? 0 : kRoomForMessages))) return false;
-  return !context_->TrySend(node, 0, MessageKind::kRemote, head, body);
+  if (context_.Room(node, size + (body.empty() ? 0 : kRoomForMessages))) return false;
+  return !context_.core().TrySend(node, 0, MessageKind::kRemote, head, body);
 }
 
-bool ContextPort::IsGone(NodeId node) { return context_->peer_state(node) == PeerState::kGone; }
+bool ContextPort::IsGone(NodeId node) {
+  return context_.core().peer_state(node) == PeerState::kGone;
+}
 
-std::uint32_t ContextPort::Session(NodeId node) { return context_->peer_session(node); }
+std::uint32_t ContextPort::Session(NodeId node) { return context_.core().peer_session(node); }
 
-bool ContextPort::MayBeNear(NodeId node) { return context_->peer_address(node).ip == own_.ip; }
+bool ContextPort::MayBeNear(NodeId node) {
+  return context_.core().peer_address(node).ip == context_.own.ip;
+}
 
 bool ContextPort::Copy(const NearPlace& from, std::uint64_t secret, MutableBytes to) {
   return CopyNear(from, secret, to);
@@ -63,15 +67,30 @@ RegionName ReadHandle(const pmHandle* handle) {
           Load(&handle->opaque[16]), Load(&handle->opaque[24])};
 }
 
+// `descriptor`: where its name goes, if the program wants one.
 int Start(pmContext* context, bool is_read, int node, const pmHandle* remote, const pmHandle* local,
-          size_t length) {
+          size_t length, int* descriptor) {
   if (remote == nullptr || local == nullptr) return EINVAL;
   const RegionName there = ReadHandle(remote), here = ReadHandle(local);
   if (node != there.owner) return EINVAL;
+  const int place = descriptor != nullptr ? context->sends.Take() : -1;
+  if (descriptor != nullptr && place < 0) return EBUSY;
   uint32_t number;
   const auto error = is_read ? context->remote.Read(there, here, length, number)
                              : context->remote.Write(there, here, length, number);
-  return error == std::errc::message_size ? EINVAL : Errno(error);
+  if (error) {
+    if (place >= 0) context->sends.Free(place);
+    return error == std::errc::message_size ? EINVAL : Errno(error);
+  }
+  if (place >= 0) {
+    SendPlace& send = *context->sends.Find(place);
+    send.state = SendPlace::State::kOperation;
+    send.operation = number;
+    context->remote.Watch(number);
+    *descriptor = place;
+  }
+  context->remote.Pump();
+  return 0;
 }
 
 }  // namespace
@@ -104,10 +123,22 @@ int pmSubHandle(const pmHandle* handle, size_t offset, size_t length, pmHandle* 
 
 int pmWrite(pmContext* context, int node, const pmHandle* remote, const pmHandle* local,
             size_t length) {
-  return Start(context, false, node, remote, local, length);
+  return Start(context, false, node, remote, local, length, nullptr);
 }
 
 int pmRead(pmContext* context, int node, const pmHandle* remote, const pmHandle* local,
            size_t length) {
-  return Start(context, true, node, remote, local, length);
+  return Start(context, true, node, remote, local, length, nullptr);
+}
+
+int pmxWrite(pmContext* context, int node, const pmHandle* remote, const pmHandle* local,
+             size_t length, int* descriptor) {
+  if (descriptor == nullptr) return EINVAL;
+  return Start(context, false, node, remote, local, length, descriptor);
+}
+
+int pmxRead(pmContext* context, int node, const pmHandle* remote, const pmHandle* local,
+            size_t length, int* descriptor) {
+  if (descriptor == nullptr) return EINVAL;
+  return Start(context, true, node, remote, local, length, descriptor);
 }

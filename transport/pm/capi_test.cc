@@ -289,6 +289,152 @@ TEST_F(CApi, ACheckpointWaitsForRemoteMemory) {
   EXPECT_TRUE(target == source);
 }
 
+TEST_F(CApi, SeveralBuffersAreOpenAtOnce) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  pmContext* const from = contexts_[0];
+  pmContext* const to = contexts_[1];
+  // Rings wrap many times; sent in another order than opened, released in another than received.
+  for (int round = 0; round < 40; ++round) {
+    constexpr int kCount = 12;
+    void* buffers[kCount];
+    int sends[kCount], receives[kCount];
+    for (int i = 0; i < kCount; ++i) {
+      ASSERT_EQ(pmxGetSendBuffer(from, 1, &buffers[i], PM_MTU - 7, &sends[i]), 0);
+      memset(buffers[i], i, PM_MTU - 7);
+    }
+    EXPECT_EQ(pmxIsSendDone(from, sends[0]), EINVAL) << "still open";
+    for (int i = kCount - 1; i >= 0; --i) {
+      const auto length = static_cast<size_t>(1 + i * 97 + round);
+      ASSERT_EQ(pmxTruncateBuffer(from, sends[i], length), 0);
+      EXPECT_EQ(pmxTruncateBuffer(from, sends[i], length + 1), EINVAL) << "longer";
+      ASSERT_EQ(pmxSend(from, sends[i]), 0);
+      EXPECT_EQ(pmxSend(from, sends[i]), EINVAL) << "twice";
+    }
+    const unsigned char* got[kCount];
+    size_t lengths[kCount];
+    for (int i = 0; i < kCount; ++i) {
+      void* buffer;
+      const Nanos limit = Device::Now() + 10 * kSecond;
+      int error;
+      while ((error = pmxReceive(to, &buffer, &lengths[i], &receives[i])) == ENOBUFS &&
+             Device::Now() < limit) {
+        (void)pmIsSendDone(from);
+      }
+      ASSERT_EQ(error, 0);
+      got[i] = static_cast<unsigned char*>(buffer);
+      int source = -1;
+      EXPECT_EQ(pmxGetSource(to, receives[i], &source), 0);
+      EXPECT_EQ(source, 0);
+    }
+    for (const int i : {3, 11, 0, 1, 10, 2, 5, 4, 9, 6, 8, 7}) {
+      const int sent = kCount - 1 - i;
+      ASSERT_EQ(lengths[i], static_cast<size_t>(1 + sent * 97 + round));
+      ASSERT_EQ(std::count(got[i], got[i] + lengths[i], sent), static_cast<long>(lengths[i]));
+      ASSERT_EQ(pmxReleaseReceiveBuffer(to, receives[i]), 0);
+      EXPECT_EQ(pmxReleaseReceiveBuffer(to, receives[i]), EIO) << "twice";
+    }
+    EXPECT_EQ(Finish(0), 0);
+    for (const int send : sends) {
+      EXPECT_EQ(pmxIsSendDone(from, send), 0);
+      EXPECT_EQ(pmxReleaseSendDesc(from, send), 0);
+      EXPECT_EQ(pmxReleaseSendDesc(from, send), EINVAL) << "twice";
+    }
+  }
+}
+
+TEST_F(CApi, ADescriptorSaysWhenItsOwnMessageIsDone) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  void* buffer;
+  int first, second;
+  ASSERT_EQ(pmxGetSendBuffer(contexts_[0], 1, &buffer, 8, &first), 0);
+  ASSERT_EQ(pmxSend(contexts_[0], first), 0);
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], first), EBUSY);
+  EXPECT_EQ(Finish(0), 0);
+  ASSERT_EQ(pmxGetSendBuffer(contexts_[0], 1, &buffer, 8, &second), 0);
+  ASSERT_EQ(pmxSend(contexts_[0], second), 0);
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], first), 0);
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], second), EBUSY);
+  EXPECT_EQ(pmIsSendDone(contexts_[0]), EBUSY);
+
+  pmCloseDevice(contexts_[1]);
+  contexts_[1] = nullptr;
+  const Nanos limit = Device::Now() + 10 * kSecond;
+  int error;
+  while ((error = pmxIsSendDone(contexts_[0], second)) == EBUSY && Device::Now() < limit) {
+  }
+  EXPECT_EQ(error, EPIPE);
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], first), 0);
+}
+
+TEST_F(CApi, BuffersHaveALimit) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  void* buffer;
+  size_t length;
+  int number;
+  std::vector<int> open;
+  int error;
+  while ((error = pmxGetSendBuffer(contexts_[0], 1, &buffer, PM_MTU, &number)) == 0) {
+    open.push_back(number);
+  }
+  EXPECT_EQ(error, ENOBUFS) << "each has its room in the ring";
+  EXPECT_GT(open.size(), 10u);
+  for (const int one : open) ASSERT_EQ(pmxSend(contexts_[0], one), 0);
+  for (const int one : open) ASSERT_EQ(pmxReleaseSendDesc(contexts_[0], one), 0);
+  for (size_t i = 0; i < open.size(); ++i) ReceiveText(1);
+
+  open.clear();
+  while ((error = pmxGetSendBuffer(contexts_[0], 1, &buffer, 1, &number)) == 0) {
+    open.push_back(number);
+  }
+  EXPECT_EQ(error, EBUSY);
+  EXPECT_EQ(open.size(), 64u);
+  for (const int one : open) ASSERT_EQ(pmxReleaseSendDesc(contexts_[0], one), 0);
+
+  for (int i = 0; i < 257; ++i) SendText(0, 1, "x");
+  open.clear();
+  const Nanos limit = Device::Now() + 10 * kSecond;
+  while ((error = pmxReceive(contexts_[1], &buffer, &length, &number)) != EBUSY &&
+         Device::Now() < limit) {
+    if (error == 0) open.push_back(number);
+    (void)pmIsSendDone(contexts_[0]);
+  }
+  EXPECT_EQ(error, EBUSY);
+  EXPECT_EQ(open.size(), 256u);
+  EXPECT_EQ(pmxReleaseReceiveBuffer(contexts_[1], open[200]), 0);
+  EXPECT_EQ(pmxReleaseReceiveBuffer(contexts_[1], open[0]), 0);
+  EXPECT_EQ(ReceiveText(1), "x");
+}
+
+// Both have sent what the other does not read.
+TEST_F(CApi, UnreadMessagesDoNotHoldUpRemoteMemory) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  std::string source(100'000, 's'), target(100'000, 't');
+  pmHandle local, remote;
+  ASSERT_EQ(pmMLock(contexts_[0], 0, source.data(), source.size(), &local), 0);
+  ASSERT_EQ(pmMLock(contexts_[1], -1, target.data(), target.size(), &remote), 0);
+  for (int i = 0; i < 20; ++i) SendText(0, 1, "forth " + std::to_string(i));
+  for (int i = 0; i < 20; ++i) SendText(1, 0, "back " + std::to_string(i));
+
+  int write, bad;
+  ASSERT_EQ(pmxWrite(contexts_[0], 1, &remote, &local, source.size(), &write), 0);
+  remote.opaque[9] ^= 1;  // its key
+  ASSERT_EQ(pmxRead(contexts_[0], 1, &remote, &local, source.size(), &bad), 0);
+  EXPECT_EQ(Finish(0), 0) << "who has a descriptor is told by it";
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], write), 0);
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], bad), EACCES);
+  EXPECT_TRUE(target == source);
+  for (const int one : {write, bad}) EXPECT_EQ(pmxReleaseSendDesc(contexts_[0], one), 0);
+
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(ReceiveText(1), "forth " + std::to_string(i));
+    EXPECT_EQ(ReceiveText(0), "back " + std::to_string(i));
+  }
+}
+
 TEST_F(CApi, TheDescriptorWakesUp) {
   ASSERT_EQ(Open(0), 0);
   ASSERT_EQ(Open(1), 0);

@@ -74,7 +74,9 @@ std::error_code Context::OpenByDaemon(const Config& config, const Address& own, 
   program_bell_ = received.fds[3];
   const auto mapped = memory_.Map(received.fds[0]);
   const auto adopted = wire_.Adopt(received.fds[1]);
-  return mapped ? mapped : adopted;
+  if (mapped || adopted) return mapped ? mapped : adopted;
+  Restore();  // of a context that was restored: another program's messages are not open here
+  return {};
 }
 
 Context::~Context() {
@@ -243,29 +245,60 @@ std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId c
 }
 
 bool Context::Receive(Message& message) {
-  if (!HasMessage()) return false;
+  if (!HasMessage() || held_count_ == kHeldMax) return false;
   for (;;) {
     Endpoint& endpoint = Take();
     const bool any = !endpoint.paused() && endpoint.Receive(message);
-    if (Give()) return any;
-    do {
-      Take().DropOpen();
-    } while (!Give());
+    if (Give()) {
+      if (any) held_[held_count_++] = {message.source, message.channel, false, message.end};
+      return any;
+    }
+    Restore();
   }
 }
 
+// After the keeper went on without us: what we hold is what we know, not what it found.
+void Context::Restore() {
+  do {
+    Endpoint& endpoint = Take();
+    endpoint.DropOpen();
+    for (std::size_t i = 0; i < held_count_; ++i) {
+      endpoint.Hold(held_[i].node, held_[i].channel, held_[i].end);
+    }
+  } while (!Give());
+}
+
 bool Context::Release(WhenStopped when_stopped, const Message& message) {
+  const auto of_stream = [&message](const Held& held) {
+    return held.node == message.source && held.channel == message.channel;
+  };
+  const auto end = [this] { return held_.begin() + static_cast<std::ptrdiff_t>(held_count_); };
+  const auto it = std::find_if(held_.begin(), end(), [&](const Held& held) {
+    return of_stream(held) && held.end == message.end;
+  });
+  if (it == end()) return true;
+  it->released = true;
+  // A ring is given back from its beginning on.
+  for (;;) {
+    const auto first = std::find_if(held_.begin(), end(), of_stream);
+    if (first == end() || !first->released) return true;
+    if (!ReleaseFirst(when_stopped, message.source, message.channel)) return false;
+    std::copy(first + 1, end(), first);
+    --held_count_;
+  }
+}
+
+bool Context::ReleaseFirst(WhenStopped when_stopped, NodeId node, ChannelId channel) {
   for (;;) {
     Endpoint* const endpoint = TakeRunning(when_stopped);
     if (endpoint == nullptr) return false;
-    const std::uint64_t before = endpoint->receive_stream(message.source, message.channel).consumed;
-    (void)endpoint->Release(message.source, message.channel, Wire::Now());
+    const std::uint64_t before = endpoint->receive_stream(node, channel).consumed;
+    (void)endpoint->Release(node, channel, Wire::Now());
     Flush(*endpoint);
     if (Give()) return true;
-    Endpoint& now = Take();
-    const bool done = now.receive_stream(message.source, message.channel).consumed != before;
-    if (done) now.DropOpen();
+    const bool done = Take().receive_stream(node, channel).consumed != before;
     (void)Give();
+    Restore();
     if (done) return true;
   }
 }

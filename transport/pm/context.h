@@ -35,6 +35,8 @@ class Context {
   }
   // kWouldBlock in a stopped job.
   std::error_code TrySend(NodeId node, ChannelId channel, MessageKind kind, Bytes begin, Bytes end);
+  // The next message; at most kHeldMax are held at a time.  They may be released in any order.
+  static constexpr std::size_t kHeldMax = 256;
   bool Receive(Message& message);
   void Release(const Message& message) { (void)Release(WhenStopped::kWait, message); }
   // False in a stopped job.
@@ -58,6 +60,13 @@ class Context {
   std::uint32_t peer_session(NodeId node) { return view().peer_session(node); }
   const Address& peer_address(NodeId node) { return view().peer(node).address; }
   const Counters& counters() { return view().counters(); }
+  // How far a channel was written and acknowledged in this session.
+  std::uint64_t Written(NodeId node, ChannelId channel) {
+    return view().send_streams(node)[channel].written;
+  }
+  std::uint64_t Acknowledged(NodeId node, ChannelId channel) {
+    return view().send_streams(node)[channel].acked;
+  }
   const WireCounters& wire_counters() const { return wire_.counters(); }
   bool Drained(NodeId node) { return view().Drained(node); }
   Nanos NextDeadline() { return view().NextDeadline(); }
@@ -91,6 +100,8 @@ class Context {
   std::error_code Send(WhenStopped when_stopped, NodeId node, ChannelId channel, MessageKind kind,
                        Bytes begin, Bytes end);
   bool Release(WhenStopped when_stopped, const Message& message);
+  bool ReleaseFirst(WhenStopped when_stopped, NodeId node, ChannelId channel);
+  void Restore();
   bool Give();
   void Flush(Endpoint& endpoint);
   bool LeaveToKeeper();
@@ -104,6 +115,14 @@ class Context {
   void NoteCall();
   void FindDaemon();
 
+  // A message that the caller has, or has released before one that came earlier.
+  struct Held {
+    NodeId node;
+    ChannelId channel;
+    bool released;
+    std::uint64_t end;
+  };
+
   SharedMemory memory_;
   Wire wire_;
   OwnerWord mine_;
@@ -112,6 +131,8 @@ class Context {
   LazyTimer timer_;
   Nanos look_for_daemon_ = 0;
   std::array<char, 108> daemon_{};
+  std::array<Held, kHeldMax> held_;  // as they came
+  std::size_t held_count_ = 0;
   Waiting waiting_ = Waiting::kAdaptive;
   std::uint64_t left_wave_ = 0;  // of a stopped job, when the keeper was rung for it
   Nanos pays_ = 0;               // how long spinning was worth it of late

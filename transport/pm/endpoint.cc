@@ -90,7 +90,7 @@ bool Endpoint::MustWait(const Peer& peer, std::uint64_t backlog, std::uint64_t m
 
 void Endpoint::MakeReady(std::uint32_t stream) {
   ReceiveStream& in = receive_streams_[stream];
-  if (in.ready || in.open) return;
+  if (in.ready) return;
   switch (in.Peek(ReceiveRing(stream))) {
     case ReceiveStream::Look::kNothing:
       if (in.Starved(ReceiveRing(stream))) {
@@ -120,7 +120,9 @@ bool Endpoint::Receive(Message& message) {
   message.source = static_cast<NodeId>(stream / config_.channels);
   message.channel = static_cast<ChannelId>(stream % config_.channels);
   message.bytes = in.Open(ReceiveRing(stream), message.kind, message.more);
+  message.end = in.opened;
   if (!message.more) ++state_->counters.messages_in;
+  MakeReady(stream);
   return true;
 }
 
@@ -129,8 +131,8 @@ std::error_code Endpoint::Release(NodeId node, ChannelId channel, Nanos now) {
   if (const auto error = CheckCall(node, channel)) return error;
   const std::uint32_t stream = StreamIndex(node, channel);
   ReceiveStream& in = receive_streams_[stream];
-  if (!in.open) return Error::kBadSequence;
-  in.Release();
+  if (!in.is_open()) return Error::kBadSequence;
+  in.Release(ReceiveRing(stream));
   MakeReady(stream);
   Peer& peer = peers_[node];
   if (peer.has_session && peer.state != PeerState::kGone &&

@@ -55,6 +55,30 @@ PM_API int pmGetSource(pmContext* context, int* node);
 /* EIO: none is open. */
 PM_API int pmReleaseReceiveBuffer(pmContext* context);
 
+/* Several buffers open at once: names and semantics of the third generation, mixed with those above
+ * as you like.  A descriptor names a buffer or an operation until it is released.  64 of
+ * those that send and 256 messages at a time; EBUSY: that many are in use.
+ *
+ * As pmGetSendBuffer. */
+PM_API int pmxGetSendBuffer(pmContext* context, int node, void** buffer, size_t length,
+                            int* descriptor);
+/* The message shall be shorter.  EINVAL: no open buffer; longer, or nothing. */
+PM_API int pmxTruncateBuffer(pmContext* context, int descriptor, size_t length);
+/* As pmSend.  Messages leave in the order of these calls.  ENOBUFS: no room after all, it stays
+ * open. */
+PM_API int pmxSend(pmContext* context, int descriptor);
+/* Of this message or operation: 0, EBUSY, EPIPE, EACCES as pmIsSendDone.  EINVAL: neither sent nor
+ * started. */
+PM_API int pmxIsSendDone(pmContext* context, int descriptor);
+/* An open buffer is given up, what was sent or started goes on.  EINVAL: there is none. */
+PM_API int pmxReleaseSendDesc(pmContext* context, int descriptor);
+/* As pmReceive. */
+PM_API int pmxReceive(pmContext* context, void** buffer, size_t* length, int* descriptor);
+/* Ours.  EIO: it is not open. */
+PM_API int pmxGetSource(pmContext* context, int descriptor, int* node);
+/* In any order; the ring is given back from its beginning on.  EIO: it is not open. */
+PM_API int pmxReleaseReceiveBuffer(pmContext* context, int descriptor);
+
 /* Ours: waits for a message in the way that --wait names; a negative time for ever.  ETIMEDOUT. */
 PM_API int pmWait(pmContext* context, long timeout_us);
 
@@ -93,6 +117,13 @@ PM_API int pmWrite(pmContext* context, int node, const pmHandle* remote, const p
                    size_t length);
 PM_API int pmRead(pmContext* context, int node, const pmHandle* remote, const pmHandle* local,
                   size_t length);
+
+/* The same with a descriptor: pmxIsSendDone says what became of this one, and a failure is not told
+ * by pmIsSendDone. */
+PM_API int pmxWrite(pmContext* context, int node, const pmHandle* remote, const pmHandle* local,
+                    size_t length, int* descriptor);
+PM_API int pmxRead(pmContext* context, int node, const pmHandle* remote, const pmHandle* local,
+                   size_t length, int* descriptor);
 
 #ifdef __cplusplus
 }

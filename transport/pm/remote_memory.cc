@@ -106,9 +106,12 @@ std::error_code RemoteMemory::Start(bool is_read, const RegionName& remote, cons
   if (peer->operation_count == kOperationsPerPeer || operation_count_ == kRemoteOperations) {
     return Error::kWouldBlock;
   }
-  Operation& operation =
-      *std::find_if(operations_.get(), operations_.get() + kRemoteOperations,
-                    [](const Operation& one) { return one.state == Operation::State::kFree; });
+  Operation* const end = operations_.get() + kRemoteOperations;
+  Operation* const place = std::find_if(operations_.get(), end, [](const Operation& one) {
+    return one.state == Operation::State::kFree;
+  });
+  if (place == end) return Error::kWouldBlock;
+  Operation& operation = *place;
   const std::uint32_t generation = operation.generation + 1;
   operation = {};
   operation.generation = generation;
@@ -129,7 +132,6 @@ std::error_code RemoteMemory::Start(bool is_read, const RegionName& remote, cons
   ++peer->operation_count;
   ++operation_count_;
   number = NumberOf(operation);
-  PumpOperation(operation);
   return {};
 }
 
@@ -138,12 +140,33 @@ std::uint32_t RemoteMemory::NumberOf(const Operation& operation) const {
          operation.generation * kRemoteOperations;
 }
 
-RemoteMemory::Operation* RemoteMemory::Named(NodeId node, std::uint32_t number) {
+RemoteMemory::Operation* RemoteMemory::Named(std::uint32_t number) {
   if (!operations_) return nullptr;
   Operation& operation = operations_[number % kRemoteOperations];
-  const bool is_it = operation.state != Operation::State::kFree && operation.node == node &&
-                     NumberOf(operation) == number;
+  const bool is_it = operation.state != Operation::State::kFree && NumberOf(operation) == number;
   return is_it ? &operation : nullptr;
+}
+
+RemoteMemory::Operation* RemoteMemory::Named(NodeId node, std::uint32_t number) {
+  Operation* const operation = Named(number);
+  return operation != nullptr && operation->node == node ? operation : nullptr;
+}
+
+void RemoteMemory::Watch(std::uint32_t operation) {
+  if (Operation* const found = Named(operation)) found->watched = true;
+}
+
+std::error_code RemoteMemory::Result(std::uint32_t operation) {
+  const Operation* const found = Named(operation);
+  if (found == nullptr || !found->watched) return Error::kBadSequence;
+  return found->state == Operation::State::kOver ? found->result : Error::kWouldBlock;
+}
+
+void RemoteMemory::Forget(std::uint32_t operation) {
+  Operation* const found = Named(operation);
+  if (found == nullptr || !found->watched) return;
+  found->watched = false;
+  if (found->state == Operation::State::kOver) found->state = Operation::State::kFree;
 }
 
 bool RemoteMemory::IsNear(NodeId node, std::uint64_t length) {
@@ -155,8 +178,9 @@ void RemoteMemory::End(Operation& operation, std::error_code error) {
   --regions_[operation.local_region].pins;
   --peers_[operation.node]->operation_count;
   --operation_count_;
-  operation.state = Operation::State::kFree;
-  if (error && !failure_) failure_ = error;
+  operation.state = operation.watched ? Operation::State::kOver : Operation::State::kFree;
+  operation.result = error;
+  if (error && !failure_ && !operation.watched) failure_ = error;
 }
 
 std::error_code RemoteMemory::TakeFailure() {
@@ -167,6 +191,7 @@ std::error_code RemoteMemory::TakeFailure() {
 
 void RemoteMemory::PumpOperation(Operation& operation) {
   using State = Operation::State;
+  if (operation.state == State::kFree || operation.state == State::kOver) return;
   if (port_->IsGone(operation.node) || port_->Session(operation.node) > operation.session) {
     return End(operation, Error::kPeerGone);
   }
@@ -178,6 +203,7 @@ void RemoteMemory::PumpOperation(Operation& operation) {
   message.length = operation.length;
   switch (operation.state) {
     case State::kFree:
+    case State::kOver:
     case State::kWaits:
       return;
     case State::kSends:
@@ -446,9 +472,7 @@ void RemoteMemory::OnMessage(NodeId node, const Pieces& bytes) {
 
 void RemoteMemory::Pump() {
   if (operation_count_ > 0) {
-    for (std::uint32_t i = 0; i < kRemoteOperations; ++i) {
-      if (operations_[i].state != Operation::State::kFree) PumpOperation(operations_[i]);
-    }
+    for (std::uint32_t i = 0; i < kRemoteOperations; ++i) PumpOperation(operations_[i]);
   }
   if (serving_ != kNobody) PumpServices();
 }

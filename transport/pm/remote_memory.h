@@ -67,6 +67,13 @@ class RemoteMemory {
   std::error_code Read(const RegionName& remote, const RegionName& local, std::uint64_t length,
                        std::uint32_t& operation);
 
+  // The caller asks for this one itself: it keeps its place until it is forgotten, and is not part
+  // of TakeFailure and has_operations when it is over.
+  void Watch(std::uint32_t operation);
+  // kWouldBlock: not over yet.  kBadSequence: not watched.
+  std::error_code Result(std::uint32_t operation);
+  void Forget(std::uint32_t operation);
+
   // A message of this kind.  Whatever it says, it is dealt with.
   void OnMessage(NodeId node, const Pieces& bytes);
   // Sends what may leave, gives up what was lost with its peer.
@@ -75,6 +82,8 @@ class RemoteMemory {
   bool has_operations() const { return operation_count_ > 0; }
   // Anything is under way, here or for a peer.
   bool is_busy() const { return operation_count_ > 0 || serving_ != kNobody; }
+  // Messages about it may come.
+  bool is_used() const { return regions_ != nullptr || serving_ != kNobody; }
   // Messages that no node of ours sends.
   std::uint64_t malformed() const { return malformed_; }
   std::uint64_t near_copies() const { return near_copies_; }
@@ -101,11 +110,14 @@ class RemoteMemory {
       kAsks,    // kRead
       kThanks,  // kGot; then it is over
       kWaits,   // for the peer
+      kOver,    // and watched
     };
     State state = State::kFree;
     bool is_read = false;
     bool offered = false;  // kWaits: for the answer to kOffer
     bool may_be_near = false;
+    bool watched = false;
+    std::error_code result;
     NodeId node = 0;
     std::uint32_t session = 0;
     std::uint32_t generation = 0;
@@ -147,6 +159,7 @@ class RemoteMemory {
   std::uint8_t* FindLocal(const RegionName& name, std::uint64_t length);
   std::error_code Start(bool is_read, const RegionName& remote, const RegionName& local,
                         std::uint64_t length, std::uint32_t& number);
+  Operation* Named(std::uint32_t number);
   Operation* Named(NodeId node, std::uint32_t number);
   std::uint32_t NumberOf(const Operation& operation) const;
   bool IsNear(NodeId node, std::uint64_t length);

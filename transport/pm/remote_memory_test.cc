@@ -333,6 +333,7 @@ TEST_F(RemoteMemoryTest, APeerCannotAnswerWhatWasNotAsked) {
   const RegionName local = b_.Register(1, mine), remote = a_.Register(1, target);
   b_.is_near = false;
   ASSERT_FALSE(b_.memory.Read(remote, local, 50, number_));
+  b_.memory.Pump();
   RemoteMessage data;
   data.what = RemoteWhat::kData;
   data.operation = number_ + kRemoteOperations;  // an older or a later one of that place

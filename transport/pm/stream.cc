@@ -169,69 +169,76 @@ void ReceiveStream::FreeIntervals(Pool<Interval>& intervals) {
 }
 
 ReceiveStream::Look ReceiveStream::Peek(MutableBytes ring) const {
-  const std::uint64_t available = contiguous - consumed;
+  const std::uint64_t available = contiguous - opened;
   if (in_pieces) {
+    if (is_open()) return Look::kNothing;
     const std::uint64_t rest = Padded(piece_left);
     if (available >= rest) return Look::kPiece;
     return available >= ring.size() / 4 ? Look::kPiece : Look::kNothing;
   }
   if (available < kMessageHeadSize) return Look::kNothing;
-  const Head head = ReadHead(ring, consumed);
+  const Head head = ReadHead(ring, opened);
   if (!head.ok()) return Look::kBroken;
   const std::uint64_t total = kMessageHeadSize + Padded(head.length);
   if (total <= ring.size()) return available >= total ? Look::kMessage : Look::kNothing;
-  return available >= ring.size() / 4 ? Look::kPiece : Look::kNothing;
+  return available >= ring.size() / 4 && !is_open() ? Look::kPiece : Look::kNothing;
 }
 
 bool ReceiveStream::Starved(MutableBytes ring) const {
-  if (in_pieces || contiguous - consumed < kMessageHeadSize ||
-      byte_limit >= consumed + ring.size()) {
+  if (in_pieces || contiguous - opened < kMessageHeadSize || byte_limit >= consumed + ring.size()) {
     return false;
   }
-  const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, consumed).length);
-  return total <= ring.size() && consumed + total > byte_limit;
+  const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, opened).length);
+  return total <= ring.size() && opened + total > byte_limit;
 }
 
 Pieces ReceiveStream::Open(MutableBytes ring, MessageKind& kind, bool& more) {
-  open = true;
   kind = MessageKind::kProgram;
   if (!in_pieces) {
-    const Head head = ReadHead(ring, consumed);
+    const std::uint64_t begin = Once(opened);
+    const Head head = ReadHead(ring, begin);
     kind = static_cast<MessageKind>(head.kind);
     const std::uint64_t total = kMessageHeadSize + Padded(head.length);
     if (total <= ring.size()) {
       more = false;
-      open_length = static_cast<std::uint32_t>(total);
-      return RingRead(ring, consumed + kMessageHeadSize, head.length);
+      opened = begin + total;
+      return RingRead(ring, begin + kMessageHeadSize, head.length);
     }
     in_pieces = true;
     piece_left = head.length;
     consumed += kMessageHeadSize;
   }
-  const std::uint64_t available = contiguous - consumed;
+  const std::uint64_t begin = consumed;
+  const std::uint64_t available = contiguous - begin;
   if (available >= Padded(piece_left)) {
     more = false;
-    open_length = static_cast<std::uint32_t>(Padded(piece_left));
-    return RingRead(ring, consumed, piece_left);
+    opened = begin + Padded(piece_left);
+    return RingRead(ring, begin, piece_left);
   }
   more = true;
-  open_length = static_cast<std::uint32_t>(std::min<std::uint64_t>(available, piece_left) & ~7ull);
-  return RingRead(ring, consumed, open_length);
+  const auto length =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(available, piece_left) & ~7ull);
+  opened = begin + length;
+  return RingRead(ring, begin, length);
 }
 
-void ReceiveStream::Release() {
-  consumed += open_length;
-  open = false;
+void ReceiveStream::Release(MutableBytes ring) {
+  const std::uint64_t held = opened - consumed;
   if (!in_pieces) {
+    const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, consumed).length);
+    if (total > held) Spoiled();
+    consumed += total;
+    Publish();
     ++messages;
     return;
   }
-  if (open_length >= piece_left) {
+  consumed = opened;
+  if (held >= piece_left) {
     in_pieces = false;
     piece_left = 0;
     ++messages;
   } else {
-    piece_left -= open_length;
+    piece_left -= static_cast<std::uint32_t>(held);
   }
 }
 

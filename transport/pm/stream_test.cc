@@ -25,7 +25,7 @@ TEST(Stream, BytesArriveWhateverTheirOrder) {
     PoolHead head;
     intervals.Init(std::span(items), head);
     ReceiveStream in;
-    in.consumed = in.contiguous = start;
+    in.consumed = in.opened = in.contiguous = start;
     std::vector<std::uint8_t> text(4096);
     for (std::uint8_t& byte : text) byte = static_cast<std::uint8_t>(random.Next());
 
@@ -60,7 +60,7 @@ TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
     out.written = out.cut = out.acked = start;
     out.message_limit = UINT64_MAX;
     ReceiveStream in;
-    in.consumed = in.contiguous = start;
+    in.consumed = in.opened = in.contiguous = start;
 
     for (int i = 0; i < 300; ++i) {
       std::vector<std::uint8_t> message(static_cast<std::size_t>(random.In(0, 4096 - 8)));
@@ -81,7 +81,7 @@ TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
       bytes.insert(bytes.end(), got.second.begin(), got.second.end());
       EXPECT_FALSE(more);
       EXPECT_EQ(bytes, message);
-      in.Release();
+      in.Release(in_ring);
     }
   }
 }

@@ -120,6 +120,62 @@ TEST_F(DaemonTest, AProgramStoppedInTheMiddleOfACallLosesAndRepeatsNothing) {
   pmCloseDevice(own);
 }
 
+// It holds several messages of one peer and gives them back in another order.
+TEST_F(DaemonTest, AStoppedProgramKeepsWhatItHasOpen) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  const pid_t other = Spawn(1, [this](pmContext* context) {
+    constexpr int kMost = 5;
+    int open[kMost];
+    const unsigned char* bytes[kMost];
+    std::size_t lengths[kMost];
+    std::uint64_t numbers[kMost];
+    for (int count = 0;;) {
+      void* buffer;
+      if (pmxReceive(context, &buffer, &lengths[count], &open[count]) == 0) {
+        bytes[count] = static_cast<unsigned char*>(buffer);
+        std::memcpy(&numbers[count], buffer, sizeof numbers[count]);
+        if (numbers[count] != board_->received.load()) ++board_->wrong;
+        ++board_->received;
+        ++count;
+      }
+      if (count < kMost) continue;
+      for (const int i : {3, 0, 4, 2, 1}) {
+        for (std::size_t at = 8; at < lengths[i]; ++at) {
+          if (bytes[i][at] != static_cast<unsigned char>(numbers[i])) ++board_->wrong;
+        }
+        if (pmxReleaseReceiveBuffer(context, open[i]) != 0) ++board_->wrong;
+      }
+      count = 0;
+    }
+  });
+  unsigned seed = static_cast<unsigned>(getpid());
+  std::uint64_t sent = 0;
+  for (int stop = 0; stop < Rounds(50); ++stop) {
+    const Nanos stop_at = Wire::Now() + rand_r(&seed) % 2000 * kMicrosecond;
+    while (Wire::Now() < stop_at) {
+      const bool fits = sent - board_->received.load() < 40;  // into the ring, behind what is open
+      if (fits && SendNumber(own, 1, sent, 8 + sent * 37 % 4000) == 0) ++sent;
+      (void)pmIsSendDone(own);
+    }
+    kill(other, SIGSTOP);
+    ASSERT_TRUE(Until(5 * kSecond, [&] { return stop % 2 == 0 || pmIsSendDone(own) == 0; }))
+        << "not taken by the keeper\n"
+        << Top(1);
+    kill(other, SIGCONT);
+    ASSERT_TRUE(Until(10 * kSecond,
+                      [&] {
+                        (void)pmIsSendDone(own);
+                        return board_->received.load() == sent;
+                      }))
+        << "stop " << stop << " received " << board_->received.load() << " of " << sent << "\n"
+        << Top(1);
+  }
+  EXPECT_EQ(board_->wrong.load(), 0u);
+  Kill(other);
+  pmCloseDevice(own);
+}
+
 TEST_F(DaemonTest, AProgramThatComputesAcknowledgesAndRepeats) {
   pmContext* own = Open(0);
   ASSERT_NE(own, nullptr);
