@@ -57,7 +57,7 @@ class Places {
 
 // What a program sends, from its pmGetSendBuffer to the release of its descriptor.
 struct SendPlace {
-  enum class State : std::uint8_t { kOpen, kSent, kOperation };
+  enum class State : std::uint8_t { kOpen, kSending, kSent, kOperation };
   State state = State::kOpen;
   NodeId node = 0;
   std::size_t length = 0;
@@ -69,7 +69,7 @@ struct SendPlace {
 
 // A message that was taken from its ring.
 struct ReceivePlace {
-  enum class State : std::uint8_t { kQueued, kGiven, kReleased };
+  enum class State : std::uint8_t { kQueued, kGiven, kReleasing, kReleased };
   State state = State::kQueued;
   Message message;
   std::unique_ptr<unsigned char[]> whole;  // of one that crosses the end of its ring; kept

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <iterator>
+#include <mutex>
 #include <new>
 
 #include "transport/pm/agent_door.h"
@@ -19,6 +21,7 @@
 #include "transport/pm/job_file.h"
 
 using sekisho::pm::Address;
+using sekisho::pm::Call;
 using sekisho::pm::Config;
 using sekisho::pm::Context;
 using sekisho::pm::Error;
@@ -139,7 +142,45 @@ bool HasOpenBuffer(pmContext& context) {
   return any;
 }
 
+// Waits for what the thread in the core's Wait finds; false: time is over.
+bool Follow(pmContext& context, Nanos until) {
+  std::unique_lock held(context.lock.mutex(), std::adopt_lock);
+  bool in_time = true;
+  if (until == kNever) {
+    context.followed.wait(held);
+  } else {
+    const std::chrono::steady_clock::time_point when{std::chrono::nanoseconds(until)};
+    in_time = context.followed.wait_until(held, when) == std::cv_status::no_timeout;
+  }
+  held.release();
+  return in_time;
+}
+
+// 0: nothing of the whole job is under way.
+int Stop(pmContext* context) {
+  const Call call(context);
+  if (HasOpenBuffer(*context)) return EINVAL;
+  Context& core = context->core();
+  // Operations on remote memory are of several messages: they end before the job stops.
+  (void)context->Look();
+  if (!core.IsStopped() && !context->remote.is_busy()) core.JoinGang(true);
+  core.Progress();
+  if (PhaseOf(core.gang().wave) != GangPhase::kSettled) return EBUSY;
+  return 0;
+}
+
 }  // namespace
+
+void pmContext::NoteChange() {
+  const bool others_select =
+      selecting > 1 || (selecting == 1 && pthread_equal(selects, pthread_self()) == 0);
+  if (!waits && !others_select) return;
+  const bool holds = queue_count > 0 || core().HasMessage();
+  core().NoteChange(holds);
+  if (!others_select) return;
+  const Nanos now = Wire::Now();
+  timer.Set(holds ? now : core().NextDeadline(), now);
+}
 
 int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   Arguments arguments;
@@ -184,6 +225,7 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   if (key_fd >= 0) close(key_fd);
   if (opened) return Errno(opened);
   context->core().set_waiting(waiting);
+  context->core().set_lock(&context->lock);
   for (NodeId peer = 0; peer < job.nodes; ++peer) {
     (void)context->core().SetAddress(peer, job.addresses[peer]);
   }
@@ -213,12 +255,26 @@ int pmGetDescriptor(pmContext* context, int* descriptor) {
 int pmWait(pmContext* context, long timeout_us) {
   const Nanos until =
       timeout_us < 0 ? kNever : Wire::Now() + timeout_us * sekisho::pm::kMicrosecond;
+  const Call call(context);
+  while (context->waits) {  // another thread does already; its end is ours, or our turn
+    if (context->Look()) return 0;
+    if (!Follow(*context, until)) return ETIMEDOUT;
+  }
+  context->waits = true;
   const auto look = [](void* of) { return static_cast<pmContext*>(of)->Look(); };
-  return context->core().Wait(until, {look, context}) ? 0 : ETIMEDOUT;
+  const bool any = context->core().Wait(until, {look, context});
+  context->waits = false;
+  context->followed.notify_all();
+  return any ? 0 : ETIMEDOUT;
 }
 
 int pmBeforeSelect(pmContext* context) {
-  context->core().set_sleeping(true);
+  const Call call(context);
+  if (context->selecting == 0 || pthread_equal(context->selects, pthread_self()) == 0) {
+    ++context->selecting;
+    context->selects = pthread_self();
+    context->core().set_sleeping(true);
+  }
   context->core().Progress();
   (void)context->Look();
   context->timer.Set(context->core().NextDeadline(), Wire::Now());
@@ -226,7 +282,11 @@ int pmBeforeSelect(pmContext* context) {
 }
 
 int pmAfterSelect(pmContext* context) {
-  context->core().set_sleeping(false);
+  const Call call(context);
+  if (context->selecting > 0) {
+    --context->selecting;
+    context->core().set_sleeping(false);
+  }
   context->core().Quiet();
   context->timer.Quiet(Wire::Now());
   context->core().Progress();
@@ -235,17 +295,12 @@ int pmAfterSelect(pmContext* context) {
 }
 
 int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument) {
-  if (HasOpenBuffer(*context)) return EINVAL;
-  Context& core = context->core();
-  // Operations on remote memory are of several messages: they end before the job stops.
-  (void)context->Look();
-  if (!core.IsStopped() && !context->remote.is_busy()) core.JoinGang(true);
-  core.Progress();
-  if (PhaseOf(core.gang().wave) != GangPhase::kSettled) return EBUSY;
-  return callback != nullptr ? callback(argument) : 0;
+  if (const int error = Stop(context)) return error;
+  return callback != nullptr ? callback(argument) : 0;  // it may call us
 }
 
 int pmRestartUser(pmContext* context) {
+  const Call call(context);
   Context& core = context->core();
   if (!core.IsStopped()) return 0;
   core.JoinGang(false);
@@ -254,6 +309,7 @@ int pmRestartUser(pmContext* context) {
 }
 
 int pmGetStopState(pmContext* context, int* waiting, int* gone) {
+  const Call call(context);
   const auto gang = context->core().gang();
   if (PhaseOf(gang.wave) != GangPhase::kSettled) return EBUSY;
   *waiting = static_cast<int>(std::min<std::uint64_t>(gang.idle, 65535));

@@ -9,6 +9,7 @@
 #include "transport/pm/capi_context.h"
 
 using sekisho::pm::Bytes;
+using sekisho::pm::Call;
 using sekisho::pm::Errno;
 using sekisho::pm::Error;
 using sekisho::pm::kMessageHeadSize;
@@ -121,8 +122,26 @@ ReceivePlace* FindGiven(pmContext* context, int number) {
   return place != nullptr && place->state == ReceivePlace::State::kGiven ? place : nullptr;
 }
 
-std::error_code Send(pmContext* context, const SendPlace& place) {
+// What becomes of the place then is the caller's.
+std::error_code Send(pmContext* context, SendPlace& place) {
+  place.state = SendPlace::State::kSending;  // in a stopped job other threads may call meanwhile
   return context->core().Send(place.node, 0, Bytes(place.buffer.get(), place.length));
+}
+
+int GetSource(pmContext* context, int number, int* node) {
+  const ReceivePlace* const place = FindGiven(context, number);
+  if (place == nullptr) return EIO;
+  *node = place->message.source;
+  return 0;
+}
+
+int ReleaseReceiveBuffer(pmContext* context, int number) {
+  ReceivePlace* const place = FindGiven(context, number);
+  if (place == nullptr) return EIO;
+  place->state = ReceivePlace::State::kReleasing;
+  context->core().Release(place->message);
+  context->receives.Free(number);
+  return 0;
 }
 
 }  // namespace
@@ -131,7 +150,9 @@ std::error_code pmContext::Room(NodeId node, size_t length) {
   size_t open = 0;
   if (open_sends > 0) {
     sends.ForEach([&open, node](const SendPlace& place, int) {
-      if (place.state != SendPlace::State::kOpen || place.node != node) return;
+      const bool is_open =
+          place.state == SendPlace::State::kOpen || place.state == SendPlace::State::kSending;
+      if (!is_open || place.node != node) return;
       open += kMessageHeadSize + Padded(place.length);
     });
   }
@@ -167,21 +188,25 @@ bool pmContext::Look() {
 // The second generation: one buffer of each kind.
 
 int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length) {
+  const Call call(context);
   if (context->sending >= 0) return EBUSY;
   return GetSendBuffer(context, node, buffer, length, context->sending);
 }
 
 int pmSend(pmContext* context) {
-  const SendPlace* const place = FindOpen(context, context->sending);
+  const Call call(context);
+  const int number = context->sending;
+  SendPlace* const place = FindOpen(context, number);
   if (place == nullptr) return EINVAL;
-  const auto error = Send(context, *place);
-  context->sends.Free(context->sending);
-  --context->open_sends;
   context->sending = -1;
+  const auto error = Send(context, *place);
+  context->sends.Free(number);
+  --context->open_sends;
   return Errno(error);
 }
 
 int pmIsSendDone(pmContext* context) {
+  const Call call(context);
   context->core().Progress();
   (void)context->Look();
   if (const auto failure = context->remote.TakeFailure()) return Errno(failure);
@@ -196,6 +221,7 @@ int pmIsSendDone(pmContext* context) {
 }
 
 int pmReceive(pmContext* context, void** buffer, size_t* length) {
+  const Call call(context);
   if (context->receiving >= 0) return EBUSY;
   int number;
   const int error = Receive(context, buffer, length, number);
@@ -204,22 +230,26 @@ int pmReceive(pmContext* context, void** buffer, size_t* length) {
 }
 
 int pmGetSource(pmContext* context, int* node) {
-  return pmxGetSource(context, context->receiving, node);
+  const Call call(context);
+  return GetSource(context, context->receiving, node);
 }
 
 int pmReleaseReceiveBuffer(pmContext* context) {
+  const Call call(context);
   const int number = context->receiving;
   context->receiving = -1;
-  return pmxReleaseReceiveBuffer(context, number);
+  return ReleaseReceiveBuffer(context, number);
 }
 
 // The third.
 
 int pmxGetSendBuffer(pmContext* context, int node, void** buffer, size_t length, int* descriptor) {
+  const Call call(context);
   return GetSendBuffer(context, node, buffer, length, *descriptor);
 }
 
 int pmxTruncateBuffer(pmContext* context, int descriptor, size_t length) {
+  const Call call(context);
   SendPlace* const place = FindOpen(context, descriptor);
   if (place == nullptr || length < 1 || length > place->length) return EINVAL;
   place->length = length;
@@ -227,12 +257,16 @@ int pmxTruncateBuffer(pmContext* context, int descriptor, size_t length) {
 }
 
 int pmxSend(pmContext* context, int descriptor) {
+  const Call call(context);
   SendPlace* const place = FindOpen(context, descriptor);
   if (place == nullptr || descriptor == context->sending) return EINVAL;
   // A peer's first session is number 1, and what is sent before it is of it.
   const auto session = std::max<std::uint32_t>(context->core().peer_session(place->node), 1);
   const auto error = Send(context, *place);
-  if (error == Error::kWouldBlock) return ENOBUFS;
+  if (error == Error::kWouldBlock) {
+    place->state = SendPlace::State::kOpen;
+    return ENOBUFS;
+  }
   --context->open_sends;
   place->state = SendPlace::State::kSent;
   place->session = session;
@@ -241,10 +275,14 @@ int pmxSend(pmContext* context, int descriptor) {
 }
 
 int pmxIsSendDone(pmContext* context, int descriptor) {
+  const Call call(context);
   context->core().Progress();
   (void)context->Look();
   const SendPlace* const place = context->sends.Find(descriptor);
-  if (place == nullptr || place->state == SendPlace::State::kOpen) return EINVAL;
+  if (place == nullptr || place->state == SendPlace::State::kOpen ||
+      place->state == SendPlace::State::kSending) {
+    return EINVAL;
+  }
   if (place->state == SendPlace::State::kOperation) {
     const auto result = context->remote.Result(place->operation);
     return result == Error::kWouldBlock ? EBUSY : Errno(result);
@@ -255,8 +293,12 @@ int pmxIsSendDone(pmContext* context, int descriptor) {
 }
 
 int pmxReleaseSendDesc(pmContext* context, int descriptor) {
+  const Call call(context);
   const SendPlace* const place = context->sends.Find(descriptor);
-  if (place == nullptr || descriptor == context->sending) return EINVAL;
+  if (place == nullptr || descriptor == context->sending ||
+      place->state == SendPlace::State::kSending) {
+    return EINVAL;
+  }
   if (place->state == SendPlace::State::kOpen) --context->open_sends;
   if (place->state == SendPlace::State::kOperation) context->remote.Forget(place->operation);
   context->sends.Free(descriptor);
@@ -264,20 +306,16 @@ int pmxReleaseSendDesc(pmContext* context, int descriptor) {
 }
 
 int pmxReceive(pmContext* context, void** buffer, size_t* length, int* descriptor) {
+  const Call call(context);
   return Receive(context, buffer, length, *descriptor);
 }
 
 int pmxGetSource(pmContext* context, int descriptor, int* node) {
-  const ReceivePlace* const place = FindGiven(context, descriptor);
-  if (place == nullptr) return EIO;
-  *node = place->message.source;
-  return 0;
+  const Call call(context);
+  return GetSource(context, descriptor, node);
 }
 
 int pmxReleaseReceiveBuffer(pmContext* context, int descriptor) {
-  const ReceivePlace* const place = FindGiven(context, descriptor);
-  if (place == nullptr) return EIO;
-  context->core().Release(place->message);
-  context->receives.Free(descriptor);
-  return 0;
+  const Call call(context);
+  return ReleaseReceiveBuffer(context, descriptor);
 }

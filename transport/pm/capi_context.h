@@ -2,8 +2,10 @@
 // What is behind the C interface's pmContext.
 #pragma once
 
+#include <pthread.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <memory>
 #include <system_error>
 
@@ -46,8 +48,16 @@ struct pmContext {
 
   // Deals with what arrived and is not for the program; whether a message for it is there.
   bool Look();
+  // After every call: what other threads sleep for may have changed.
+  void NoteChange();
   // Whether a message of this length would find room behind all that are open.
   std::error_code Room(sekisho::pm::NodeId node, size_t length);
+
+  sekisho::pm::CallLock lock;
+  bool waits = false;                // a thread is in the core's Wait
+  std::condition_variable followed;  // the others in pmWait wait for it
+  int selecting = 0;                 // threads between pmBeforeSelect and pmAfterSelect
+  pthread_t selects{};               // the last of them
 
   std::unique_ptr<sekisho::pm::Context> context;
   std::unique_ptr<bool[]> told_gone;  // the program knows that this node is gone
@@ -67,3 +77,22 @@ struct pmContext {
   int to_release = 0;  // could not be, because the job was stopped
   int receiving = -1;  // by pmReceive
 };
+
+namespace sekisho::pm {
+
+// One call of pm.h.
+class Call {
+ public:
+  explicit Call(pmContext* context) : context_(*context) { context_.lock.lock(); }
+  ~Call() {
+    context_.NoteChange();
+    context_.lock.unlock();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  pmContext& context_;
+};
+
+}  // namespace sekisho::pm

@@ -8,6 +8,7 @@
 #include "transport/pm/little_endian.h"
 #include "transport/pm/near_copy.h"
 
+using sekisho::pm::Call;
 using sekisho::pm::Errno;
 using sekisho::pm::Load;
 using sekisho::pm::NodeId;
@@ -71,6 +72,7 @@ RegionName ReadHandle(const pmHandle* handle) {
 int Start(pmContext* context, bool is_read, int node, const pmHandle* remote, const pmHandle* local,
           size_t length, int* descriptor) {
   if (remote == nullptr || local == nullptr) return EINVAL;
+  const Call call(context);
   const RegionName there = ReadHandle(remote), here = ReadHandle(local);
   if (node != there.owner) return EINVAL;
   const int place = descriptor != nullptr ? context->sends.Take() : -1;
@@ -96,6 +98,7 @@ int Start(pmContext* context, bool is_read, int node, const pmHandle* remote, co
 }  // namespace
 
 int pmMLock(pmContext* context, int node, void* address, size_t length, pmHandle* handle) {
+  const Call call(context);
   RegionName name;
   if (handle == nullptr) return EINVAL;
   if (const auto error = context->remote.Register(node, address, length, name)) {
@@ -106,6 +109,7 @@ int pmMLock(pmContext* context, int node, void* address, size_t length, pmHandle
 }
 
 int pmMUnlock(pmContext* context, pmHandle* handle) {
+  const Call call(context);
   if (handle == nullptr) return EINVAL;
   const auto error = context->remote.Unregister(ReadHandle(handle));
   return error == std::errc::no_buffer_space ? EBUSY : Errno(error);

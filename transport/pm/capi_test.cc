@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -432,6 +434,142 @@ TEST_F(CApi, UnreadMessagesDoNotHoldUpRemoteMemory) {
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(ReceiveText(1), "forth " + std::to_string(i));
     EXPECT_EQ(ReceiveText(0), "back " + std::to_string(i));
+  }
+}
+
+// Three threads send through one context, and one writes; two receive from the other and one sends
+// back; one sleeps in poll.
+TEST_F(CApi, ThreadsShareAContext) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  constexpr unsigned kEach = 1500;
+  constexpr int kSenders = 3;
+  pmContext* const one = contexts_[0];
+  pmContext* const two = contexts_[1];
+  const Nanos limit = Device::Now() + 60 * kSecond;
+  std::atomic<unsigned> received{0}, back{0}, wrong{0}, written{0};
+  std::vector<std::atomic<unsigned char>> seen(kEach * kSenders);
+  const auto send = [&](pmContext* context, int to, unsigned number) {
+    void* buffer;
+    int descriptor, error;
+    while ((error = pmxGetSendBuffer(context, to, &buffer, 8 + number % 500, &descriptor)) ==
+               ENOBUFS &&
+           Device::Now() < limit) {
+      (void)pmWait(context, 1000);
+    }
+    if (error != 0) {
+      ++wrong;
+      return;
+    }
+    memset(buffer, static_cast<int>(number), 8 + number % 500);
+    memcpy(buffer, &number, sizeof number);
+    if (pmxSend(context, descriptor) != 0) ++wrong;
+    if (pmxReleaseSendDesc(context, descriptor) != 0) ++wrong;
+  };
+  const auto receive = [&](pmContext* context) {
+    void* buffer;
+    size_t length;
+    int descriptor;
+    if (pmxReceive(context, &buffer, &length, &descriptor) != 0) return -1;
+    unsigned number;
+    memcpy(&number, buffer, sizeof number);
+    const auto* bytes = static_cast<unsigned char*>(buffer);
+    if (length != 8 + number % 500 ||
+        std::count(bytes + 4, bytes + length, number & 0xff) != static_cast<long>(length - 4)) {
+      ++wrong;
+    }
+    if (pmxReleaseReceiveBuffer(context, descriptor) != 0) ++wrong;
+    return static_cast<int>(number);
+  };
+
+  std::string source(300'000, 's'), target(300'000, 't');
+  pmHandle local, remote;
+  ASSERT_EQ(pmMLock(one, 0, source.data(), source.size(), &local), 0);
+  ASSERT_EQ(pmMLock(two, 0, target.data(), target.size(), &remote), 0);
+  std::vector<std::thread> threads;
+  for (unsigned sender = 0; sender < kSenders; ++sender) {
+    threads.emplace_back([&, sender] {
+      for (unsigned i = 0; i < kEach; ++i) send(one, 1, sender * kEach + i);
+    });
+  }
+  threads.emplace_back([&] {
+    for (int i = 0; i < 20; ++i) {
+      int descriptor, error = pmxWrite(one, 1, &remote, &local, source.size(), &descriptor);
+      if (error != 0) ++wrong;
+      while ((error = pmxIsSendDone(one, descriptor)) == EBUSY && Device::Now() < limit) {
+        (void)pmWait(one, 1000);
+      }
+      if (error != 0 || pmxReleaseSendDesc(one, descriptor) != 0) ++wrong;
+      ++written;
+    }
+  });
+  for (int receiver = 0; receiver < 2; ++receiver) {
+    threads.emplace_back([&] {
+      while ((received < kEach * kSenders || written < 20) && Device::Now() < limit) {
+        (void)pmWait(two, 10'000);
+        const int number = receive(two);
+        if (number < 0) continue;
+        if (++seen[static_cast<size_t>(number)] != 1) ++wrong;
+        ++received;
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    for (unsigned i = 0; i < kEach; ++i) send(two, 0, i);
+  });
+  threads.emplace_back([&] {
+    int fd;
+    if (pmGetDescriptor(one, &fd) != 0) ++wrong;
+    while (back < kEach && Device::Now() < limit) {
+      if (pmBeforeSelect(one) != 0) ++wrong;
+      const int number = receive(one);
+      if (number >= 0) {
+        if (static_cast<unsigned>(number) != back) ++wrong;
+        ++back;
+      } else {
+        pollfd waiting = {fd, POLLIN, 0};
+        (void)poll(&waiting, 1, 1000);
+      }
+      if (pmAfterSelect(one) != 0) ++wrong;
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+
+  EXPECT_EQ(received, kEach * kSenders);
+  EXPECT_EQ(back, kEach);
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_TRUE(target == source);
+  while (pmIsSendDone(one) == EBUSY && Device::Now() < limit) (void)pmIsSendDone(two);
+  EXPECT_EQ(pmIsSendDone(one), 0);
+}
+
+// Whoever calls takes what arrived from the socket, also from under one that sleeps.
+TEST_F(CApi, AThreadIsWokenByWhatAnotherOneTook) {
+  setenv("PM_WAIT", "sleep", 1);
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  unsetenv("PM_WAIT");
+  SendText(0, 1, "first");
+  EXPECT_EQ(ReceiveText(1), "first");
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<int> ended{0}, failed{0};
+    std::vector<std::thread> sleepers;
+    for (int i = 0; i < 2; ++i) {
+      sleepers.emplace_back([&] {
+        if (pmWait(contexts_[1], 20'000'000) != 0) ++failed;
+        ++ended;
+      });
+    }
+    SendText(0, 1, "again");
+    const Nanos limit = Device::Now() + 10 * kSecond;
+    while (ended < 2 && Device::Now() < limit) {
+      for (pmContext* context : contexts_) (void)pmIsSendDone(context);
+    }
+    EXPECT_EQ(ended, 2) << "sleeps beside a message, round " << round;
+    for (std::thread& sleeper : sleepers) sleeper.join();
+    EXPECT_EQ(failed, 0);
+    EXPECT_EQ(ReceiveText(1), "again");
+    if (HasFailure()) break;
   }
 }
 

@@ -155,7 +155,9 @@ Endpoint* Context::TakeRunning(WhenStopped when_stopped) {
     (void)Give();
     if (when_stopped == WhenStopped::kRefuse) return nullptr;
     Progress();
+    if (lock_ != nullptr) lock_->unlock();  // who lets the job go on may be another thread
     Pause(kStoppedPause);
+    if (lock_ != nullptr) lock_->lock();
   }
 }
 
@@ -269,38 +271,37 @@ void Context::Restore() {
 }
 
 bool Context::Release(WhenStopped when_stopped, const Message& message) {
+  const auto end = [this] { return held_.begin() + static_cast<std::ptrdiff_t>(held_count_); };
   const auto of_stream = [&message](const Held& held) {
     return held.node == message.source && held.channel == message.channel;
   };
-  const auto end = [this] { return held_.begin() + static_cast<std::ptrdiff_t>(held_count_); };
   const auto it = std::find_if(held_.begin(), end(), [&](const Held& held) {
     return of_stream(held) && held.end == message.end;
   });
-  if (it == end()) return true;
-  it->released = true;
+  if (it != end()) it->released = true;
   // A ring is given back from its beginning on.
-  for (;;) {
+  const auto released = [&] {
     const auto first = std::find_if(held_.begin(), end(), of_stream);
-    if (first == end() || !first->released) return true;
-    if (!ReleaseFirst(when_stopped, message.source, message.channel)) return false;
+    return first != end() && first->released ? first : end();
+  };
+  while (released() != end()) {
+    Endpoint* const endpoint = TakeRunning(when_stopped);
+    if (endpoint == nullptr) return false;
+    const auto first = released();  // another thread may have been here while the job was stopped
+    const std::uint64_t before = endpoint->receive_stream(message.source, message.channel).consumed;
+    if (first != end()) (void)endpoint->Release(message.source, message.channel, Wire::Now());
+    Flush(*endpoint);
+    bool done = Give();
+    if (!done) {
+      done = Take().receive_stream(message.source, message.channel).consumed != before;
+      (void)Give();
+      Restore();
+    }
+    if (!done || first == end()) continue;
     std::copy(first + 1, end(), first);
     --held_count_;
   }
-}
-
-bool Context::ReleaseFirst(WhenStopped when_stopped, NodeId node, ChannelId channel) {
-  for (;;) {
-    Endpoint* const endpoint = TakeRunning(when_stopped);
-    if (endpoint == nullptr) return false;
-    const std::uint64_t before = endpoint->receive_stream(node, channel).consumed;
-    (void)endpoint->Release(node, channel, Wire::Now());
-    Flush(*endpoint);
-    if (Give()) return true;
-    const bool done = Take().receive_stream(node, channel).consumed != before;
-    (void)Give();
-    Restore();
-    if (done) return true;
-  }
+  return true;
 }
 
 void Context::CloseAll() {
@@ -347,8 +348,10 @@ bool Context::Wait(Nanos until, Condition condition) {
 // and kept it for long.
 void Context::Yield(Nanos now) {
   if (now < no_yield_until_) return;
+  if (lock_ != nullptr) lock_->unlock();
   sched_yield();
   const Nanos after = Wire::Now();
+  if (lock_ != nullptr) lock_->lock();
   yielded_ = after - now > kOthersRan && after - now < kOthersCompute;
   if (after - now >= kOthersCompute) no_yield_until_ = after + kYieldsNoMore;
 }
@@ -367,6 +370,7 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
                          : std::min(2 * pays_ + kMicrosecond, kLongestSpin);
   if (waiting_ == Waiting::kSleep && !holds() && begin < until) Poll(until, condition);
   for (;;) {
+    if (lock_ != nullptr) lock_->LetOthersIn();
     Progress();
     const Nanos now = Wire::Now();
     if (holds()) {
@@ -394,6 +398,13 @@ void Context::Sleep(Nanos until) {
   Progress();
 }
 
+// Its timer is as good as a bell.
+void Context::NoteChange(bool holds) {
+  if (!polls_) return;
+  const Nanos now = Wire::Now();
+  timer_.Set(holds ? now : view().NextDeadline(), now);
+}
+
 void Context::Poll(Nanos until, Condition condition) {
   set_sleeping(true);
   if (!condition.holds(condition.of)) {
@@ -405,7 +416,11 @@ void Context::Poll(Nanos until, Condition condition) {
     std::array<pollfd, 3> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
                                      pollfd{timer_.fd(), POLLIN, 0},
                                      pollfd{program_bell_, POLLIN, 0}};
+    polls_ = true;
+    if (lock_ != nullptr) lock_->unlock();
     (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
+    if (lock_ != nullptr) lock_->lock();
+    polls_ = false;
     if (waiting[1].revents != 0) timer_.Quiet(Wire::Now());
     if (waiting[2].revents != 0) Quiet();
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <system_error>
 
+#include "transport/pm/call_lock.h"
 #include "transport/pm/lazy_timer.h"
 #include "transport/pm/shared_memory.h"
 #include "transport/pm/unix_message.h"
@@ -16,6 +17,7 @@ namespace sekisho::pm {
 
 enum class Waiting : std::uint8_t { kSpin, kYield, kAdaptive, kSleep, kClassic };
 
+// Its caller sees to it that one thread at a time calls; see set_lock.
 class Context {
  public:
   // `daemon`: path of its socket, or null: nobody drives but we.  `key_fd`: the job's key file,
@@ -55,6 +57,11 @@ class Context {
   // Sleeps until something arrives, the protocol must act, or `until`; then makes progress.
   void Sleep(Nanos until);
   void set_waiting(Waiting waiting) { waiting_ = waiting; }
+  // Held by whoever calls; given away while Wait sleeps or a stopped job makes Send wait.  Only one
+  // thread may be in Wait.
+  void set_lock(CallLock* lock) { lock_ = lock; }
+  // After a call: what the thread in Wait sleeps for may have changed.
+  void NoteChange(bool holds);
 
   PeerState peer_state(NodeId node) { return view().peer_state(node); }
   std::uint32_t peer_session(NodeId node) { return view().peer_session(node); }
@@ -80,7 +87,12 @@ class Context {
   SharedHead& head() { return memory_.head(); }
   const Address& own_address() const { return wire_.own_address(); }
   bool has_daemon() const { return daemon_[0] != 0; }
-  void set_sleeping(bool sleeping) { head().program_sleeps.store(sleeping ? 1 : 0); }
+  // As often true as false: several threads may sleep.
+  void set_sleeping(bool sleeping) {
+    if (!sleeping && sleepers_ == 0) return;
+    sleepers_ += sleeping ? 1 : -1;
+    head().program_sleeps.store(sleepers_ > 0 ? 1 : 0);
+  }
   void set_waits(bool waits) { head().program_waits.store(waits ? 1 : 0); }
   int fd() const { return wire_.fd(); }
   int bell() const { return program_bell_; }
@@ -100,7 +112,6 @@ class Context {
   std::error_code Send(WhenStopped when_stopped, NodeId node, ChannelId channel, MessageKind kind,
                        Bytes begin, Bytes end);
   bool Release(WhenStopped when_stopped, const Message& message);
-  bool ReleaseFirst(WhenStopped when_stopped, NodeId node, ChannelId channel);
   void Restore();
   bool Give();
   void Flush(Endpoint& endpoint);
@@ -133,6 +144,9 @@ class Context {
   std::array<char, 108> daemon_{};
   std::array<Held, kHeldMax> held_;  // as they came
   std::size_t held_count_ = 0;
+  CallLock* lock_ = nullptr;
+  int sleepers_ = 0;
+  bool polls_ = false;  // a thread sleeps in Wait
   Waiting waiting_ = Waiting::kAdaptive;
   std::uint64_t left_wave_ = 0;  // of a stopped job, when the keeper was rung for it
   Nanos pays_ = 0;               // how long spinning was worth it of late

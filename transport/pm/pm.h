@@ -3,7 +3,9 @@
  * docs/protocol/9-pm.md.
  *
  * Names and semantics are those of PM version 2; what it has not is marked "ours".  Nothing blocks.
- * Every function returns 0 or an errno value.  A context may be used by one thread at a time. */
+ * Every function returns 0 or an errno value.  Any thread may use a context at any time, but none
+ * after pmCloseDevice was called; the one open buffer of each kind is the context's, not the
+ * thread's, so threads use the functions with descriptors (pmx...). */
 #ifndef SEKISHO_PM_H_
 #define SEKISHO_PM_H_
 
@@ -82,8 +84,8 @@ PM_API int pmxReleaseReceiveBuffer(pmContext* context, int descriptor);
 /* Ours: waits for a message in the way that --wait names; a negative time for ever.  ETIMEDOUT. */
 PM_API int pmWait(pmContext* context, long timeout_us);
 
-/* pmBeforeSelect, pmReceive until ENOBUFS, poll or select the descriptor, pmAfterSelect: no wake-up
- * is lost. */
+/* pmBeforeSelect, pmReceive until ENOBUFS, poll or select the descriptor, pmAfterSelect, all by one
+ * thread: no wake-up is lost. */
 PM_API int pmGetDescriptor(pmContext* context, int* descriptor); /* ours */
 PM_API int pmBeforeSelect(pmContext* context);
 PM_API int pmAfterSelect(pmContext* context);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <future>
+#include <thread>
 #include <vector>
 
 namespace sekisho::pm {
@@ -174,6 +175,33 @@ TEST_F(DaemonTest, AStoppedProgramKeepsWhatItHasOpen) {
   EXPECT_EQ(board_->wrong.load(), 0u);
   Kill(other);
   pmCloseDevice(own);
+}
+
+// In a stopped job pmSend waits, and all other threads may go on calling.
+TEST_F(DaemonTest, AThreadThatWaitsInAStoppedJobHoldsUpNoOther) {
+  pmContext* one = Open(0);
+  pmContext* two = Open(1);
+  ASSERT_TRUE(one != nullptr && two != nullptr);
+  int descriptor;
+  void* buffer;
+  ASSERT_EQ(pmxGetSendBuffer(one, 1, &buffer, 8, &descriptor), 0);
+  std::memset(buffer, 7, 8);
+  ASSERT_EQ(Control(Ask::kStop, 0), 0);
+
+  std::atomic<int> sent{-1};
+  std::thread sender([&] { sent = pmxSend(one, descriptor); });
+  int waiting, gone;
+  ASSERT_TRUE(Until(10 * kSecond, [&] { return pmGetStopState(one, &waiting, &gone) == 0; }));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pmGetStopState(one, &waiting, &gone), 0);
+  EXPECT_EQ(sent, -1) << "sent in a stopped job";
+  ASSERT_EQ(Control(Ask::kGo, 0), 0);
+  std::size_t length = 0;
+  EXPECT_TRUE(Until(10 * kSecond, [&] { return pmReceive(two, &buffer, &length) == 0; }));
+  EXPECT_EQ(length, 8u);
+  sender.join();
+  EXPECT_EQ(sent, 0);
+  pmCloseDevice(one);
+  pmCloseDevice(two);
 }
 
 TEST_F(DaemonTest, AProgramThatComputesAcknowledgesAndRepeats) {
