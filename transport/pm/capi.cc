@@ -147,10 +147,10 @@ bool Follow(pmContext& context, Nanos until) {
   std::unique_lock held(context.lock.mutex(), std::adopt_lock);
   bool in_time = true;
   if (until == kNever) {
-    context.followed.wait(held);
+    context.followed->wait(held);
   } else {
     const std::chrono::steady_clock::time_point when{std::chrono::nanoseconds(until)};
-    in_time = context.followed.wait_until(held, when) == std::cv_status::no_timeout;
+    in_time = context.followed->wait_until(held, when) == std::cv_status::no_timeout;
   }
   held.release();
   return in_time;
@@ -159,6 +159,7 @@ bool Follow(pmContext& context, Nanos until) {
 // 0: nothing of the whole job is under way.
 int Stop(pmContext* context) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   if (HasOpenBuffer(*context)) return EINVAL;
   Context& core = context->core();
   // Operations on remote memory are of several messages: they end before the job stops.
@@ -209,7 +210,8 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   if (!context) return ENOMEM;
   context->nodes = job.nodes;
   context->told_gone.reset(new (std::nothrow) bool[job.nodes]());
-  if (!context->told_gone) return ENOMEM;
+  context->followed.reset(new (std::nothrow) std::condition_variable);
+  if (!context->told_gone || !context->followed) return ENOMEM;
   context->own = job.addresses[node];
   if (const auto error = context->remote.Init(config.node, job.nodes, context->port)) {
     return Errno(error);
@@ -235,19 +237,27 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
 }
 
 int pmCloseDevice(pmContext* context) {
-  // With a daemon: it delivers what is still under way, and closes then.
-  if (!context->core().has_daemon()) context->core().CloseAll();
+  if (context->mark.is_forked()) {
+    // The child's descriptors and mappings go; nobody is told, and who waited is not here.
+    (void)context->followed.release();
+  } else if (context->core().has_daemon()) {
+    context->core().LeaveToDaemon();  // it delivers what is still under way, and closes then
+  } else {
+    context->core().CloseAll();
+  }
   delete context;
   return 0;
 }
 
 int pmGetNode(pmContext* context, int* node, int* nodes) {
+  if (context->mark.is_forked()) return ECHILD;
   *node = context->core().config().node;
   *nodes = context->nodes;
   return 0;
 }
 
 int pmGetDescriptor(pmContext* context, int* descriptor) {
+  if (context->mark.is_forked()) return ECHILD;
   *descriptor = context->descriptor;
   return 0;
 }
@@ -256,6 +266,7 @@ int pmWait(pmContext* context, long timeout_us) {
   const Nanos until =
       timeout_us < 0 ? kNever : Wire::Now() + timeout_us * sekisho::pm::kMicrosecond;
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   while (context->waits) {  // another thread does already; its end is ours, or our turn
     if (context->Look()) return 0;
     if (!Follow(*context, until)) return ETIMEDOUT;
@@ -264,12 +275,13 @@ int pmWait(pmContext* context, long timeout_us) {
   const auto look = [](void* of) { return static_cast<pmContext*>(of)->Look(); };
   const bool any = context->core().Wait(until, {look, context});
   context->waits = false;
-  context->followed.notify_all();
+  context->followed->notify_all();
   return any ? 0 : ETIMEDOUT;
 }
 
 int pmBeforeSelect(pmContext* context) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   if (context->selecting == 0 || pthread_equal(context->selects, pthread_self()) == 0) {
     ++context->selecting;
     context->selects = pthread_self();
@@ -283,6 +295,7 @@ int pmBeforeSelect(pmContext* context) {
 
 int pmAfterSelect(pmContext* context) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   if (context->selecting > 0) {
     --context->selecting;
     context->core().set_sleeping(false);
@@ -301,6 +314,7 @@ int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument) {
 
 int pmRestartUser(pmContext* context) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   Context& core = context->core();
   if (!core.IsStopped()) return 0;
   core.JoinGang(false);
@@ -310,6 +324,7 @@ int pmRestartUser(pmContext* context) {
 
 int pmGetStopState(pmContext* context, int* waiting, int* gone) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   const auto gang = context->core().gang();
   if (PhaseOf(gang.wave) != GangPhase::kSettled) return EBUSY;
   *waiting = static_cast<int>(std::min<std::uint64_t>(gang.idle, 65535));

@@ -189,12 +189,14 @@ bool pmContext::Look() {
 
 int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   if (context->sending >= 0) return EBUSY;
   return GetSendBuffer(context, node, buffer, length, context->sending);
 }
 
 int pmSend(pmContext* context) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   const int number = context->sending;
   SendPlace* const place = FindOpen(context, number);
   if (place == nullptr) return EINVAL;
@@ -207,6 +209,7 @@ int pmSend(pmContext* context) {
 
 int pmIsSendDone(pmContext* context) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   context->core().Progress();
   (void)context->Look();
   if (const auto failure = context->remote.TakeFailure()) return Errno(failure);
@@ -222,6 +225,7 @@ int pmIsSendDone(pmContext* context) {
 
 int pmReceive(pmContext* context, void** buffer, size_t* length) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   if (context->receiving >= 0) return EBUSY;
   int number;
   const int error = Receive(context, buffer, length, number);
@@ -231,11 +235,13 @@ int pmReceive(pmContext* context, void** buffer, size_t* length) {
 
 int pmGetSource(pmContext* context, int* node) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   return GetSource(context, context->receiving, node);
 }
 
 int pmReleaseReceiveBuffer(pmContext* context) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   const int number = context->receiving;
   context->receiving = -1;
   return ReleaseReceiveBuffer(context, number);
@@ -245,11 +251,13 @@ int pmReleaseReceiveBuffer(pmContext* context) {
 
 int pmxGetSendBuffer(pmContext* context, int node, void** buffer, size_t length, int* descriptor) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   return GetSendBuffer(context, node, buffer, length, *descriptor);
 }
 
 int pmxTruncateBuffer(pmContext* context, int descriptor, size_t length) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   SendPlace* const place = FindOpen(context, descriptor);
   if (place == nullptr || length < 1 || length > place->length) return EINVAL;
   place->length = length;
@@ -258,6 +266,7 @@ int pmxTruncateBuffer(pmContext* context, int descriptor, size_t length) {
 
 int pmxSend(pmContext* context, int descriptor) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   SendPlace* const place = FindOpen(context, descriptor);
   if (place == nullptr || descriptor == context->sending) return EINVAL;
   // A peer's first session is number 1, and what is sent before it is of it.
@@ -276,6 +285,7 @@ int pmxSend(pmContext* context, int descriptor) {
 
 int pmxIsSendDone(pmContext* context, int descriptor) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   context->core().Progress();
   (void)context->Look();
   const SendPlace* const place = context->sends.Find(descriptor);
@@ -294,6 +304,7 @@ int pmxIsSendDone(pmContext* context, int descriptor) {
 
 int pmxReleaseSendDesc(pmContext* context, int descriptor) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   const SendPlace* const place = context->sends.Find(descriptor);
   if (place == nullptr || descriptor == context->sending ||
       place->state == SendPlace::State::kSending) {
@@ -307,15 +318,18 @@ int pmxReleaseSendDesc(pmContext* context, int descriptor) {
 
 int pmxReceive(pmContext* context, void** buffer, size_t* length, int* descriptor) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   return Receive(context, buffer, length, *descriptor);
 }
 
 int pmxGetSource(pmContext* context, int descriptor, int* node) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   return GetSource(context, descriptor, node);
 }
 
 int pmxReleaseReceiveBuffer(pmContext* context, int descriptor) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   return ReleaseReceiveBuffer(context, descriptor);
 }

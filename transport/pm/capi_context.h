@@ -11,6 +11,7 @@
 
 #include "transport/pm/buffers.h"
 #include "transport/pm/context.h"
+#include "transport/pm/fork_mark.h"
 #include "transport/pm/lazy_timer.h"
 #include "transport/pm/pm.h"
 #include "transport/pm/remote_memory.h"
@@ -53,11 +54,13 @@ struct pmContext {
   // Whether a message of this length would find room behind all that are open.
   std::error_code Room(sekisho::pm::NodeId node, size_t length);
 
+  const sekisho::pm::ForkMark mark;
   sekisho::pm::CallLock lock;
-  bool waits = false;                // a thread is in the core's Wait
-  std::condition_variable followed;  // the others in pmWait wait for it
-  int selecting = 0;                 // threads between pmBeforeSelect and pmAfterSelect
-  pthread_t selects{};               // the last of them
+  bool waits = false;  // a thread is in the core's Wait
+  // The others in pmWait wait for it.  Apart, since a child of fork must not destroy it.
+  std::unique_ptr<std::condition_variable> followed;
+  int selecting = 0;    // threads between pmBeforeSelect and pmAfterSelect
+  pthread_t selects{};  // the last of them
 
   std::unique_ptr<sekisho::pm::Context> context;
   std::unique_ptr<bool[]> told_gone;  // the program knows that this node is gone
@@ -83,16 +86,23 @@ namespace sekisho::pm {
 // One call of pm.h.
 class Call {
  public:
-  explicit Call(pmContext* context) : context_(*context) { context_.lock.lock(); }
+  // Of a child of fork, nothing: the lock may be held by a thread that is not here.
+  explicit Call(pmContext* context) : context_(*context), is_ours_(!context->mark.is_forked()) {
+    if (is_ours_) context_.lock.lock();
+  }
   ~Call() {
+    if (!is_ours_) return;
     context_.NoteChange();
     context_.lock.unlock();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
+  bool is_ours() const { return is_ours_; }
+
  private:
   pmContext& context_;
+  const bool is_ours_;
 };
 
 }  // namespace sekisho::pm

@@ -73,6 +73,7 @@ int Start(pmContext* context, bool is_read, int node, const pmHandle* remote, co
           size_t length, int* descriptor) {
   if (remote == nullptr || local == nullptr) return EINVAL;
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   const RegionName there = ReadHandle(remote), here = ReadHandle(local);
   if (node != there.owner) return EINVAL;
   const int place = descriptor != nullptr ? context->sends.Take() : -1;
@@ -99,6 +100,7 @@ int Start(pmContext* context, bool is_read, int node, const pmHandle* remote, co
 
 int pmMLock(pmContext* context, int node, void* address, size_t length, pmHandle* handle) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   RegionName name;
   if (handle == nullptr) return EINVAL;
   if (const auto error = context->remote.Register(node, address, length, name)) {
@@ -110,6 +112,7 @@ int pmMLock(pmContext* context, int node, void* address, size_t length, pmHandle
 
 int pmMUnlock(pmContext* context, pmHandle* handle) {
   const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   if (handle == nullptr) return EINVAL;
   const auto error = context->remote.Unregister(ReadHandle(handle));
   return error == std::errc::no_buffer_space ? EBUSY : Errno(error);

@@ -573,6 +573,65 @@ TEST_F(CApi, AThreadIsWokenByWhatAnotherOneTook) {
   }
 }
 
+// Also if a thread of the parent is in a call.
+TEST_F(CApi, AChildOfForkCannotUseItsParentsContext) {
+  setenv("PM_WAIT", "sleep", 1);
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  unsetenv("PM_WAIT");
+  pmContext* const context = contexts_[0];
+  SendText(0, 1, "before");
+  EXPECT_EQ(ReceiveText(1), "before");
+  void* open = nullptr;
+  ASSERT_EQ(pmGetSendBuffer(context, 1, &open, 6), 0);
+  memcpy(open, "beside", 6);
+  std::vector<std::thread> sleepers;
+  std::atomic<int> ended{0};
+  for (int i = 0; i < 2; ++i) {
+    sleepers.emplace_back([&] {
+      (void)pmWait(context, 20'000'000);
+      ++ended;
+    });
+  }
+
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(20);
+      void* buffer = nullptr;
+      size_t length = 0;
+      int number = 0;
+      pmHandle handle;
+      const bool refused =
+          pmGetNode(context, &number, &number) == ECHILD &&
+          pmGetDescriptor(context, &number) == ECHILD && pmSend(context) == ECHILD &&
+          pmGetSendBuffer(context, 1, &buffer, 1) == ECHILD &&
+          pmReceive(context, &buffer, &length) == ECHILD && pmIsSendDone(context) == ECHILD &&
+          pmxReceive(context, &buffer, &length, &number) == ECHILD &&
+          pmWait(context, 0) == ECHILD && pmBeforeSelect(context) == ECHILD &&
+          pmRestartUser(context) == ECHILD && pmCheckpoint(context, nullptr, nullptr) == ECHILD &&
+          pmMLock(context, 1, &number, 1, &handle) == ECHILD &&
+          pmWrite(context, 1, &handle, &handle, 1) == ECHILD;
+      const bool closed = pmCloseDevice(context) == 0;
+      // One of its own: the other node of another job would do, here only that it gets that far.
+      _exit(refused && closed && Open(0) == EADDRINUSE ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+
+  EXPECT_EQ(pmSend(context), 0) << "of the parent nothing changed";
+  EXPECT_EQ(ReceiveText(1), "beside");
+  EXPECT_EQ(Finish(0), 0);
+  SendText(1, 0, "end");
+  const Nanos limit = Device::Now() + 10 * kSecond;
+  while (ended < 2 && Device::Now() < limit) (void)pmIsSendDone(contexts_[1]);
+  for (std::thread& sleeper : sleepers) sleeper.join();
+  EXPECT_EQ(ReceiveText(0), "end");
+}
+
 TEST_F(CApi, TheDescriptorWakesUp) {
   ASSERT_EQ(Open(0), 0);
   ASSERT_EQ(Open(1), 0);

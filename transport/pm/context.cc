@@ -304,6 +304,10 @@ bool Context::Release(WhenStopped when_stopped, const Message& message) {
   return true;
 }
 
+void Context::LeaveToDaemon() {
+  if (connection_ >= 0) (void)shutdown(connection_, SHUT_RDWR);
+}
+
 void Context::CloseAll() {
   Endpoint& endpoint = Take();
   for (NodeId node = 0; node < config().nodes; ++node) (void)endpoint.Close(node, Wire::Now());

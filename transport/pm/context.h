@@ -44,6 +44,8 @@ class Context {
   // False in a stopped job.
   bool TryRelease(const Message& message) { return Release(WhenStopped::kRefuse, message); }
   void CloseAll();
+  // The daemon goes on alone, also if a child of fork holds our descriptors.
+  void LeaveToDaemon();
   // Takes what arrived, does what is due, sends what may leave.
   void Progress();
   // Until a message is there or `until`; as the policy says.

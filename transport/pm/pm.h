@@ -5,7 +5,11 @@
  * Names and semantics are those of PM version 2; what it has not is marked "ours".  Nothing blocks.
  * Every function returns 0 or an errno value.  Any thread may use a context at any time, but none
  * after pmCloseDevice was called; the one open buffer of each kind is the context's, not the
- * thread's, so threads use the functions with descriptors (pmx...). */
+ * thread's, so threads use the functions with descriptors (pmx...).
+ *
+ * A context is of the process that opened it.  A child of fork gets ECHILD from every function but
+ * pmCloseDevice, which there frees the child's copy and tells nobody; it may open contexts of its
+ * own. */
 #ifndef SEKISHO_PM_H_
 #define SEKISHO_PM_H_
 

@@ -204,6 +204,32 @@ TEST_F(DaemonTest, AThreadThatWaitsInAStoppedJobHoldsUpNoOther) {
   pmCloseDevice(two);
 }
 
+TEST_F(DaemonTest, AContextEndsAlsoIfAChildOfForkHoldsItsDescriptors) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  ASSERT_TRUE(IsListed("context 5 node 0"));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    board_->ready = 1;
+    for (;;) pause();
+  }
+  const pid_t other = fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) _exit(pmCloseDevice(own));  // the child's copy
+  int status = -1;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready == 1; }));
+  EXPECT_TRUE(IsListed("context 5 node 0")) << "closed by a child";
+  EXPECT_EQ(pmIsSendDone(own), 0);
+
+  pmCloseDevice(own);
+  EXPECT_TRUE(Until(10 * kSecond, [&] { return !IsListed("context 5 node 0"); }));
+  Kill(child);
+}
+
 TEST_F(DaemonTest, AProgramThatComputesAcknowledgesAndRepeats) {
   pmContext* own = Open(0);
   ASSERT_NE(own, nullptr);
