@@ -134,6 +134,27 @@ int OpenDescriptor(pmContext& context) {
   return 0;
 }
 
+// The program's side of it.
+int Begin(std::unique_ptr<Context> core, const Address& own, Waiting waiting, pmContext** out) {
+  std::unique_ptr<pmContext> context(new (std::nothrow) pmContext);
+  if (!context) return ENOMEM;
+  context->context = std::move(core);
+  const Config& config = context->core().config();
+  context->nodes = config.nodes;
+  context->own = own;
+  context->told_gone.reset(new (std::nothrow) bool[config.nodes]());
+  context->followed.reset(new (std::nothrow) std::condition_variable);
+  if (!context->told_gone || !context->followed) return ENOMEM;
+  if (const auto error = context->remote.Init(config.node, config.nodes, context->port)) {
+    return Errno(error);
+  }
+  context->core().set_waiting(waiting);
+  context->core().set_lock(&context->lock);
+  if (const int error = OpenDescriptor(*context)) return error;
+  *out = context.release();
+  return 0;
+}
+
 bool HasOpenBuffer(pmContext& context) {
   bool any = context.open_sends > 0;
   context.receives.ForEach([&any](const ReceivePlace& place, int) {
@@ -206,33 +227,43 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   config.key = job.key;
   config.incarnation = Incarnation();
   if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) return EIO;
-  std::unique_ptr<pmContext> context(new (std::nothrow) pmContext);
-  if (!context) return ENOMEM;
-  context->nodes = job.nodes;
-  context->told_gone.reset(new (std::nothrow) bool[job.nodes]());
-  context->followed.reset(new (std::nothrow) std::condition_variable);
-  if (!context->told_gone || !context->followed) return ENOMEM;
-  context->own = job.addresses[node];
-  if (const auto error = context->remote.Init(config.node, job.nodes, context->port)) {
-    return Errno(error);
-  }
   if (const int error = FindDaemon(arguments)) return error;
   int key_fd = -1;
   if (arguments.daemon != nullptr) {
     key_fd = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
     if (key_fd < 0) return errno;
   }
-  const auto opened =
-      Context::Open(config, job.addresses[node], arguments.daemon, key_fd, context->context);
+  std::unique_ptr<Context> core;
+  const auto opened = Context::Open(config, job.addresses[node], arguments.daemon, key_fd, core);
   if (key_fd >= 0) close(key_fd);
   if (opened) return Errno(opened);
-  context->core().set_waiting(waiting);
-  context->core().set_lock(&context->lock);
   for (NodeId peer = 0; peer < job.nodes; ++peer) {
-    (void)context->core().SetAddress(peer, job.addresses[peer]);
+    (void)core->SetAddress(peer, job.addresses[peer]);
   }
-  if (const int error = OpenDescriptor(*context)) return error;
-  *out = context.release();
+  return Begin(std::move(core), job.addresses[node], waiting, out);
+}
+
+int pmAttachContext(const char* type, int fd, pmContext** out) {
+  Waiting waiting;
+  if (type == nullptr || strcmp(type, "udp") != 0 || out == nullptr ||
+      !ReadWaiting(getenv("PM_WAIT"), waiting)) {
+    return EINVAL;
+  }
+  std::unique_ptr<Context> core;
+  if (const auto error = Context::Attach(fd, core)) return Errno(error);
+  const Address own = core->head().own;
+  return Begin(std::move(core), own, waiting, out);
+}
+
+int pmDetachContext(pmContext* context, int* fd) {
+  {
+    const Call call(context);
+    if (!call.is_ours()) return ECHILD;
+    if (fd == nullptr || HasOpenBuffer(*context)) return EINVAL;
+    if (context->remote.is_busy() || context->to_release > 0) return EBUSY;
+    if (const auto error = context->core().Detach(*fd)) return Errno(error);
+  }
+  delete context;  // the daemon sees the connection in the descriptor, and waits
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -571,6 +572,72 @@ TEST_F(CApi, AThreadIsWokenByWhatAnotherOneTook) {
     EXPECT_EQ(ReceiveText(1), "again");
     if (HasFailure()) break;
   }
+}
+
+TEST_F(CApi, AContextGoesToAnotherProcessAsADescriptor) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  std::string memory(100, 'm');
+  pmHandle handle;
+  ASSERT_EQ(pmMLock(contexts_[0], 1, memory.data(), memory.size(), &handle), 0);
+  SendText(1, 0, "first");
+  SendText(1, 0, "second");
+  EXPECT_EQ(ReceiveText(0), "first") << "where the second is taken from its ring, too";
+  void* buffer;
+  ASSERT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, 1), 0);
+  int fd = -1;
+  EXPECT_EQ(pmDetachContext(contexts_[0], &fd), EINVAL) << "a buffer is open";
+  EXPECT_EQ(pmSend(contexts_[0]), 0);
+  EXPECT_EQ(Finish(0), 0);
+  ASSERT_EQ(pmDetachContext(contexts_[0], &fd), 0);
+  contexts_[0] = nullptr;
+  EXPECT_EQ(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);
+    pmContext* context = nullptr;
+    if (pmAttachContext("udp", fd, &context) != 0) _exit(1);
+    int node, nodes;
+    if (pmGetNode(context, &node, &nodes) != 0 || node != 0 || nodes != 2) _exit(2);
+    size_t length;
+    while (pmReceive(context, &buffer, &length) == ENOBUFS) (void)pmWait(context, 1000);
+    if (length != 6 || memcmp(buffer, "second", 6) != 0) _exit(3);
+    if (pmReleaseReceiveBuffer(context) != 0) _exit(4);
+    if (pmGetSendBuffer(context, 1, &buffer, 5) != 0) _exit(5);
+    memcpy(buffer, "third", 5);
+    if (pmSend(context) != 0) _exit(6);
+    while (pmIsSendDone(context) == EBUSY) (void)pmWait(context, 1000);
+    _exit(pmCloseDevice(context));
+  }
+  close(fd);
+  EXPECT_EQ(ReceiveText(1).size(), 1u);
+  EXPECT_EQ(ReceiveText(1), "third");
+  int status = -1;
+  while (waitpid(child, &status, WNOHANG) == 0) (void)pmIsSendDone(contexts_[1]);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(CApi, OnlyADetachedContextCanBeAttached) {
+  ASSERT_EQ(Open(0), 0);
+  pmContext* context = nullptr;
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+  EXPECT_EQ(pmAttachContext("udp", ends[0], &context), EINVAL) << "nothing in it";
+  ASSERT_EQ(write(ends[1], "hello", 5), 5);
+  EXPECT_EQ(pmAttachContext("udp", ends[0], &context), EINVAL);
+  EXPECT_EQ(pmAttachContext("udp", -1, &context), EINVAL);
+  const int file = open((folder_ + "/job").c_str(), O_RDONLY);
+  EXPECT_EQ(pmAttachContext("udp", file, &context), EINVAL);
+  for (const int fd : {ends[0], ends[1], file}) EXPECT_EQ(close(fd), 0) << "left to the caller";
+
+  int fd;
+  ASSERT_EQ(pmDetachContext(contexts_[0], &fd), 0);
+  contexts_[0] = nullptr;
+  EXPECT_EQ(pmAttachContext("tcp", fd, &context), EINVAL);
+  ASSERT_EQ(pmAttachContext("udp", fd, &contexts_[0]), 0);
+  EXPECT_EQ(fcntl(fd, F_GETFD), -1) << "closed";
 }
 
 // Also if a thread of the parent is in a call.

@@ -40,11 +40,18 @@ std::error_code Context::Open(const Config& config, const Address& own, const ch
   const auto error = daemon != nullptr ? context->OpenByDaemon(config, own, key_fd)
                                        : context->OpenAlone(config, own);
   if (error) return error;
-  context->wire_.SetTrace(context->memory_.trace(), Side::kProgram);
-  if (const auto failed = context->timer_.Open()) return failed;
-  context->head().program_pid.store(getpid());
+  if (const auto failed = context->Begin()) return failed;
   out = std::move(context);
   return {};
+}
+
+// This process is its program.
+std::error_code Context::Begin() {
+  wire_.SetTrace(memory_.trace(), Side::kProgram);
+  head().program_pid.store(getpid());
+  head().program_sleeps.store(0);
+  head().program_waits.store(0);
+  return timer_.Open();
 }
 
 std::error_code Context::OpenAlone(const Config& config, const Address& own) {

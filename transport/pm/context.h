@@ -24,6 +24,11 @@ class Context {
   // which proves to the daemon that we may.
   static std::error_code Open(const Config& config, const Address& own, const char* daemon,
                               int key_fd, std::unique_ptr<Context>& context);
+  // Puts what it consists of into a descriptor, from which another process makes it again.  After
+  // that it is only to be destroyed.
+  std::error_code Detach(int& fd);
+  // `fd` is closed if it succeeds.
+  static std::error_code Attach(int fd, std::unique_ptr<Context>& context);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -104,6 +109,8 @@ class Context {
   enum class WhenStopped : std::uint8_t { kWait, kRefuse };
 
   Context() = default;
+  std::error_code Begin();
+  std::error_code Announce();
   std::error_code OpenAlone(const Config& config, const Address& own);
   std::error_code OpenByDaemon(const Config& config, const Address& own, int key_fd);
   // The state as it is, without the word: good for hints.

@@ -40,6 +40,16 @@ PM_API int pmOpenDevice(const char* type, int argc, char** argv, pmContext** con
  * acknowledged is dropped (see pmIsSendDone). */
 PM_API int pmCloseDevice(pmContext* context);
 
+/* A context that another process made and detached; the descriptor is closed then.  Waits as
+ * PM_WAIT says; needs no job file and no key.  EINVAL: no context is in it; ENOENT: it is over,
+ * since the other process ended; ECONNREFUSED: its daemon is not there, try again. */
+PM_API int pmAttachContext(const char* type, int fd, pmContext** context);
+/* Ours: the other side of it.  The context is freed here, and goes on when another process attaches
+ * the descriptor, which exec keeps; until then this process, if there is a daemon, must not end.
+ * EINVAL: a buffer is open; EBUSY: remote memory is under way.  Registered memory is none any
+ * more. */
+PM_API int pmDetachContext(pmContext* context, int* fd);
+
 /* Ours: the own number and the number of nodes. */
 PM_API int pmGetNode(pmContext* context, int* node, int* nodes);
 

@@ -204,6 +204,60 @@ TEST_F(DaemonTest, AThreadThatWaitsInAStoppedJobHoldsUpNoOther) {
   pmCloseDevice(two);
 }
 
+// Who made it may end then; the daemon watches the other one from now on.
+TEST_F(DaemonTest, AContextIsHandedToAnotherProcess) {
+  pmContext* own = Open(1);
+  ASSERT_NE(own, nullptr);
+  const pid_t maker = fork();
+  ASSERT_GE(maker, 0);
+  if (maker == 0) {
+    pmContext* made = Open(0);
+    int fd = -1;
+    std::uint64_t number;
+    int error;
+    while (!ReceiveNumber(made, number, error)) (void)pmWait(made, 1000);
+    if (pmDetachContext(made, &fd) != 0) _exit(1);
+    const pid_t user = fork();
+    if (user == 0) {
+      alarm(60);  // nobody's child when the test fails
+      pmContext* context = nullptr;
+      if (pmAttachContext("udp", fd, &context) != 0) _exit(1);
+      board_->ready = getpid();
+      for (;;) {
+        (void)pmWait(context, 1000);
+        if (ReceiveNumber(context, number, error)) ++board_->received;
+      }
+    }
+    while (board_->ready == 0 && waitpid(user, nullptr, WNOHANG) == 0) usleep(1000);
+    _exit(0);
+  }
+  ASSERT_EQ(SendNumber(own, 0, 1, 100), 0);
+  int status = -1;
+  ASSERT_TRUE(Until(20 * kSecond, [&] {
+    (void)pmIsSendDone(own);
+    return waitpid(maker, &status, WNOHANG) == maker;
+  }));
+  EXPECT_EQ(status, 0);
+  const pid_t user = board_->ready;
+  ASSERT_GT(user, 0);
+  EXPECT_TRUE(IsListed(("context 5 node 0 program " + std::to_string(user)).c_str())) << List();
+
+  ASSERT_EQ(SendNumber(own, 0, 2, 100), 0);
+  EXPECT_TRUE(Until(10 * kSecond, [&] {
+    (void)pmIsSendDone(own);
+    return board_->received == 1;
+  }));
+  kill(user, SIGSTOP);  // its keeper drives
+  ASSERT_EQ(SendNumber(own, 0, 3, 100), 0);
+  EXPECT_TRUE(Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  kill(user, SIGKILL);
+  EXPECT_TRUE(Until(10 * kSecond, [&] {
+    (void)pmIsSendDone(own);
+    return !IsListed("context 5 node 0");
+  }));
+  pmCloseDevice(own);
+}
+
 TEST_F(DaemonTest, AContextEndsAlsoIfAChildOfForkHoldsItsDescriptors) {
   pmContext* own = Open(0);
   ASSERT_NE(own, nullptr);
