@@ -147,16 +147,17 @@ int ReleaseReceiveBuffer(pmContext* context, int number) {
 }  // namespace
 
 std::error_code pmContext::Room(NodeId node, size_t length) {
-  size_t open = 0;
+  size_t open = 0, count = 0;
   if (open_sends > 0) {
-    sends.ForEach([&open, node](const SendPlace& place, int) {
+    sends.ForEach([&open, &count, node](const SendPlace& place, int) {
       const bool is_open =
           place.state == SendPlace::State::kOpen || place.state == SendPlace::State::kSending;
       if (!is_open || place.node != node) return;
       open += kMessageHeadSize + Padded(place.length);
+      ++count;
     });
   }
-  const auto error = core().Room(node, 0, length + open);
+  const auto error = core().Room(node, 0, length + open, count);
   return open > 0 && error == Error::kTooLong ? Error::kWouldBlock : error;
 }
 

@@ -411,6 +411,20 @@ TEST_F(CApi, BuffersHaveALimit) {
   EXPECT_EQ(ReceiveText(1), "x");
 }
 
+TEST_F(CApi, WhatIsOpenCanBeSent) {
+  ASSERT_EQ(Open(0), 0);
+  for (int i = 0; i < 10; ++i) SendText(0, 1, "x");
+  void* buffer;
+  int number, error;
+  std::vector<int> open;
+  while ((error = pmxGetSendBuffer(contexts_[0], 1, &buffer, 8, &number)) == 0) {
+    open.push_back(number);
+  }
+  EXPECT_EQ(error, ENOBUFS);
+  EXPECT_EQ(open.size(), 54u) << "a peer that was not heard yet takes 64 messages";
+  for (const int one : open) EXPECT_EQ(pmxSend(contexts_[0], one), 0);
+}
+
 // Both have sent what the other does not read.
 TEST_F(CApi, UnreadMessagesDoNotHoldUpRemoteMemory) {
   ASSERT_EQ(Open(0), 0);

@@ -226,9 +226,10 @@ std::error_code Context::SetAddress(NodeId node, const Address& address) {
   return error;
 }
 
-std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length) {
+std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length,
+                              std::uint64_t others) {
   if (IsStopped()) return Error::kWouldBlock;
-  return view().Room(node, channel, length);
+  return view().Room(node, channel, length, others);
 }
 
 std::error_code Context::TrySend(NodeId node, ChannelId channel, MessageKind kind, Bytes begin,

@@ -34,7 +34,8 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   std::error_code SetAddress(NodeId node, const Address& address);
-  std::error_code Room(NodeId node, ChannelId channel, std::size_t length);
+  std::error_code Room(NodeId node, ChannelId channel, std::size_t length,
+                       std::uint64_t others = 0);
   // Exactly once, also if we are stopped in it and the daemon goes on meanwhile.  Waits, as Release
   // does, as long as the job is stopped.
   std::error_code Send(NodeId node, ChannelId channel, Bytes message) {

@@ -51,14 +51,16 @@ std::size_t Endpoint::Append(NodeId node, ChannelId channel, Bytes part, Nanos n
   return taken;
 }
 
-std::error_code Endpoint::Room(NodeId node, ChannelId channel, std::size_t length) const {
+std::error_code Endpoint::Room(NodeId node, ChannelId channel, std::size_t length,
+                               std::uint64_t others) const {
   if (const auto error = CheckCall(node, channel)) return error;
   const std::uint64_t needed = kMessageHeadSize + Padded(length);
   if (needed > config_.send_ring) return Error::kTooLong;
   if (peers_[node].state == PeerState::kGone) return Error::kPeerGone;
   const SendStream& out = send_streams_[StreamIndex(node, channel)];
   if (out.part_left > 0) return Error::kBadSequence;
-  const bool fits = out.messages < out.message_limit && out.room(config_.send_ring) >= needed;
+  const bool fits =
+      out.messages + others < out.message_limit && out.room(config_.send_ring) >= needed;
   return fits ? std::error_code() : Error::kWouldBlock;
 }
 

@@ -82,8 +82,9 @@ class Endpoint {
   }
   std::error_code Send(NodeId node, ChannelId channel, MessageKind kind, Bytes begin, Bytes end,
                        Nanos now);
-  // What Send of this length would say now.
-  std::error_code Room(NodeId node, ChannelId channel, std::size_t length) const;
+  // What Send of this length would say now, or after `others` messages that are part of the length.
+  std::error_code Room(NodeId node, ChannelId channel, std::size_t length,
+                       std::uint64_t others = 0) const;
   std::error_code Begin(NodeId node, ChannelId channel, std::uint32_t length, Nanos now);
   std::size_t Append(NodeId node, ChannelId channel, Bytes part, Nanos now);
   // The next message, also of a channel of which some are open already.  Release gives the first
