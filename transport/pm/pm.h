@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 #define PM_API __attribute__((visibility("default")))
-#define PM_VERSION 1
+#define PM_VERSION 2
 #define PM_MTU 8224 /* longest message: 8192 bytes and 32 for the layer above */
 
 #ifdef __cplusplus
