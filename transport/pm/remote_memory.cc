@@ -127,7 +127,9 @@ std::error_code RemoteMemory::Start(bool is_read, const RegionName& remote, cons
   operation.local = memory;
   operation.local_region = local.region;
   operation.length = length;
-  if (operation.may_be_near) operation.token = port_->Random();
+  if (operation.may_be_near) {
+    operation.token = is_read ? port_->Random() : NearProof(remote.key, own_);
+  }
   ++regions_[local.region].pins;
   ++peer->operation_count;
   ++operation_count_;
@@ -221,8 +223,7 @@ void RemoteMemory::PumpOperation(Operation& operation) {
       return;
     case State::kOffers:
       message.what = RemoteWhat::kOffer;
-      message.place = {port_->Process(), AddressOf(operation.local),
-                       AddressOf(&operation.remote.key)};
+      message.place = {port_->Process(), AddressOf(operation.local), AddressOf(&operation.token)};
       if (!port_->Send(operation.node, WriteRemoteHead(message), {})) return;
       operation.offered = true;
       operation.state = State::kWaits;
@@ -321,7 +322,7 @@ void RemoteMemory::OnOffer(NodeId node, const RemoteMessage& message) {
   if (to == nullptr) return Answer(node, message, RemoteWhat::kRefused);
   PeerMemory* const peer = PeerOf(node);
   if (IsNear(node, message.length) &&
-      port_->Copy(message.place, message.key, {to, message.length})) {
+      port_->Copy(message.place, NearProof(message.key, node), {to, message.length})) {
     ++near_copies_;
     return Answer(node, message, RemoteWhat::kDone);
   }

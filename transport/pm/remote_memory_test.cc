@@ -223,20 +223,28 @@ TEST_F(RemoteMemoryTest, AFalsePlaceIsAskedOnce) {
   b_.is_near = true;
   Text target(8192, 1);
   const RegionName name = b_.Register(0, target);
-  const std::uint64_t wrong = name.key + 1;
+  const std::uint64_t proof = NearProof(name.key, 0), others = NearProof(name.key, 2);
   RemoteMessage offer = WriteTo(name, 0, 8192);
   offer.what = RemoteWhat::kOffer;
   offer.last = false;
   const Text bytes(8192, 9);
   offer.place = {1, reinterpret_cast<std::uintptr_t>(bytes.data()),
-                 reinterpret_cast<std::uintptr_t>(&wrong)};
+                 reinterpret_cast<std::uintptr_t>(&others)};
   Inject(offer);
   EXPECT_EQ(Answered(), RemoteWhat::kResend);
-  offer.place.proof = reinterpret_cast<std::uintptr_t>(&name.key);  // now it would do
+  offer.place.proof = reinterpret_cast<std::uintptr_t>(&proof);  // now it would do
   Inject(offer);
   EXPECT_EQ(Answered(), RemoteWhat::kResend);
   EXPECT_EQ(b_.copies, 1);
   EXPECT_EQ(target, Text(8192, 1));
+
+  Node other(1, 3);
+  other.is_near = true;
+  RegionName same = other.Register(kEveryNode, target);
+  ASSERT_EQ(same.key, name.key);
+  const RemoteHead head = WriteRemoteHead(offer);
+  other.memory.OnMessage(0, {head, {}});
+  EXPECT_EQ(target, Text(8192, 9)) << "by who shows its own";
 }
 
 TEST_F(RemoteMemoryTest, NothingOutsideTheRegionIsTouched) {

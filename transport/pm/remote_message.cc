@@ -20,6 +20,12 @@ Pieces Behind(const Pieces& all, std::size_t at) {
 
 }  // namespace
 
+std::uint64_t NearProof(std::uint64_t key, NodeId initiator) {
+  const std::array<std::uint8_t, 2> node = {static_cast<std::uint8_t>(initiator),
+                                            static_cast<std::uint8_t>(initiator >> 8)};
+  return SipHash({key, 0x6e656172}, node);
+}
+
 RemoteHead WriteRemoteHead(const RemoteMessage& message) {
   RemoteHead head;
   const std::uint64_t flags = (message.last ? kLast : 0) | (message.near ? kMayBeNear : 0);

@@ -48,6 +48,10 @@ struct RemoteMessage {
   bool operator==(const RemoteMessage&) const = default;
 };
 
+// What an initiator shows who copies for it from this host.  Not the key itself: every user of a
+// region has that somewhere, also one in whose name another speaks.
+std::uint64_t NearProof(std::uint64_t key, NodeId initiator);
+
 using RemoteHead = std::array<std::uint8_t, kRemoteHeadSize>;
 
 RemoteHead WriteRemoteHead(const RemoteMessage& message);
