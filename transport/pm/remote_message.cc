@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "transport/pm/little_endian.h"
+#include "transport/pm/siphash.h"
 
 namespace sekisho::pm {
 namespace {

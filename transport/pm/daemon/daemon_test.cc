@@ -177,6 +177,56 @@ TEST_F(DaemonTest, AStoppedProgramKeepsWhatItHasOpen) {
   pmCloseDevice(own);
 }
 
+// In the middle of operations on remote memory, of either size, from afar or near.
+TEST_F(DaemonTest, AStoppedProgramsOperationsAreWhole) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  std::vector<unsigned char> shared(60'000);
+  pmHandle handle;
+  ASSERT_EQ(pmMLock(own, 1, shared.data(), shared.size(), &handle), 0);
+  const pid_t other = Spawn(1, [this, handle](pmContext* context) {
+    std::vector<unsigned char> source(60'000), back(60'000);
+    pmHandle from, to;
+    if (pmMLock(context, 1, source.data(), source.size(), &from) != 0) ++board_->wrong;
+    if (pmMLock(context, 1, back.data(), back.size(), &to) != 0) ++board_->wrong;
+    int operation = -1;
+    const auto finish = [&](int error) {
+      while (error == 0 && (error = pmxIsSendDone(context, operation)) == EBUSY) error = 0;
+      if (error != 0 || pmxReleaseSendDesc(context, operation) != 0) ++board_->wrong;
+    };
+    for (unsigned round = 0;; ++round) {
+      const std::size_t size = round % 3 == 0 ? 60'000 : 100 + round % 3000;
+      std::fill(source.begin(), source.end(), static_cast<unsigned char>(round));
+      finish(pmxWrite(context, 0, &handle, &from, size, &operation));
+      finish(pmxRead(context, 0, &handle, &to, size, &operation));
+      if (!std::equal(back.begin(), back.begin() + static_cast<long>(size), source.begin())) {
+        ++board_->wrong;
+      }
+      board_->accepted = round + 1;
+    }
+  });
+  unsigned seed = static_cast<unsigned>(getpid());
+  for (int stop = 0; stop < Rounds(50); ++stop) {
+    const std::uint64_t before = board_->accepted;
+    const Nanos stop_at = Wire::Now() + rand_r(&seed) % 2000 * kMicrosecond;
+    while (Wire::Now() < stop_at) (void)pmIsSendDone(own);
+    kill(other, SIGSTOP);
+    const Nanos go_at = Wire::Now() + rand_r(&seed) % 3000 * kMicrosecond;
+    while (Wire::Now() < go_at) (void)pmIsSendDone(own);
+    kill(other, SIGCONT);
+    ASSERT_TRUE(Until(10 * kSecond,
+                      [&] {
+                        (void)pmIsSendDone(own);
+                        return board_->accepted > before;
+                      }))
+        << "stop " << stop << "\n"
+        << Top(1);
+  }
+  EXPECT_EQ(board_->wrong, 0u);
+  Kill(other);
+  pmCloseDevice(own);
+}
+
 // In a stopped job pmSend waits, and all other threads may go on calling.
 TEST_F(DaemonTest, AThreadThatWaitsInAStoppedJobHoldsUpNoOther) {
   pmContext* one = Open(0);
