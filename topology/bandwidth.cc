@@ -11,12 +11,16 @@ namespace {
 
 constexpr size_t kMostFlows = 16;
 constexpr int kMostBeyond = 40;  // stages
+constexpr double kGrown = 0.93;  // of what can be sent now: less was known before
 constexpr double kAny = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
 BandwidthMap::BandwidthMap(const Tree& tree)
-    : tree_(tree), mbps_(tree.links.size(), 0), is_at_least_(tree.links.size(), false) {
+    : tree_(tree),
+      mbps_(tree.links.size(), 0),
+      is_at_least_(tree.links.size(), false),
+      supply_(tree.links.size(), kAny) {
   const int root = Centre(tree);
   children_.resize(tree.vertex_count);
   if (root < 0) {
@@ -110,17 +114,22 @@ std::vector<int> BandwidthMap::LookBeyond(const Switch& from, const std::vector<
             .with = {},
             .is_known = true};
   std::vector<int> others;
-  std::vector<std::pair<double, double>> way;  // what a link carries, and others at its end
+  struct Step {
+    double most, sure;  // that the link carries
+    double others;      // at its end
+  };
+  std::vector<Step> way;
   int at = from.vertex();
   for (int left = from.climb(); rooted_.parent[at] >= 0; at = rooted_.parent[at]) {
     std::vector<int> here = children_[rooted_.parent[at]];
     std::erase(here, at);
     left -= here.empty() ? 0 : 1;
-    way.emplace_back(mbps_[rooted_.parent_link[at]], 0);
+    const int link = rooted_.parent_link[at];
+    way.push_back({is_at_least_[link] ? kAny : mbps_[link], mbps_[link], 0});
     if (left > 0) {
       others.insert(others.end(), here.begin(), here.end());
       for (const int other : here) {
-        way.back().second += mbps_[rooted_.parent_link[other]];
+        way.back().others += mbps_[rooted_.parent_link[other]];
       }
       continue;
     }
@@ -133,16 +142,17 @@ std::vector<int> BandwidthMap::LookBeyond(const Switch& from, const std::vector<
       return mbps_[rooted_.parent_link[a]] > mbps_[rooted_.parent_link[b]];
     });
     std::vector<int> roots{at};
-    for (size_t i = 0; i < here.size() && way.back().second < wanted; ++i) {
+    for (size_t i = 0; i < here.size() && way.back().others < wanted; ++i) {
       roots.push_back(here[i]);
       others.push_back(here[i]);
-      way.back().second += mbps_[rooted_.parent_link[here[i]]];
+      way.back().others += mbps_[rooted_.parent_link[here[i]]];
     }
-    if (is_busy && way.back().second < wanted) {
+    if (is_busy && way.back().others < wanted) {
       return {};
     }
     for (size_t i = way.size(); i-- > 0;) {
-      beyond.best = std::min(way[i].first, way[i].second + beyond.best);
+      beyond.best = std::min(way[i].most, way[i].others + beyond.best);
+      beyond.sure = std::min(way[i].sure, way[i].others + beyond.sure);
     }
     beyond.hosts = Senders(std::move(others));
     return roots.size() > 1 ? roots : std::vector<int>{};
@@ -184,11 +194,36 @@ void BandwidthMap::BeginBeyond() {
   open_ = active_.empty() ? std::vector<Switch>{} : std::move(later);
 }
 
+// Links that were taken for known because the hosts below could send no more, when hosts beyond
+// have shown since that they can: their switches are measured again, the deepest first.
+void BandwidthMap::BeginAgain() {
+  is_beyond_ = false;
+  active_.clear();
+  int level = -1;
+  for (size_t i = rooted_.order.size(); i-- > 0 && rooted_.level[rooted_.order[i]] >= level;) {
+    const int vertex = rooted_.order[i];
+    std::vector<Branch> branches = BranchesAt(vertex);
+    bool is_any = false;
+    for (size_t k = 0; k < children_[vertex].size(); ++k) {
+      Branch& branch = branches[k];
+      branch.best = mbps_[branch.link];
+      branch.is_known =
+          !is_at_least_[branch.link] || kGrown * branch.supply <= supply_[branch.link];
+      is_any = is_any || !branch.is_known;
+    }
+    if (is_any) {
+      level = rooted_.level[vertex];
+      active_.emplace_back(vertex, std::move(branches));
+    }
+  }
+}
+
 // What is still doubtful carries the most that was seen.
 void BandwidthMap::Settle(Switch at) {
   for (const Branch& branch : at.branches()) {
     mbps_[branch.link] = std::max(mbps_[branch.link], branch.best);
     is_at_least_[branch.link] = at.IsAtLeast(branch);
+    supply_[branch.link] = branch.supply;
   }
   if (!at.IsDone()) {
     at.LookFarther();
@@ -218,15 +253,24 @@ std::vector<Transfer> BandwidthMap::Next() {
       BeginBeyond();
     }
     if (active_.empty()) {
+      BeginAgain();
+    }
+    if (active_.empty()) {
       return {};
     }
   }
 }
 
 void BandwidthMap::Report(const Transfer& transfer, double mbps) {
+  // What goes beyond the switch all passes the link above it.
+  const int above = rooted_.parent_link[transfer.vertex];
+  if (transfer.others.size() == 1 &&
+      std::count(transfer.links.begin(), transfer.links.end(), above) > 0) {
+    mbps_[above] = std::max(mbps_[above], mbps);
+  }
   for (Switch& at : active_) {
     if (at.vertex() == transfer.vertex) {
-      return at.Report(transfer, mbps);
+      at.Report(transfer, mbps);
     }
   }
 }

@@ -29,6 +29,7 @@ class BandwidthMap {
   std::vector<Branch> BranchesAt(int vertex) const;
   void BeginLevel();
   void BeginBeyond();
+  void BeginAgain();
   void Settle(Switch at);
   // Free hosts beyond a switch as one more branch of it, and below which vertices all that it
   // takes then lies; no vertices: not now, or there are not so many switches above.
@@ -42,6 +43,7 @@ class BandwidthMap {
   std::vector<std::vector<int>> children_;
   std::vector<double> mbps_;
   std::vector<bool> is_at_least_;
+  std::vector<double> supply_;  // what the hosts below could send, as it was known then
   int level_ = 0;
   int stages_ = 0;
   std::vector<Switch> active_;

@@ -9,11 +9,15 @@ namespace {
 constexpr size_t kMostFlows = 16;
 constexpr int kMostRounds = 12;
 constexpr double kSame = 0.93;   // two rates that differ by less are one
+constexpr double kSure = 0.8;    // others that carry as much more were surely not in the way
 constexpr double kPlenty = 1.5;  // so much more than one the others should carry together
 
 }  // namespace
 
+void Switch::LookFarther() { climb_ += own_ < branches_.size() && Wanted() <= wanted_ ? 1 : 0; }
+
 void Switch::Resume(Branch beyond) {
+  wanted_ = Wanted();
   branches_.resize(own_);
   branches_.push_back(std::move(beyond));
   for (Branch& branch : branches_) {
@@ -52,13 +56,21 @@ double Switch::Best(const std::vector<int>& branches) const {
   return sum;
 }
 
+double Switch::Sure(const std::vector<int>& branches) const {
+  double sum = 0;
+  for (const int branch : branches) {
+    sum += IsBeyond(branch) ? branches_[branch].sure : branches_[branch].best;
+  }
+  return sum;
+}
+
 // Who was measured with others that have carried more since then was itself in the way.
 void Switch::Infer() {
   for (size_t i = 0; i < own_; ++i) {
     Branch& branch = branches_[i];
     const bool is_inside = std::none_of(branch.with.begin(), branch.with.end(),
                                         [this](int other) { return IsBeyond(other); });
-    branch.is_known = branch.is_known || (is_inside && Best(branch.with) * kSame > branch.best);
+    branch.is_known = branch.is_known || (is_inside && Best(branch.with) * kSure > branch.best);
   }
 }
 
@@ -71,12 +83,12 @@ std::vector<int> Switch::Partners(int one, const std::vector<bool>& is_taken) co
     }
   }
   std::stable_sort(order.begin(), order.end(),
-                   [this](int a, int b) { return branches_[a].best > branches_[b].best; });
+                   [this](int a, int b) { return Sure({a}) > Sure({b}); });
   size_t count = 0;
   double sum = 0;
   while (count < std::min(order.size(), kMostFlows) &&
          (count == 0 || sum < kPlenty * branches_[one].best)) {
-    sum += branches_[order[count++]].best;
+    sum += Sure({order[count++]});
   }
   order.resize(count);
   return order;
@@ -153,14 +165,17 @@ std::vector<Transfer> Switch::Match() {
 void Switch::Report(const Transfer& transfer, double mbps) {
   const auto judge = [mbps](Branch& branch, double others, std::vector<int> with) {
     // Those who have carried more before were not in the way: we were.
-    branch.is_known = branch.is_known || others * kSame > mbps || mbps >= kSame * branch.supply;
+    branch.is_known = branch.is_known || others * kSure > mbps || mbps >= kSame * branch.supply;
     if (mbps > branch.best) {
       branch.best = mbps;
       branch.with = std::move(with);
     }
+    if (branch.best >= kSame * branch.supply) {
+      branch.best = std::max(branch.best, branch.supply);  // that of each of its own says more
+    }
   };
   const double before = branches_[transfer.one].best;
-  judge(branches_[transfer.one], Best(transfer.others), transfer.others);
+  judge(branches_[transfer.one], Sure(transfer.others), transfer.others);
   if (transfer.others.size() == 1 && !IsBeyond(transfer.others[0])) {
     judge(branches_[transfer.others[0]], before, {transfer.one});
   }

@@ -22,7 +22,8 @@ struct Branch {
   int link = 0;
   std::vector<int> hosts;  // that send, spread over the subtree
   double supply = 0;       // what they can send up to the link
-  double best = 0;         // the most that was seen on the link
+  double best = 0;  // the most that was seen on the link; of what lies beyond, what it may carry
+  double sure = 0;  // of what lies beyond: what was seen of that
   double met = 0;          // the most that those whom it was measured with could carry
   std::vector<int> with;   // who those were when the most was seen
   bool is_known = false;   // it is this link that carries no more, or its hosts send no more
@@ -40,7 +41,8 @@ class Switch {
   // Goes on with hosts beyond the switch as one more branch: those of other branches of so many
   // switches above, which should carry so much.
   void Resume(Branch beyond);
-  void LookFarther() { climb_ += own_ < branches_.size() ? 1 : 0; }
+  // There first, if more is wanted by now than last time.
+  void LookFarther();
   int climb() const { return climb_; }
   double Wanted() const;
 
@@ -53,6 +55,7 @@ class Switch {
  private:
   bool IsBeyond(int branch) const { return branch == static_cast<int>(own_); }
   double Best(const std::vector<int>& branches) const;
+  double Sure(const std::vector<int>& branches) const;
   void Infer();
   std::vector<int> Partners(int one, const std::vector<bool>& is_taken) const;
   Transfer Between(int one, std::vector<int> others) const;
@@ -61,6 +64,7 @@ class Switch {
   size_t own_;  // branches; one more is what lies beyond
   std::vector<Branch> branches_;
   int climb_ = 1;
+  double wanted_ = 0;  // the last time
   int rounds_ = 0;
 };
 

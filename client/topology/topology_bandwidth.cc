@@ -49,6 +49,7 @@ class Stage {
         TakeConnection(event);
       }
     }
+    KeepOneDirection(transfers.size());
     for (const auto& [waiting, flow] : connected_) {
       const long id = next_id_++;
       under_way_.emplace(id, flow);
@@ -93,6 +94,18 @@ class Stage {
         Connect(flow);
       }
     }
+  }
+
+  // A link carries as much again the other way, so what goes one way and what comes the other is no
+  // sum.  The direction that was asked for, unless hardly anybody can connect in it.
+  void KeepOneDirection(size_t transfers) {
+    std::vector<int> balance(transfers, 0);
+    for (const auto& [waiting, flow] : connected_) {
+      balance[flow.transfer] += flow.is_second ? -1 : 3;
+    }
+    std::erase_if(connected_, [&balance](const auto& one) {
+      return one.second.is_second == (balance[one.second.transfer] >= 0);
+    });
   }
 
   void Take(const TopologyProbers::Event& event) {

@@ -40,6 +40,7 @@ Emulator::Emulator(std::unique_ptr<Network> network, std::vector<int> devices, b
     : network_(std::move(network)),
       devices_(std::move(devices)),
       is_busy_(is_busy),
+      own_time_(devices_.size()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   for (size_t i = 0; i < devices_.size(); ++i) Watch(epoll_, devices_[i], i);
 }
@@ -74,6 +75,7 @@ void Emulator::Run(int signals) {
   Watch(epoll_, signals, kSignals);
   while (true) {
     epoll_event events[64];
+    if (is_busy_) own_time_.Look(NowNs());
     const int count = Wait(events, 64);
     for (int i = 0; i < count; ++i) {
       if (events[i].data.u64 == kSignals) return;
@@ -106,18 +108,20 @@ void Emulator::Read(int host) {
         epoll_ctl(epoll_, EPOLL_CTL_DEL, devices_[host], nullptr);
       return;
     }
-    network_->Enter(host, length, NowNs());
+    const int64_t now_ns = NowNs();
+    network_->Enter(host, length, is_busy_ ? own_time_.ArrivalNs(host, i > 0, now_ns) : now_ns);
   }
 }
 
 void Emulator::Deliver() {
   for (int i = 0; i < kDeliveriesInARow; ++i) {
     const int64_t now_ns = NowNs();
-    const std::optional<Network::Delivery> delivery = network_->Take(now_ns);
+    const std::optional<Network::Delivery> delivery = network_->Take(now_ns + own_time_.lead_ns());
     if (!delivery) return;
     const std::span<const uint8_t> bytes = delivery->bytes;
     if (write(devices_[delivery->host], bytes.data(), bytes.size()) < 0)
       ++deliveries_.failed_writes;
+    if (is_busy_) own_time_.Wrote(delivery->host, delivery->due_ns, now_ns, NowNs());
     const int64_t late_ns = now_ns - delivery->due_ns;
     deliveries_.late_100us += late_ns > 100'000;
     deliveries_.late_1ms += late_ns > 1'000'000;

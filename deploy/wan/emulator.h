@@ -12,6 +12,7 @@
 
 #include "deploy/wan/counters.h"
 #include "deploy/wan/network.h"
+#include "deploy/wan/own_time.h"
 
 namespace sekisho::wan {
 
@@ -39,6 +40,7 @@ class Emulator {
   std::unique_ptr<Network> network_;
   std::vector<int> devices_;
   const bool is_busy_;
+  OwnTime own_time_;  // who sleeps does not know when a packet came in
   const int epoll_;
   int listener_ = -1;
   std::string listener_path_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All packets under way: in at one host, over its links one after the other, out at another.  Pure:
-// the clock is an argument, in nanoseconds, and never goes back.
+// the clock is an argument, in nanoseconds; what enters may do so some microseconds before the last
+// that was taken.
 #pragma once
 
 #include <cstdint>

@@ -12,12 +12,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "topology/probe/acknowledged.h"
+#include "topology/probe/tcp_info.h"
 
 namespace sekisho::topology {
 namespace {
 
-constexpr std::chrono::milliseconds kConnectPatience{900};
+// Longer than the second after which a lost SYN is repeated: queues may be full of what the flows
+// before have left.
+constexpr std::chrono::milliseconds kConnectPatience{1500};
 constexpr std::chrono::seconds kPatience{5};    // for what was sent to arrive
 constexpr std::chrono::seconds kGoPatience{4};  // less than that: the other end waits, too
 constexpr size_t kChunk = 64 * 1024;

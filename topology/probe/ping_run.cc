@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/probe/ping_run.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include <sys/socket.h>
 
+#include "topology/probe/tcp_info.h"
 #include "topology/text_format.h"
 
 namespace sekisho::topology {
@@ -59,6 +61,14 @@ void PingRun::Ping() {
   }
 }
 
+// The kernel's clock does not wait for processes that are to run.  But it knows the way to a relay
+// only.
+double PingRun::RoundTripUs(Clock::time_point now) const {
+  const double own = std::chrono::duration<double, std::micro>(now - sent_).count();
+  const auto kernel = is_relayed_ ? std::nullopt : ShortestRoundTripUs(peer_.socket());
+  return std::min(own, kernel.value_or(own));
+}
+
 void PingRun::Handle(short events) {
   if (IsDone() || events == 0) {
     return;
@@ -89,7 +99,7 @@ void PingRun::Handle(short events) {
     state_ = State::kPinging;
     sampler_.Connected();
   } else {
-    sampler_.Ponged(std::chrono::duration<double, std::micro>(now - sent_).count());
+    sampler_.Ponged(RoundTripUs(now));
   }
   if (sampler_.Next() == Sampler::Step::kConnect) {
     Connect();

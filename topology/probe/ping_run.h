@@ -28,6 +28,7 @@ class PingRun final : public ProbeTask {
   enum class State { kConnecting, kGreeting, kPinging };
   void Connect();
   void Ping();
+  double RoundTripUs(Clock::time_point now) const;
   void Fail();
 
   ProbeTarget target_;

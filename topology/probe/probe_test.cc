@@ -124,6 +124,20 @@ TEST_F(Probing, MeasuresAResponder) {
   EXPECT_LE(answer.min_us, answer.duration_us);
 }
 
+// The kernel has acknowledged what the process, which others keep from running, has not seen yet.
+TEST_F(Probing, DoesNotCountThatAProcessMustWaitForAProcessor) {
+  responder_.SetKey(kKey);
+  PingRun run({"127.0.0.1", responder_.port()}, kKey, {.sets = 1, .stop = 3, .most = 3});
+  while (!run.IsDone()) {
+    Turn(&run);
+    poll(nullptr, 0, 20);
+  }
+
+  EXPECT_EQ(run.answer().pings, 3);
+  EXPECT_GT(run.answer().min_us, 0);
+  EXPECT_LT(run.answer().min_us, 5000);
+}
+
 TEST_F(Probing, GetsNothingWithoutTheKeyOrBeforeThereIsOne) {
   EXPECT_FALSE(Measure(kKey, {}).is_ok);
 

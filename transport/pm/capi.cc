@@ -332,7 +332,7 @@ int pmAfterSelect(pmContext* context) {
     context->core().set_sleeping(false);
   }
   context->core().Quiet();
-  context->timer.Quiet(Wire::Now());
+  context->timer.Quiet(Wire::Now(), true);
   context->core().Progress();
   (void)context->Look();
   return 0;

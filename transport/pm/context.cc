@@ -24,6 +24,7 @@ constexpr Nanos kLongestSpin = 50 * kMicrosecond;
 constexpr Nanos kOthersRan = 1500;  // a yield to nobody takes less
 constexpr Nanos kOthersCompute = 500 * kMicrosecond;
 constexpr Nanos kYieldsNoMore = 100 * kMillisecond;
+constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
 
 void Pause(Nanos time) {
   const timespec left = {time / kSecond, time % kSecond};
@@ -297,7 +298,10 @@ bool Context::Release(WhenStopped when_stopped, const Message& message) {
     if (endpoint == nullptr) return false;
     const auto first = released();  // another thread may have been here while the job was stopped
     const std::uint64_t before = endpoint->receive_stream(message.source, message.channel).consumed;
-    if (first != end()) (void)endpoint->Release(message.source, message.channel, Wire::Now());
+    if (first != end()) {
+      // What is due is sent by the time of Flush.
+      (void)endpoint->Release(message.source, message.channel, 0);
+    }
     Flush(*endpoint);
     bool done = Give();
     if (!done) {
@@ -423,8 +427,10 @@ void Context::Poll(Nanos until, Condition condition) {
     // Of a stopped job only the keeper wakes us; it rings when the job goes on.
     const bool alone = !IsStopped() || !has_daemon();
     const Nanos now = Wire::Now();
-    const Nanos wake = std::min(until, alone ? view().NextDeadline() : now + 100 * kMillisecond);
-    timer_.Set(wake, now);
+    const Nanos deadline = alone ? view().NextDeadline() : now + 100 * kMillisecond;
+    const Nanos wake = std::min(until, deadline);
+    // What is so far ahead is a time-out, which only seldom comes to pass.
+    timer_.Set(wake, now, deadline < until && deadline - now >= kTimeOutAhead);
     std::array<pollfd, 3> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
                                      pollfd{timer_.fd(), POLLIN, 0},
                                      pollfd{program_bell_, POLLIN, 0}};
@@ -433,7 +439,11 @@ void Context::Poll(Nanos until, Condition condition) {
     (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
     if (lock_ != nullptr) lock_->lock();
     polls_ = false;
-    if (waiting[1].revents != 0) timer_.Quiet(Wire::Now());
+    if (waiting[1].revents != 0) {
+      const Nanos after = Wire::Now();
+      // Or another thread's call rang with it.
+      timer_.Quiet(after, std::min(until, view().NextDeadline()) <= after || HasMessage());
+    }
     if (waiting[2].revents != 0) Quiet();
   }
   set_sleeping(false);

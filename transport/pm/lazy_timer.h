@@ -17,15 +17,20 @@ class LazyTimer {
   LazyTimer& operator=(const LazyTimer&) = delete;
 
   std::error_code Open();
-  // The descriptor is readable at `when` or earlier; never earlier than what was set before.
-  void Set(Nanos when, Nanos now);
-  // So that the descriptor is not readable any more, if it was.
-  void Quiet(Nanos now);
+  // The descriptor is readable at `when` or earlier; never earlier than what was set before.  One
+  // that `may_be_late` is set farther ahead if the last ones went off in vain, by up to kSlack.
+  void Set(Nanos when, Nanos now, bool may_be_late = false);
+  // So that the descriptor is not readable any more, if it was.  Whether anything was due.
+  void Quiet(Nanos now, bool was_due);
   int fd() const { return fd_; }
 
  private:
+  static constexpr Nanos kSlack = kMillisecond;
+  static constexpr int kMostStretch = 3;
+
   int fd_ = -1;
   Nanos set_ = kNever;
+  int stretch_ = 0;  // so many times as far ahead as need be, besides
 };
 
 }  // namespace sekisho::pm

@@ -54,9 +54,32 @@ TEST_F(LazyTimerTest, IsQuietUntilItIsSetAgain) {
   Nanos now = Now();
   timer_.Set(now + kMillisecond, now);
   ASSERT_TRUE(IsReadable(timer_, 10'000));
-  timer_.Quiet(Now());
+  timer_.Quiet(Now(), true);
   EXPECT_FALSE(IsReadable(timer_, 0));
   now = Now();
+  timer_.Set(now + kMillisecond, now);
+  EXPECT_TRUE(IsReadable(timer_, 10'000));
+}
+
+// A timer for 200 us ahead that may be late: whether it goes off 700 us ahead.
+bool GoesOffLater(LazyTimer& timer) {
+  const Nanos now = Now();
+  timer.Set(now + 200 * kMicrosecond, now, true);
+  EXPECT_TRUE(IsReadable(timer, 10'000));
+  return Now() >= now + 700 * kMicrosecond;
+}
+
+TEST_F(LazyTimerTest, OneThatGoesOffInVainIsSetFartherAhead) {
+  for (int i = 0; i < 3; ++i) {
+    const Nanos now = Now();
+    timer_.Set(now + 10 * kMicrosecond, now, true);
+    ASSERT_TRUE(IsReadable(timer_, 10'000));
+    timer_.Quiet(Now(), false);
+  }
+  EXPECT_TRUE(GoesOffLater(timer_));
+  // What may not be late counts all the same.
+  const Nanos now = Now();
+  timer_.Set(now + 100 * kSecond, now, true);
   timer_.Set(now + kMillisecond, now);
   EXPECT_TRUE(IsReadable(timer_, 10'000));
 }

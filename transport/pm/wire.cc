@@ -27,7 +27,6 @@ namespace {
 
 constexpr std::size_t kReceiveBufferSize = 65536;
 constexpr std::size_t kSendBufferSize = 128 * 1024;
-constexpr std::size_t kRuns = 16;
 constexpr int kManyInARow = 3;             // datagrams, each there when it was asked for
 constexpr std::size_t kTrain = 8192;       // so much in a buffer is best taken while it is in cache
 constexpr std::size_t kRunDatagrams = 60;  // the kernel's limit is 64
@@ -353,12 +352,15 @@ bool Wire::SendOne(const Run& run) {
 
 void Wire::Send(std::span<Run> runs) {
   if (runs.size() == 1 && runs[0].count == 1 && SendOne(runs[0])) return;
-  std::array<mmsghdr, kRuns> headers{};
+  // Not set by themselves, for most often there is one.
+  std::array<mmsghdr, kRuns> headers;
   std::array<SocketAddress, kRuns> to;
-  std::array<std::array<std::uint64_t, 4>, kRuns> control{};
+  std::array<std::array<std::uint64_t, 4>, kRuns> control;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     to[i] = ToSocket(runs[i].to, family_);
     const std::span<iovec> pieces = PiecesOf(runs[i]);
+    headers[i].msg_len = 0;
+    control[i].fill(0);
     msghdr& header = headers[i].msg_hdr;
     header = {&to[i].v6, to[i].size, pieces.data(), pieces.size(), nullptr, 0, 0};
     if (runs[i].count == 1) continue;
@@ -434,14 +436,13 @@ bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count) 
 }
 
 void Wire::Flush(Endpoint& endpoint, const Fence& fence) {
-  std::array<Run, kRuns> runs;
   for (bool more = endpoint.HasWork(); more;) {
     std::size_t count;
-    more = Collect(endpoint, runs, count);
+    more = Collect(endpoint, runs_, count);
     if (count == 0) return;
     if (!fence.holds()) return;
-    if (trace_ != nullptr && trace_->asked()) Trace(std::span(runs).first(count));
-    Send(std::span(runs).first(count));
+    if (trace_ != nullptr && trace_->asked()) Trace(std::span(runs_).first(count));
+    Send(std::span(runs_).first(count));
   }
 }
 

@@ -89,6 +89,7 @@ class Wire {
  private:
   static constexpr std::size_t kReceiveBuffers = 16;
   static constexpr std::size_t kPieces = 256;
+  static constexpr std::size_t kRuns = 16;
 
   // Datagrams of one size (the last may be shorter) to one address, one after the other in its
   // pieces.
@@ -132,6 +133,7 @@ class Wire {
   MutableBytes traced_;
   std::array<iovec, kPieces> pieces_;
   std::size_t piece_count_ = 0;
+  std::array<Run, kRuns> runs_;  // of one turn; to set them up anew costs as much as a short message
   std::array<Pulled, kReceiveBuffers> datagrams_;
   std::size_t pulled_ = 0;
   bool one_by_one_ = false;  // lately one datagram came at a time
