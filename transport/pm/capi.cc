@@ -11,17 +11,17 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <iterator>
+#include <mutex>
 #include <new>
 
 #include "transport/pm/agent_door.h"
-#include "transport/pm/context.h"
+#include "transport/pm/capi_context.h"
 #include "transport/pm/job_file.h"
-#include "transport/pm/lazy_timer.h"
-#include "transport/pm/pm.h"
 
 using sekisho::pm::Address;
-using sekisho::pm::Bytes;
+using sekisho::pm::Call;
 using sekisho::pm::Config;
 using sekisho::pm::Context;
 using sekisho::pm::Error;
@@ -29,37 +29,14 @@ using sekisho::pm::GangPhase;
 using sekisho::pm::JobFile;
 using sekisho::pm::kNever;
 using sekisho::pm::kSecond;
-using sekisho::pm::LazyTimer;
-using sekisho::pm::Message;
 using sekisho::pm::Nanos;
 using sekisho::pm::NodeId;
-using sekisho::pm::PeerState;
 using sekisho::pm::PhaseOf;
+using sekisho::pm::ReceivePlace;
 using sekisho::pm::Waiting;
 using sekisho::pm::Wire;
 
-struct pmContext {
-  ~pmContext() {
-    if (descriptor >= 0) close(descriptor);
-  }
-
-  Context& core() { return *context; }
-
-  std::unique_ptr<Context> context;
-  std::unique_ptr<bool[]> told_gone;  // the program knows that this node is gone
-  int nodes = 0;
-  int descriptor = -1;  // epoll over the socket, the timer and the daemon's bell
-  LazyTimer timer;
-  bool sending = false;
-  NodeId send_to = 0;
-  size_t send_length = 0;
-  bool receiving = false;
-  Message message;
-  alignas(64) unsigned char send_buffer[PM_MTU];
-  alignas(64) unsigned char wrapped[PM_MTU];  // of a message that crosses the end of its ring
-};
-
-namespace {
+namespace sekisho::pm {
 
 int Errno(const std::error_code& error) {
   if (!error) return 0;
@@ -71,10 +48,18 @@ int Errno(const std::error_code& error) {
       return EPIPE;
     case Error::kNoMemory:
       return ENOMEM;
+    case Error::kRefused:
+      return EACCES;
     default:
       return EINVAL;
   }
 }
+
+}  // namespace sekisho::pm
+
+using sekisho::pm::Errno;
+
+namespace {
 
 struct Arguments {
   std::array<char, 108> asked{};  // for `daemon`
@@ -149,7 +134,75 @@ int OpenDescriptor(pmContext& context) {
   return 0;
 }
 
+// The program's side of it.
+int Begin(std::unique_ptr<Context> core, const Address& own, Waiting waiting, pmContext** out) {
+  std::unique_ptr<pmContext> context(new (std::nothrow) pmContext);
+  if (!context) return ENOMEM;
+  context->context = std::move(core);
+  const Config& config = context->core().config();
+  context->nodes = config.nodes;
+  context->own = own;
+  context->told_gone.reset(new (std::nothrow) bool[config.nodes]());
+  context->followed.reset(new (std::nothrow) std::condition_variable);
+  if (!context->told_gone || !context->followed) return ENOMEM;
+  if (const auto error = context->remote.Init(config.node, config.nodes, context->port)) {
+    return Errno(error);
+  }
+  context->core().set_waiting(waiting);
+  context->core().set_lock(&context->lock);
+  if (const int error = OpenDescriptor(*context)) return error;
+  *out = context.release();
+  return 0;
+}
+
+bool HasOpenBuffer(pmContext& context) {
+  bool any = context.open_sends > 0;
+  context.receives.ForEach([&any](const ReceivePlace& place, int) {
+    any = any || place.state == ReceivePlace::State::kGiven;
+  });
+  return any;
+}
+
+// Waits for what the thread in the core's Wait finds; false: time is over.
+bool Follow(pmContext& context, Nanos until) {
+  std::unique_lock held(context.lock.mutex(), std::adopt_lock);
+  bool in_time = true;
+  if (until == kNever) {
+    context.followed->wait(held);
+  } else {
+    const std::chrono::steady_clock::time_point when{std::chrono::nanoseconds(until)};
+    in_time = context.followed->wait_until(held, when) == std::cv_status::no_timeout;
+  }
+  held.release();
+  return in_time;
+}
+
+// 0: nothing of the whole job is under way.
+int Stop(pmContext* context) {
+  const Call call(context);
+  if (!call.is_ours()) return ECHILD;
+  if (HasOpenBuffer(*context)) return EINVAL;
+  Context& core = context->core();
+  // Operations on remote memory are of several messages: they end before the job stops.
+  (void)context->Look();
+  if (!core.IsStopped() && !context->remote.is_busy()) core.JoinGang(true);
+  core.Progress();
+  if (PhaseOf(core.gang().wave) != GangPhase::kSettled) return EBUSY;
+  return 0;
+}
+
 }  // namespace
+
+void pmContext::NoteChange() {
+  const bool others_select =
+      selecting > 1 || (selecting == 1 && pthread_equal(selects, pthread_self()) == 0);
+  if (!waits && !others_select) return;
+  const bool holds = queue_count > 0 || core().HasMessage();
+  core().NoteChange(holds);
+  if (!others_select) return;
+  const Nanos now = Wire::Now();
+  timer.Set(holds ? now : core().NextDeadline(), now);
+}
 
 int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   Arguments arguments;
@@ -174,125 +227,68 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   config.key = job.key;
   config.incarnation = Incarnation();
   if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) return EIO;
-  std::unique_ptr<pmContext> context(new (std::nothrow) pmContext);
-  if (!context) return ENOMEM;
-  context->nodes = job.nodes;
-  context->told_gone.reset(new (std::nothrow) bool[job.nodes]());
-  if (!context->told_gone) return ENOMEM;
   if (const int error = FindDaemon(arguments)) return error;
   int key_fd = -1;
   if (arguments.daemon != nullptr) {
     key_fd = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
     if (key_fd < 0) return errno;
   }
-  const auto opened =
-      Context::Open(config, job.addresses[node], arguments.daemon, key_fd, context->context);
+  std::unique_ptr<Context> core;
+  const auto opened = Context::Open(config, job.addresses[node], arguments.daemon, key_fd, core);
   if (key_fd >= 0) close(key_fd);
   if (opened) return Errno(opened);
-  context->core().set_waiting(waiting);
   for (NodeId peer = 0; peer < job.nodes; ++peer) {
-    (void)context->core().SetAddress(peer, job.addresses[peer]);
+    (void)core->SetAddress(peer, job.addresses[peer]);
   }
-  if (const int error = OpenDescriptor(*context)) return error;
-  *out = context.release();
+  return Begin(std::move(core), job.addresses[node], waiting, out);
+}
+
+int pmAttachContext(const char* type, int fd, pmContext** out) {
+  Waiting waiting;
+  if (type == nullptr || strcmp(type, "udp") != 0 || out == nullptr ||
+      !ReadWaiting(getenv("PM_WAIT"), waiting)) {
+    return EINVAL;
+  }
+  std::unique_ptr<Context> core;
+  if (const auto error = Context::Attach(fd, core)) return Errno(error);
+  const Address own = core->head().own;
+  return Begin(std::move(core), own, waiting, out);
+}
+
+int pmDetachContext(pmContext* context, int* fd) {
+  {
+    const Call call(context);
+    if (!call.is_ours()) return ECHILD;
+    if (fd == nullptr || HasOpenBuffer(*context)) return EINVAL;
+    if (context->remote.is_busy() || context->to_release > 0) return EBUSY;
+    if (const auto error = context->core().Detach(*fd)) return Errno(error);
+  }
+  delete context;  // the daemon sees the connection in the descriptor, and waits
   return 0;
 }
 
 int pmCloseDevice(pmContext* context) {
-  // With a daemon: it delivers what is still under way, and closes then.
-  if (!context->core().has_daemon()) context->core().CloseAll();
+  if (context->mark.is_forked()) {
+    // The child's descriptors and mappings go; nobody is told, and who waited is not here.
+    (void)context->followed.release();
+  } else if (context->core().has_daemon()) {
+    context->core().LeaveToDaemon();  // it delivers what is still under way, and closes then
+  } else {
+    context->core().CloseAll();
+  }
   delete context;
   return 0;
 }
 
 int pmGetNode(pmContext* context, int* node, int* nodes) {
+  if (context->mark.is_forked()) return ECHILD;
   *node = context->core().config().node;
   *nodes = context->nodes;
   return 0;
 }
 
-int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length) {
-  if (context->sending) return EBUSY;
-  if (node < 0 || node >= context->nodes || length < 1 || length > PM_MTU) return EINVAL;
-  const auto to = static_cast<NodeId>(node);
-  std::error_code error = context->core().Room(to, 0, length);
-  if (error == Error::kWouldBlock) {
-    context->core().Progress();
-    error = context->core().Room(to, 0, length);
-  }
-  if (error) return Errno(error);
-  context->sending = true;
-  context->send_to = to;
-  context->send_length = length;
-  *buffer = context->send_buffer;
-  return 0;
-}
-
-int pmSend(pmContext* context) {
-  if (!context->sending) return EINVAL;
-  context->sending = false;
-  return Errno(
-      context->core().Send(context->send_to, 0, Bytes(context->send_buffer, context->send_length)));
-}
-
-int pmIsSendDone(pmContext* context) {
-  context->core().Progress();
-  int result = 0;
-  for (int i = 0; i < context->nodes; ++i) {
-    const auto node = static_cast<NodeId>(i);
-    if (context->core().Drained(node)) continue;
-    if (context->core().peer_state(node) == PeerState::kGone) return EPIPE;
-    result = EBUSY;
-  }
-  return result;
-}
-
-int pmReceive(pmContext* context, void** buffer, size_t* length) {
-  if (context->receiving) return EBUSY;
-  Message& message = context->message;
-  if (!context->core().Receive(message)) {
-    context->core().Progress();
-    if (!context->core().Receive(message)) {
-      for (int i = 0; i < context->nodes; ++i) {
-        const bool gone = context->core().peer_state(static_cast<NodeId>(i)) == PeerState::kGone;
-        if (gone == context->told_gone[i]) continue;
-        context->told_gone[i] = gone;
-        if (gone) return EPIPE;
-      }
-      return ENOBUFS;
-    }
-  }
-  if (message.more || message.bytes.size() > PM_MTU) {  // no program of this interface sent it
-    context->core().Release(message);
-    return ENOBUFS;
-  }
-  context->receiving = true;
-  *length = message.bytes.size();
-  if (message.bytes.second.empty()) {
-    *buffer = const_cast<unsigned char*>(message.bytes.first.data());
-  } else {
-    const size_t first = message.bytes.first.size();
-    memcpy(context->wrapped, message.bytes.first.data(), first);
-    memcpy(context->wrapped + first, message.bytes.second.data(), message.bytes.second.size());
-    *buffer = context->wrapped;
-  }
-  return 0;
-}
-
-int pmGetSource(pmContext* context, int* node) {
-  if (!context->receiving) return EIO;
-  *node = context->message.source;
-  return 0;
-}
-
-int pmReleaseReceiveBuffer(pmContext* context) {
-  if (!context->receiving) return EIO;
-  context->receiving = false;
-  context->core().Release(context->message);
-  return 0;
-}
-
 int pmGetDescriptor(pmContext* context, int* descriptor) {
+  if (context->mark.is_forked()) return ECHILD;
   *descriptor = context->descriptor;
   return 0;
 }
@@ -300,38 +296,56 @@ int pmGetDescriptor(pmContext* context, int* descriptor) {
 int pmWait(pmContext* context, long timeout_us) {
   const Nanos until =
       timeout_us < 0 ? kNever : Wire::Now() + timeout_us * sekisho::pm::kMicrosecond;
-  return context->core().Wait(until) ? 0 : ETIMEDOUT;
+  const Call call(context);
+  if (!call.is_ours()) return ECHILD;
+  while (context->waits) {  // another thread does already; its end is ours, or our turn
+    if (context->Look()) return 0;
+    if (!Follow(*context, until)) return ETIMEDOUT;
+  }
+  context->waits = true;
+  const auto look = [](void* of) { return static_cast<pmContext*>(of)->Look(); };
+  const bool any = context->core().Wait(until, {look, context});
+  context->waits = false;
+  context->followed->notify_all();
+  return any ? 0 : ETIMEDOUT;
 }
 
 int pmBeforeSelect(pmContext* context) {
-  context->core().set_sleeping(true);
+  const Call call(context);
+  if (!call.is_ours()) return ECHILD;
+  if (context->selecting == 0 || pthread_equal(context->selects, pthread_self()) == 0) {
+    ++context->selecting;
+    context->selects = pthread_self();
+    context->core().set_sleeping(true);
+  }
   context->core().Progress();
+  (void)context->Look();
   context->timer.Set(context->core().NextDeadline(), Wire::Now());
   return 0;
 }
 
 int pmAfterSelect(pmContext* context) {
-  context->core().set_sleeping(false);
+  const Call call(context);
+  if (!call.is_ours()) return ECHILD;
+  if (context->selecting > 0) {
+    --context->selecting;
+    context->core().set_sleeping(false);
+  }
   context->core().Quiet();
   context->timer.Quiet(Wire::Now(), true);
   context->core().Progress();
+  (void)context->Look();
   return 0;
 }
 
-int pmMLock(pmContext*, int, void*, size_t, pmHandle*) { return ENOSYS; }
-int pmMUnlock(pmContext*, pmHandle*) { return ENOSYS; }
-int pmWrite(pmContext*, int, pmHandle*, pmHandle*, size_t) { return ENOSYS; }
-int pmRead(pmContext*, int, pmHandle*, pmHandle*, size_t) { return ENOSYS; }
 int pmCheckpoint(pmContext* context, int (*callback)(void*), void* argument) {
-  if (context->sending || context->receiving) return EINVAL;
-  Context& core = context->core();
-  if (!core.IsStopped()) core.JoinGang(true);
-  core.Progress();
-  if (PhaseOf(core.gang().wave) != GangPhase::kSettled) return EBUSY;
-  return callback != nullptr ? callback(argument) : 0;
+  if (const int error = Stop(context)) return error;
+  return callback != nullptr ? callback(argument) : 0;  // it may call us
 }
 
 int pmRestartUser(pmContext* context) {
+  const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   Context& core = context->core();
   if (!core.IsStopped()) return 0;
   core.JoinGang(false);
@@ -340,6 +354,8 @@ int pmRestartUser(pmContext* context) {
 }
 
 int pmGetStopState(pmContext* context, int* waiting, int* gone) {
+  const Call call(context);
+  if (!call.is_ours()) return ECHILD;
   const auto gang = context->core().gang();
   if (PhaseOf(gang.wave) != GangPhase::kSettled) return EBUSY;
   *waiting = static_cast<int>(std::min<std::uint64_t>(gang.idle, 65535));

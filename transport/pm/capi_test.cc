@@ -1,86 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// pm.h over the loopback interface: two contexts in one process.
-#include <errno.h>
-#include <fcntl.h>
+// Messages, buffers, waiting, checkpoints.
+#include "transport/pm/capi_test.h"
+
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <fstream>
-#include <string>
-
-#include <gtest/gtest.h>
-
-#include "transport/pm/device.h"
-#include "transport/pm/pm.h"
+#include <algorithm>
+#include <vector>
 
 namespace sekisho::pm {
 namespace {
-
-// A port that was free a moment ago.
-std::string FreeAddress() {
-  Config config;
-  Address own;
-  std::unique_ptr<Device> device;
-  EXPECT_FALSE(ParseAddress("127.0.0.1:0", own));
-  EXPECT_FALSE(Device::Open(config, own, {}, nullptr, device));
-  return "127.0.0.1:" + std::to_string(device->own_address().port);
-}
-
-class CApi : public ::testing::Test {
- protected:
-  void SetUp() override {
-    char name[] = "/tmp/pm_capi_XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    folder_ = name;
-    std::ofstream(folder_ + "/key") << std::string(32, 'k');
-    chmod((folder_ + "/key").c_str(), 0600);
-    std::ofstream(folder_ + "/job")
-        << "# two nodes\nkey " << folder_ << "/key\nnodes 2\ncontext 5\nnode 0 " << FreeAddress()
-        << "\nnode 1 " << FreeAddress() << "\n";
-  }
-  void TearDown() override {
-    for (pmContext* context : contexts_) {
-      if (context != nullptr) pmCloseDevice(context);
-    }
-    unlink((folder_ + "/key").c_str());
-    unlink((folder_ + "/job").c_str());
-    rmdir(folder_.c_str());
-  }
-
-  int Open(int node) {
-    std::string job = folder_ + "/job", number = std::to_string(node), a = "--job", b = "--node";
-    char* arguments[] = {a.data(), job.data(), b.data(), number.data()};
-    return pmOpenDevice("udp", 4, arguments, &contexts_[node]);
-  }
-
-  void SendText(int from, int to, const std::string& text) {
-    void* buffer = nullptr;
-    int error;
-    while ((error = pmGetSendBuffer(contexts_[from], to, &buffer, text.size())) == ENOBUFS) {
-    }
-    ASSERT_EQ(error, 0);
-    memcpy(buffer, text.data(), text.size());
-    ASSERT_EQ(pmSend(contexts_[from]), 0);
-  }
-
-  std::string ReceiveText(int at) {
-    void* buffer = nullptr;
-    size_t length = 0;
-    const Nanos limit = Device::Now() + 10 * kSecond;
-    while (pmReceive(contexts_[at], &buffer, &length) == ENOBUFS && Device::Now() < limit) {
-      (void)pmIsSendDone(contexts_[1 - at]);  // the other one's protocol needs its turn
-    }
-    const std::string text(static_cast<char*>(buffer), length);
-    EXPECT_EQ(pmReleaseReceiveBuffer(contexts_[at]), 0);
-    return text;
-  }
-
-  std::string folder_;
-  pmContext* contexts_[2] = {};
-};
 
 TEST_F(CApi, MessagesGoBothWays) {
   ASSERT_EQ(Open(0), 0);
@@ -154,7 +82,139 @@ TEST_F(CApi, AnswersAsTheTableSays) {
     ++sent;
   EXPECT_GT(sent, 10);
   EXPECT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, PM_MTU), ENOBUFS);
-  EXPECT_EQ(pmMLock(contexts_[0], 1, nullptr, 0, nullptr), ENOSYS);
+}
+
+TEST_F(CApi, SeveralBuffersAreOpenAtOnce) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  pmContext* const from = contexts_[0];
+  pmContext* const to = contexts_[1];
+  // Rings wrap many times; sent in another order than opened, released in another than received.
+  for (int round = 0; round < 40; ++round) {
+    constexpr int kCount = 12;
+    void* buffers[kCount];
+    int sends[kCount], receives[kCount];
+    for (int i = 0; i < kCount; ++i) {
+      ASSERT_EQ(pmxGetSendBuffer(from, 1, &buffers[i], PM_MTU - 7, &sends[i]), 0);
+      memset(buffers[i], i, PM_MTU - 7);
+    }
+    EXPECT_EQ(pmxIsSendDone(from, sends[0]), EINVAL) << "still open";
+    for (int i = kCount - 1; i >= 0; --i) {
+      const auto length = static_cast<size_t>(1 + i * 97 + round);
+      ASSERT_EQ(pmxTruncateBuffer(from, sends[i], length), 0);
+      EXPECT_EQ(pmxTruncateBuffer(from, sends[i], length + 1), EINVAL) << "longer";
+      ASSERT_EQ(pmxSend(from, sends[i]), 0);
+      EXPECT_EQ(pmxSend(from, sends[i]), EINVAL) << "twice";
+    }
+    const unsigned char* got[kCount];
+    size_t lengths[kCount];
+    for (int i = 0; i < kCount; ++i) {
+      void* buffer;
+      const Nanos limit = Device::Now() + 10 * kSecond;
+      int error;
+      while ((error = pmxReceive(to, &buffer, &lengths[i], &receives[i])) == ENOBUFS &&
+             Device::Now() < limit) {
+        (void)pmIsSendDone(from);
+      }
+      ASSERT_EQ(error, 0);
+      got[i] = static_cast<unsigned char*>(buffer);
+      int source = -1;
+      EXPECT_EQ(pmxGetSource(to, receives[i], &source), 0);
+      EXPECT_EQ(source, 0);
+    }
+    for (const int i : {3, 11, 0, 1, 10, 2, 5, 4, 9, 6, 8, 7}) {
+      const int sent = kCount - 1 - i;
+      ASSERT_EQ(lengths[i], static_cast<size_t>(1 + sent * 97 + round));
+      ASSERT_EQ(std::count(got[i], got[i] + lengths[i], sent), static_cast<long>(lengths[i]));
+      ASSERT_EQ(pmxReleaseReceiveBuffer(to, receives[i]), 0);
+      EXPECT_EQ(pmxReleaseReceiveBuffer(to, receives[i]), EIO) << "twice";
+    }
+    EXPECT_EQ(Finish(0), 0);
+    for (const int send : sends) {
+      EXPECT_EQ(pmxIsSendDone(from, send), 0);
+      EXPECT_EQ(pmxReleaseSendDesc(from, send), 0);
+      EXPECT_EQ(pmxReleaseSendDesc(from, send), EINVAL) << "twice";
+    }
+  }
+}
+
+TEST_F(CApi, ADescriptorSaysWhenItsOwnMessageIsDone) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  void* buffer;
+  int first, second;
+  ASSERT_EQ(pmxGetSendBuffer(contexts_[0], 1, &buffer, 8, &first), 0);
+  ASSERT_EQ(pmxSend(contexts_[0], first), 0);
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], first), EBUSY);
+  EXPECT_EQ(Finish(0), 0);
+  ASSERT_EQ(pmxGetSendBuffer(contexts_[0], 1, &buffer, 8, &second), 0);
+  ASSERT_EQ(pmxSend(contexts_[0], second), 0);
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], first), 0);
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], second), EBUSY);
+  EXPECT_EQ(pmIsSendDone(contexts_[0]), EBUSY);
+
+  pmCloseDevice(contexts_[1]);
+  contexts_[1] = nullptr;
+  const Nanos limit = Device::Now() + 10 * kSecond;
+  int error;
+  while ((error = pmxIsSendDone(contexts_[0], second)) == EBUSY && Device::Now() < limit) {
+  }
+  EXPECT_EQ(error, EPIPE);
+  EXPECT_EQ(pmxIsSendDone(contexts_[0], first), 0);
+}
+
+TEST_F(CApi, BuffersHaveALimit) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  void* buffer;
+  size_t length;
+  int number;
+  std::vector<int> open;
+  int error;
+  while ((error = pmxGetSendBuffer(contexts_[0], 1, &buffer, PM_MTU, &number)) == 0) {
+    open.push_back(number);
+  }
+  EXPECT_EQ(error, ENOBUFS) << "each has its room in the ring";
+  EXPECT_GT(open.size(), 10u);
+  for (const int one : open) ASSERT_EQ(pmxSend(contexts_[0], one), 0);
+  for (const int one : open) ASSERT_EQ(pmxReleaseSendDesc(contexts_[0], one), 0);
+  for (size_t i = 0; i < open.size(); ++i) ReceiveText(1);
+
+  open.clear();
+  while ((error = pmxGetSendBuffer(contexts_[0], 1, &buffer, 1, &number)) == 0) {
+    open.push_back(number);
+  }
+  EXPECT_EQ(error, EBUSY);
+  EXPECT_EQ(open.size(), 64u);
+  for (const int one : open) ASSERT_EQ(pmxReleaseSendDesc(contexts_[0], one), 0);
+
+  for (int i = 0; i < 257; ++i) SendText(0, 1, "x");
+  open.clear();
+  const Nanos limit = Device::Now() + 10 * kSecond;
+  while ((error = pmxReceive(contexts_[1], &buffer, &length, &number)) != EBUSY &&
+         Device::Now() < limit) {
+    if (error == 0) open.push_back(number);
+    (void)pmIsSendDone(contexts_[0]);
+  }
+  EXPECT_EQ(error, EBUSY);
+  EXPECT_EQ(open.size(), 256u);
+  EXPECT_EQ(pmxReleaseReceiveBuffer(contexts_[1], open[200]), 0);
+  EXPECT_EQ(pmxReleaseReceiveBuffer(contexts_[1], open[0]), 0);
+  EXPECT_EQ(ReceiveText(1), "x");
+}
+
+TEST_F(CApi, WhatIsOpenCanBeSent) {
+  ASSERT_EQ(Open(0), 0);
+  for (int i = 0; i < 10; ++i) SendText(0, 1, "x");
+  void* buffer;
+  int number, error;
+  std::vector<int> open;
+  while ((error = pmxGetSendBuffer(contexts_[0], 1, &buffer, 8, &number)) == 0) {
+    open.push_back(number);
+  }
+  EXPECT_EQ(error, ENOBUFS);
+  EXPECT_EQ(open.size(), 54u) << "a peer that was not heard yet takes 64 messages";
+  for (const int one : open) EXPECT_EQ(pmxSend(contexts_[0], one), 0);
 }
 
 TEST_F(CApi, TheDescriptorWakesUp) {

@@ -41,11 +41,18 @@ std::error_code Context::Open(const Config& config, const Address& own, const ch
   const auto error = daemon != nullptr ? context->OpenByDaemon(config, own, key_fd)
                                        : context->OpenAlone(config, own);
   if (error) return error;
-  context->wire_.SetTrace(context->memory_.trace(), Side::kProgram);
-  if (const auto failed = context->timer_.Open()) return failed;
-  context->head().program_pid.store(getpid());
+  if (const auto failed = context->Begin()) return failed;
   out = std::move(context);
   return {};
+}
+
+// This process is its program.
+std::error_code Context::Begin() {
+  wire_.SetTrace(memory_.trace(), Side::kProgram);
+  head().program_pid.store(getpid());
+  head().program_sleeps.store(0);
+  head().program_waits.store(0);
+  return timer_.Open();
 }
 
 std::error_code Context::OpenAlone(const Config& config, const Address& own) {
@@ -75,7 +82,9 @@ std::error_code Context::OpenByDaemon(const Config& config, const Address& own, 
   program_bell_ = received.fds[3];
   const auto mapped = memory_.Map(received.fds[0]);
   const auto adopted = wire_.Adopt(received.fds[1]);
-  return mapped ? mapped : adopted;
+  if (mapped || adopted) return mapped ? mapped : adopted;
+  Restore();  // of a context that was restored: another program's messages are not open here
+  return {};
 }
 
 Context::~Context() {
@@ -147,13 +156,16 @@ Endpoint& Context::Take() {
 }
 
 // What a stopped job sends, takes or gives back would be in its state and not in what was saved.
-Endpoint& Context::TakeRunning() {
+Endpoint* Context::TakeRunning(WhenStopped when_stopped) {
   for (;;) {
     Endpoint& endpoint = Take();
-    if (!endpoint.paused()) return endpoint;
+    if (!endpoint.paused()) return &endpoint;
     (void)Give();
+    if (when_stopped == WhenStopped::kRefuse) return nullptr;
     Progress();
+    if (lock_ != nullptr) lock_->unlock();  // who lets the job go on may be another thread
     Pause(kStoppedPause);
+    if (lock_ != nullptr) lock_->lock();
   }
 }
 
@@ -215,18 +227,26 @@ std::error_code Context::SetAddress(NodeId node, const Address& address) {
   return error;
 }
 
-std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length) {
+std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length,
+                              std::uint64_t others) {
   if (IsStopped()) return Error::kWouldBlock;
-  return view().Room(node, channel, length);
+  return view().Room(node, channel, length, others);
 }
 
-std::error_code Context::Send(NodeId node, ChannelId channel, Bytes message) {
+std::error_code Context::TrySend(NodeId node, ChannelId channel, MessageKind kind, Bytes begin,
+                                 Bytes end) {
+  return Send(WhenStopped::kRefuse, node, channel, kind, begin, end);
+}
+
+std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId channel,
+                              MessageKind kind, Bytes begin, Bytes end) {
   if (node >= config().nodes || channel >= config().channels) return Error::kBadNode;
   for (;;) {
-    Endpoint& endpoint = TakeRunning();
-    const std::uint64_t before = endpoint.send_streams(node)[channel].written;
-    const auto error = endpoint.Send(node, channel, message, Wire::Now());
-    Flush(endpoint);
+    Endpoint* const endpoint = TakeRunning(when_stopped);
+    if (endpoint == nullptr) return Error::kWouldBlock;
+    const std::uint64_t before = endpoint->send_streams(node)[channel].written;
+    const auto error = endpoint->Send(node, channel, kind, begin, end, Wire::Now());
+    Flush(*endpoint);
     if (Give() || error) return error;
     // Whether the daemon found the message when it took over.
     const bool known = Take().send_streams(node)[channel].written != before;
@@ -236,30 +256,68 @@ std::error_code Context::Send(NodeId node, ChannelId channel, Bytes message) {
 }
 
 bool Context::Receive(Message& message) {
-  if (!HasMessage()) return false;
+  if (!HasMessage() || held_count_ == kHeldMax) return false;
   for (;;) {
     Endpoint& endpoint = Take();
     const bool any = !endpoint.paused() && endpoint.Receive(message);
-    if (Give()) return any;
-    do {
-      Take().DropOpen();
-    } while (!Give());
+    if (Give()) {
+      if (any) held_[held_count_++] = {message.source, message.channel, false, message.end};
+      return any;
+    }
+    Restore();
   }
 }
 
-void Context::Release(const Message& message) {
-  for (;;) {
-    Endpoint& endpoint = TakeRunning();
-    const std::uint64_t before = endpoint.receive_stream(message.source, message.channel).consumed;
-    (void)endpoint.Release(message.source, message.channel, 0);  // what is due is sent by the time of Flush
-    Flush(endpoint);
-    if (Give()) return;
-    Endpoint& now = Take();
-    const bool done = now.receive_stream(message.source, message.channel).consumed != before;
-    if (done) now.DropOpen();
-    (void)Give();
-    if (done) return;
+// After the keeper went on without us: what we hold is what we know, not what it found.
+void Context::Restore() {
+  do {
+    Endpoint& endpoint = Take();
+    endpoint.DropOpen();
+    for (std::size_t i = 0; i < held_count_; ++i) {
+      endpoint.Hold(held_[i].node, held_[i].channel, held_[i].end);
+    }
+  } while (!Give());
+}
+
+bool Context::Release(WhenStopped when_stopped, const Message& message) {
+  const auto end = [this] { return held_.begin() + static_cast<std::ptrdiff_t>(held_count_); };
+  const auto of_stream = [&message](const Held& held) {
+    return held.node == message.source && held.channel == message.channel;
+  };
+  const auto it = std::find_if(held_.begin(), end(), [&](const Held& held) {
+    return of_stream(held) && held.end == message.end;
+  });
+  if (it != end()) it->released = true;
+  // A ring is given back from its beginning on.
+  const auto released = [&] {
+    const auto first = std::find_if(held_.begin(), end(), of_stream);
+    return first != end() && first->released ? first : end();
+  };
+  while (released() != end()) {
+    Endpoint* const endpoint = TakeRunning(when_stopped);
+    if (endpoint == nullptr) return false;
+    const auto first = released();  // another thread may have been here while the job was stopped
+    const std::uint64_t before = endpoint->receive_stream(message.source, message.channel).consumed;
+    if (first != end()) {
+      // What is due is sent by the time of Flush.
+      (void)endpoint->Release(message.source, message.channel, 0);
+    }
+    Flush(*endpoint);
+    bool done = Give();
+    if (!done) {
+      done = Take().receive_stream(message.source, message.channel).consumed != before;
+      (void)Give();
+      Restore();
+    }
+    if (!done || first == end()) continue;
+    std::copy(first + 1, end(), first);
+    --held_count_;
   }
+  return true;
+}
+
+void Context::LeaveToDaemon() {
+  if (connection_ >= 0) (void)shutdown(connection_, SHUT_RDWR);
 }
 
 void Context::CloseAll() {
@@ -295,9 +353,9 @@ void Context::Quiet() {
   if (program_bell_ >= 0) (void)!read(program_bell_, &count, sizeof count);
 }
 
-bool Context::Wait(Nanos until) {
+bool Context::Wait(Nanos until, Condition condition) {
   set_waits(true);
-  const bool any = WaitForMessage(until);
+  const bool any = WaitUntil(until, condition);
   set_waits(false);
   return any;
 }
@@ -306,16 +364,19 @@ bool Context::Wait(Nanos until) {
 // and kept it for long.
 void Context::Yield(Nanos now) {
   if (now < no_yield_until_) return;
+  if (lock_ != nullptr) lock_->unlock();
   sched_yield();
   const Nanos after = Wire::Now();
+  if (lock_ != nullptr) lock_->lock();
   yielded_ = after - now > kOthersRan && after - now < kOthersCompute;
   if (after - now >= kOthersCompute) no_yield_until_ = after + kYieldsNoMore;
 }
 
-bool Context::WaitForMessage(Nanos until) {
+bool Context::WaitUntil(Nanos until, Condition condition) {
   const Nanos begin = Wire::Now();
+  const auto holds = [&condition] { return condition.holds(condition.of); };
   // Whoever we wait for shares this processor: nothing can have arrived before it runs.
-  if (waiting_ == Waiting::kAdaptive && yielded_ && !HasMessage()) Yield(begin);
+  if (waiting_ == Waiting::kAdaptive && yielded_ && !holds()) Yield(begin);
   // Adaptive: as long as waiting has paid, but not longer; then the processor goes to others.
   const Nanos spin = waiting_ == Waiting::kSpin      ? kNever
                      : waiting_ == Waiting::kYield   ? kNever
@@ -323,11 +384,12 @@ bool Context::WaitForMessage(Nanos until) {
                      : waiting_ == Waiting::kSleep
                          ? 0
                          : std::min(2 * pays_ + kMicrosecond, kLongestSpin);
-  if (waiting_ == Waiting::kSleep && !HasMessage() && begin < until) Poll(until);
+  if (waiting_ == Waiting::kSleep && !holds() && begin < until) Poll(until, condition);
   for (;;) {
+    if (lock_ != nullptr) lock_->LetOthersIn();
     Progress();
     const Nanos now = Wire::Now();
-    if (HasMessage()) {
+    if (holds()) {
       const Nanos waited = now - begin;
       pays_ = waited <= kLongestSpin ? std::max(waited, pays_ / 2) : pays_ / 2;
       return true;
@@ -343,18 +405,25 @@ bool Context::WaitForMessage(Nanos until) {
       if (waiting_ == Waiting::kAdaptive) Yield(now);
       continue;
     }
-    Poll(until);
+    Poll(until, condition);
   }
 }
 
 void Context::Sleep(Nanos until) {
-  Poll(until);
+  Poll(until, {HasMessageOf, this});
   Progress();
 }
 
-void Context::Poll(Nanos until) {
+// Its timer is as good as a bell.
+void Context::NoteChange(bool holds) {
+  if (!polls_) return;
+  const Nanos now = Wire::Now();
+  timer_.Set(holds ? now : view().NextDeadline(), now);
+}
+
+void Context::Poll(Nanos until, Condition condition) {
   set_sleeping(true);
-  if (!HasMessage()) {
+  if (!condition.holds(condition.of)) {
     // Of a stopped job only the keeper wakes us; it rings when the job goes on.
     const bool alone = !IsStopped() || !has_daemon();
     const Nanos now = Wire::Now();
@@ -365,10 +434,15 @@ void Context::Poll(Nanos until) {
     std::array<pollfd, 3> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
                                      pollfd{timer_.fd(), POLLIN, 0},
                                      pollfd{program_bell_, POLLIN, 0}};
+    polls_ = true;
+    if (lock_ != nullptr) lock_->unlock();
     (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
+    if (lock_ != nullptr) lock_->lock();
+    polls_ = false;
     if (waiting[1].revents != 0) {
       const Nanos after = Wire::Now();
-      timer_.Quiet(after, std::min(until, view().NextDeadline()) <= after);
+      // Or another thread's call rang with it.
+      timer_.Quiet(after, std::min(until, view().NextDeadline()) <= after || HasMessage());
     }
     if (waiting[2].revents != 0) Quiet();
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <system_error>
 
+#include "transport/pm/call_lock.h"
 #include "transport/pm/lazy_timer.h"
 #include "transport/pm/shared_memory.h"
 #include "transport/pm/unix_message.h"
@@ -16,34 +17,71 @@ namespace sekisho::pm {
 
 enum class Waiting : std::uint8_t { kSpin, kYield, kAdaptive, kSleep, kClassic };
 
+// Its caller sees to it that one thread at a time calls; see set_lock.
 class Context {
  public:
   // `daemon`: path of its socket, or null: nobody drives but we.  `key_fd`: the job's key file,
   // which proves to the daemon that we may.
   static std::error_code Open(const Config& config, const Address& own, const char* daemon,
                               int key_fd, std::unique_ptr<Context>& context);
+  // Puts what it consists of into a descriptor, from which another process makes it again.  After
+  // that it is only to be destroyed.
+  std::error_code Detach(int& fd);
+  // `fd` is closed if it succeeds.
+  static std::error_code Attach(int fd, std::unique_ptr<Context>& context);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   std::error_code SetAddress(NodeId node, const Address& address);
-  std::error_code Room(NodeId node, ChannelId channel, std::size_t length);
+  std::error_code Room(NodeId node, ChannelId channel, std::size_t length,
+                       std::uint64_t others = 0);
   // Exactly once, also if we are stopped in it and the daemon goes on meanwhile.  Waits, as Release
   // does, as long as the job is stopped.
-  std::error_code Send(NodeId node, ChannelId channel, Bytes message);
+  std::error_code Send(NodeId node, ChannelId channel, Bytes message) {
+    return Send(WhenStopped::kWait, node, channel, MessageKind::kProgram, message, {});
+  }
+  // kWouldBlock in a stopped job.
+  std::error_code TrySend(NodeId node, ChannelId channel, MessageKind kind, Bytes begin, Bytes end);
+  // The next message; at most kHeldMax are held at a time.  They may be released in any order.
+  static constexpr std::size_t kHeldMax = 256;
   bool Receive(Message& message);
-  void Release(const Message& message);
+  void Release(const Message& message) { (void)Release(WhenStopped::kWait, message); }
+  // False in a stopped job.
+  bool TryRelease(const Message& message) { return Release(WhenStopped::kRefuse, message); }
   void CloseAll();
+  // The daemon goes on alone, also if a child of fork holds our descriptors.
+  void LeaveToDaemon();
   // Takes what arrived, does what is due, sends what may leave.
   void Progress();
   // Until a message is there or `until`; as the policy says.
-  bool Wait(Nanos until);
+  bool Wait(Nanos until) { return Wait(until, {HasMessageOf, this}); }
+  // The same with what the caller waits for; asked whenever there was progress.
+  struct Condition {
+    bool (*holds)(void* of);
+    void* of;
+  };
+  bool Wait(Nanos until, Condition condition);
   // Sleeps until something arrives, the protocol must act, or `until`; then makes progress.
   void Sleep(Nanos until);
   void set_waiting(Waiting waiting) { waiting_ = waiting; }
+  // Held by whoever calls; given away while Wait sleeps or a stopped job makes Send wait.  Only one
+  // thread may be in Wait.
+  void set_lock(CallLock* lock) { lock_ = lock; }
+  // After a call: what the thread in Wait sleeps for may have changed.
+  void NoteChange(bool holds);
 
   PeerState peer_state(NodeId node) { return view().peer_state(node); }
+  std::uint32_t peer_session(NodeId node) { return view().peer_session(node); }
+  const Address& peer_address(NodeId node) { return view().peer(node).address; }
   const Counters& counters() { return view().counters(); }
+  // How far a channel was written and acknowledged in this session.
+  std::uint64_t Written(NodeId node, ChannelId channel) {
+    return view().send_streams(node)[channel].written;
+  }
+  std::uint64_t Acknowledged(NodeId node, ChannelId channel) {
+    return view().send_streams(node)[channel].acked;
+  }
   const WireCounters& wire_counters() const { return wire_.counters(); }
   bool Drained(NodeId node) { return view().Drained(node); }
   Nanos NextDeadline() { return view().NextDeadline(); }
@@ -57,32 +95,54 @@ class Context {
   SharedHead& head() { return memory_.head(); }
   const Address& own_address() const { return wire_.own_address(); }
   bool has_daemon() const { return daemon_[0] != 0; }
-  void set_sleeping(bool sleeping) { head().program_sleeps.store(sleeping ? 1 : 0); }
+  // As often true as false: several threads may sleep.
+  void set_sleeping(bool sleeping) {
+    if (!sleeping && sleepers_ == 0) return;
+    sleepers_ += sleeping ? 1 : -1;
+    head().program_sleeps.store(sleepers_ > 0 ? 1 : 0);
+  }
   void set_waits(bool waits) { head().program_waits.store(waits ? 1 : 0); }
   int fd() const { return wire_.fd(); }
   int bell() const { return program_bell_; }
   void Quiet();  // empties the bell
 
  private:
+  enum class WhenStopped : std::uint8_t { kWait, kRefuse };
+
   Context() = default;
+  std::error_code Begin();
+  std::error_code Announce();
   std::error_code OpenAlone(const Config& config, const Address& own);
   std::error_code OpenByDaemon(const Config& config, const Address& own, int key_fd);
   // The state as it is, without the word: good for hints.
   Endpoint& view() { return memory_.area(hand_over().seen().area); }
   SharedHandOver hand_over() { return {head().word, Side::kProgram}; }
   Endpoint& Take();
-  Endpoint& TakeRunning();
+  Endpoint* TakeRunning(WhenStopped when_stopped);
+  std::error_code Send(WhenStopped when_stopped, NodeId node, ChannelId channel, MessageKind kind,
+                       Bytes begin, Bytes end);
+  bool Release(WhenStopped when_stopped, const Message& message);
+  void Restore();
   bool Give();
   void Flush(Endpoint& endpoint);
   bool LeaveToKeeper();
   void RingKeeper();
   void WaitForKeeper(int tries);
   bool KeeperIsDead();
-  bool WaitForMessage(Nanos until);
+  static bool HasMessageOf(void* context) { return static_cast<Context*>(context)->HasMessage(); }
+  bool WaitUntil(Nanos until, Condition condition);
   void Yield(Nanos now);
-  void Poll(Nanos until);
+  void Poll(Nanos until, Condition condition);
   void NoteCall();
   void FindDaemon();
+
+  // A message that the caller has, or has released before one that came earlier.
+  struct Held {
+    NodeId node;
+    ChannelId channel;
+    bool released;
+    std::uint64_t end;
+  };
 
   SharedMemory memory_;
   Wire wire_;
@@ -92,6 +152,11 @@ class Context {
   LazyTimer timer_;
   Nanos look_for_daemon_ = 0;
   std::array<char, 108> daemon_{};
+  std::array<Held, kHeldMax> held_;  // as they came
+  std::size_t held_count_ = 0;
+  CallLock* lock_ = nullptr;
+  int sleepers_ = 0;
+  bool polls_ = false;  // a thread sleeps in Wait
   Waiting waiting_ = Waiting::kAdaptive;
   std::uint64_t left_wave_ = 0;  // of a stopped job, when the keeper was rung for it
   Nanos pays_ = 0;               // how long spinning was worth it of late

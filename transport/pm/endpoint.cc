@@ -51,24 +51,28 @@ std::size_t Endpoint::Append(NodeId node, ChannelId channel, Bytes part, Nanos n
   return taken;
 }
 
-std::error_code Endpoint::Room(NodeId node, ChannelId channel, std::size_t length) const {
+std::error_code Endpoint::Room(NodeId node, ChannelId channel, std::size_t length,
+                               std::uint64_t others) const {
   if (const auto error = CheckCall(node, channel)) return error;
   const std::uint64_t needed = kMessageHeadSize + Padded(length);
   if (needed > config_.send_ring) return Error::kTooLong;
   if (peers_[node].state == PeerState::kGone) return Error::kPeerGone;
   const SendStream& out = send_streams_[StreamIndex(node, channel)];
   if (out.part_left > 0) return Error::kBadSequence;
-  const bool fits = out.messages < out.message_limit && out.room(config_.send_ring) >= needed;
+  const bool fits =
+      out.messages + others < out.message_limit && out.room(config_.send_ring) >= needed;
   return fits ? std::error_code() : Error::kWouldBlock;
 }
 
-std::error_code Endpoint::Send(NodeId node, ChannelId channel, Bytes message, Nanos now) {
-  if (const auto error = Room(node, channel, message.size())) return error;
+std::error_code Endpoint::Send(NodeId node, ChannelId channel, MessageKind kind, Bytes begin,
+                               Bytes end, Nanos now) {
+  const std::size_t size = begin.size() + end.size();
+  if (const auto error = Room(node, channel, size)) return error;
   Clock(now);
   const std::uint32_t stream = StreamIndex(node, channel);
   Peer& peer = peers_[node];
-  const bool waits = MustWait(peer, Backlog(peer), kMessageHeadSize + Padded(message.size()));
-  send_streams_[stream].Put(SendRing(stream), message);
+  const bool waits = MustWait(peer, Backlog(peer), kMessageHeadSize + Padded(size));
+  send_streams_[stream].Put(SendRing(stream), kind, begin, end);
   ++state_->counters.messages_out;
   if (peer.state == PeerState::kUnknown) StartGreeting(peer);
   if (!waits) Work(peer);
@@ -88,7 +92,7 @@ bool Endpoint::MustWait(const Peer& peer, std::uint64_t backlog, std::uint64_t m
 
 void Endpoint::MakeReady(std::uint32_t stream) {
   ReceiveStream& in = receive_streams_[stream];
-  if (in.ready || in.open) return;
+  if (in.ready) return;
   switch (in.Peek(ReceiveRing(stream))) {
     case ReceiveStream::Look::kNothing:
       if (in.Starved(ReceiveRing(stream))) {
@@ -117,8 +121,10 @@ bool Endpoint::Receive(Message& message) {
   in.ready = false;
   message.source = static_cast<NodeId>(stream / config_.channels);
   message.channel = static_cast<ChannelId>(stream % config_.channels);
-  message.bytes = in.Open(ReceiveRing(stream), message.more);
+  message.bytes = in.Open(ReceiveRing(stream), message.kind, message.more);
+  message.end = in.opened;
   if (!message.more) ++state_->counters.messages_in;
+  MakeReady(stream);
   return true;
 }
 
@@ -127,8 +133,8 @@ std::error_code Endpoint::Release(NodeId node, ChannelId channel, Nanos now) {
   if (const auto error = CheckCall(node, channel)) return error;
   const std::uint32_t stream = StreamIndex(node, channel);
   ReceiveStream& in = receive_streams_[stream];
-  if (!in.open) return Error::kBadSequence;
-  in.Release();
+  if (!in.is_open()) return Error::kBadSequence;
+  in.Release(ReceiveRing(stream));
   MakeReady(stream);
   Peer& peer = peers_[node];
   if (peer.has_session && peer.state != PeerState::kGone &&

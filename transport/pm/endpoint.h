@@ -17,6 +17,8 @@ struct Message {
   NodeId source = 0;
   ChannelId channel = 0;
   bool more = false;  // another piece of the same message follows
+  MessageKind kind = MessageKind::kProgram;
+  std::uint64_t end = 0;  // of it in its stream
   Pieces bytes;
 };
 
@@ -52,6 +54,8 @@ class Endpoint {
   void Rebuild(const Endpoint& torn);
   // The application holds no message, whatever Rebuild found.
   void DropOpen();
+  // It holds all messages of this channel that lie before `end`.
+  void Hold(NodeId node, ChannelId channel, std::uint64_t end);
   // Network preemption (gang.h).  This node wants the whole job to stop, or to go on.
   void AskGang(bool stop, Nanos now);
   // It wants the job that runs to stop, or the one that is settled to go on, once all nodes want
@@ -73,11 +77,18 @@ class Endpoint {
 
   // The application.  Send takes the whole message or nothing; Begin and then Append until its
   // length is reached take it in parts (Append says how many bytes it took).
-  std::error_code Send(NodeId node, ChannelId channel, Bytes message, Nanos now);
-  // What Send of this length would say now.
-  std::error_code Room(NodeId node, ChannelId channel, std::size_t length) const;
+  std::error_code Send(NodeId node, ChannelId channel, Bytes message, Nanos now) {
+    return Send(node, channel, MessageKind::kProgram, message, {}, now);
+  }
+  std::error_code Send(NodeId node, ChannelId channel, MessageKind kind, Bytes begin, Bytes end,
+                       Nanos now);
+  // What Send of this length would say now, or after `others` messages that are part of the length.
+  std::error_code Room(NodeId node, ChannelId channel, std::size_t length,
+                       std::uint64_t others = 0) const;
   std::error_code Begin(NodeId node, ChannelId channel, std::uint32_t length, Nanos now);
   std::size_t Append(NodeId node, ChannelId channel, Bytes part, Nanos now);
+  // The next message, also of a channel of which some are open already.  Release gives the first
+  // of those back.
   bool Receive(Message& message);
   bool HasMessage() const { return !state_->ready.empty(); }
   std::error_code Release(NodeId node, ChannelId channel, Nanos now);
@@ -127,6 +138,7 @@ class Endpoint {
   void RebuildSend(const SendStream& from, SendStream& out);
   std::uint64_t RebuildReceive(const Endpoint& torn, const ReceiveStream& from, ReceiveStream& in);
   void RebuildPeer(const Endpoint& torn, NodeId node);
+  void SetOpened(std::uint32_t stream, std::uint64_t end);
 
   // endpoint.cc
   void Cut(Arena& area, Arena& rings);

@@ -35,7 +35,7 @@ bool Endpoint::Flushed() const {
 bool Endpoint::Idle() const {
   if (!state_->program_waits || HasMessage()) return false;
   for (std::uint32_t stream = 0; stream < send_streams_.size(); ++stream) {
-    if (receive_streams_[stream].open) return false;
+    if (receive_streams_[stream].is_open()) return false;
     if (peers_[stream / config_.channels].state == PeerState::kGone) continue;
     if (send_streams_[stream].written != send_streams_[stream].acked) return false;
   }

@@ -138,8 +138,6 @@ std::uint64_t Endpoint::RebuildReceive(const Endpoint& torn, const ReceiveStream
   in.messages = from.messages;
   in.in_pieces = from.in_pieces;
   in.piece_left = from.piece_left;
-  in.open = from.open;
-  in.open_length = from.open_length;
   in.credit_due = true;
   // A run that is being joined may be there twice, or below `contiguous` already.
   std::uint64_t fresh = 0, beyond = 0;
@@ -157,6 +155,8 @@ std::uint64_t Endpoint::RebuildReceive(const Endpoint& torn, const ReceiveStream
       fresh = 0;
     }
   }
+  in.opened = Once(from.opened);
+  if (in.opened < in.consumed || in.opened > in.contiguous) in.opened = in.consumed;
   return in.contiguous + beyond;
 }
 
@@ -251,10 +251,22 @@ void Endpoint::Rebuild(const Endpoint& torn) {
 
 void Endpoint::DropOpen() {
   for (std::uint32_t stream = 0; stream < receive_streams_.size(); ++stream) {
-    if (!receive_streams_[stream].open) continue;
-    receive_streams_[stream].open = false;
-    MakeReady(stream);
+    if (receive_streams_[stream].is_open()) SetOpened(stream, receive_streams_[stream].consumed);
   }
+}
+
+void Endpoint::Hold(NodeId node, ChannelId channel, std::uint64_t end) {
+  const std::uint32_t stream = StreamIndex(node, channel);
+  const ReceiveStream& in = receive_streams_[stream];
+  if (end > in.consumed && end <= in.contiguous) SetOpened(stream, end);
+}
+
+void Endpoint::SetOpened(std::uint32_t stream, std::uint64_t end) {
+  ReceiveStream& in = receive_streams_[stream];
+  if (in.ready) state_->ready.Remove(receive_streams_, stream);
+  in.ready = false;
+  in.opened = end;
+  MakeReady(stream);
 }
 
 void Endpoint::DropParts() {

@@ -201,6 +201,33 @@ TEST(Endpoint, AnUnreadChannelCostsNoPacketAndStopsNoOther) {
   EXPECT_FALSE(cluster[0].Drained(1));
 }
 
+TEST(Endpoint, SeveralMessagesOfAChannelAreOpenAtOnce) {
+  Cluster cluster(2, [](Config& config) { config.receive_ring = 4096; });
+  Connect(cluster);
+  std::vector<Message> open;
+  cluster.on_turn = [&](std::uint32_t node) {
+    Message message;
+    while (node == 1 && cluster[1].Receive(message)) open.push_back(message);
+  };
+
+  for (int i = 0; i < 5; ++i) cluster.SendText(0, 1, 0, 1000);
+  cluster.Run(100 * kMillisecond);
+  ASSERT_EQ(open.size(), 4u) << "as many as the ring holds";
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(open[i].bytes.size(), 1000u);
+  EXPECT_FALSE(cluster[1].HasMessage());
+
+  EXPECT_FALSE(cluster[1].Release(0, 0, cluster.now()));
+  cluster.Run(100 * kMillisecond);
+  EXPECT_EQ(open.size(), 5u);
+  cluster[1].DropOpen();
+  cluster[1].Hold(0, 0, open[2].end);
+  open.clear();
+  cluster.on_turn(1);
+  EXPECT_EQ(open.size(), 2u) << "those that nobody holds come again";
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(cluster[1].Release(0, 0, cluster.now()));
+  EXPECT_EQ(cluster[1].Release(0, 0, cluster.now()), Error::kBadSequence);
+}
+
 TEST(Endpoint, SmallMessagesArePackedWhileOthersAreInFlight) {
   Cluster cluster(2);
   Connect(cluster);

@@ -29,6 +29,8 @@ class Category final : public std::error_category {
         return "configuration out of its limits";
       case Error::kNoMemory:
         return "memory block too small for the configuration";
+      case Error::kRefused:
+        return "the peer has no such memory for us";
     }
     return "unknown error";
   }
@@ -43,6 +45,8 @@ class Category final : public std::error_category {
         return std::errc::broken_pipe;
       case Error::kNoMemory:
         return std::errc::not_enough_memory;
+      case Error::kRefused:
+        return std::errc::permission_denied;
       default:
         return std::errc::invalid_argument;
     }

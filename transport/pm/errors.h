@@ -16,6 +16,7 @@ enum class Error {
   kBadSequence,     // Release without Receive, Append without Begin ...
   kBadConfig,       // a limit of the configuration is broken
   kNoMemory,        // the memory block is too small for the configuration
+  kRefused,         // the peer has no such memory for us
 };
 
 const std::error_category& ErrorCategory();

@@ -229,7 +229,7 @@ void Endpoint::OnWelcome(Peer& peer, const Greeting& greeting) {
 bool Endpoint::HasUnread(const Peer& peer) const {
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const ReceiveStream& in = receive_streams_[StreamIndex(IdOf(peer), channel)];
-    if (in.ready || in.open) return true;
+    if (in.ready || in.is_open()) return true;
   }
   return false;
 }

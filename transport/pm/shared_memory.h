@@ -13,7 +13,7 @@
 namespace sekisho::pm {
 
 struct SharedHead {
-  static constexpr std::uint64_t kMagic = 0x33306d7073656b31;  // changes with the layout
+  static constexpr std::uint64_t kMagic = 0x34306d7073656b31;  // changes with the layout
 
   std::uint64_t magic = kMagic;
   Config config;

@@ -10,7 +10,11 @@ namespace {
 
 struct Head {
   std::uint32_t length = 0;
-  std::uint32_t zero = 0;
+  std::uint32_t kind = 0;
+
+  bool ok() const {
+    return length <= kMessageMax && kind <= static_cast<std::uint32_t>(MessageKind::kRemote);
+  }
 };
 
 Head ReadHead(MutableBytes ring, std::uint64_t offset) {
@@ -19,9 +23,18 @@ Head ReadHead(MutableBytes ring, std::uint64_t offset) {
   Head head;
   for (int i = 0; i < 4; ++i) {
     head.length |= static_cast<std::uint32_t>(at[i]) << 8 * i;
-    head.zero |= static_cast<std::uint32_t>(at[4 + i]) << 8 * i;
+    head.kind |= static_cast<std::uint32_t>(at[4 + i]) << 8 * i;
   }
   return head;
+}
+
+void WriteHead(MutableBytes ring, std::uint64_t offset, Head head) {
+  std::array<std::uint8_t, kMessageHeadSize> bytes;
+  for (int i = 0; i < 4; ++i) {
+    bytes[i] = static_cast<std::uint8_t>(head.length >> 8 * i);
+    bytes[4 + i] = static_cast<std::uint8_t>(head.kind >> 8 * i);
+  }
+  RingWrite(ring, offset, bytes);
 }
 
 }  // namespace
@@ -48,26 +61,24 @@ void RingClear(MutableBytes ring, std::uint64_t offset, std::size_t length) {
 
 bool SendStream::Begin(MutableBytes ring, std::uint32_t length, std::uint64_t room_for) {
   if (messages >= message_limit || room(ring.size()) < kMessageHeadSize + room_for) return false;
-  std::array<std::uint8_t, kMessageHeadSize> head{};
-  for (int i = 0; i < 4; ++i) head[i] = static_cast<std::uint8_t>(length >> 8 * i);
-  RingWrite(ring, written, head);
+  WriteHead(ring, written, {length, 0});
   written += kMessageHeadSize;
   part_left = length;
   ++messages;
   return true;
 }
 
-void SendStream::Put(MutableBytes ring, Bytes message) {
-  std::array<std::uint8_t, kMessageHeadSize> head{};
-  for (int i = 0; i < 4; ++i) head[i] = static_cast<std::uint8_t>(message.size() >> 8 * i);
-  const std::uint64_t begin = Once(written);
-  const std::uint64_t end = begin + kMessageHeadSize + message.size();
-  RingWrite(ring, begin, head);
-  RingWrite(ring, begin + kMessageHeadSize, message);
-  RingClear(ring, end, Padded(end) - end);
+void SendStream::Put(MutableBytes ring, MessageKind kind, Bytes begin, Bytes end) {
+  const std::uint64_t at = Once(written);
+  const std::uint64_t size = begin.size() + end.size();
+  WriteHead(ring, at, {static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(kind)});
+  RingWrite(ring, at + kMessageHeadSize, begin);
+  RingWrite(ring, at + kMessageHeadSize + begin.size(), end);
+  const std::uint64_t behind = at + kMessageHeadSize + size;
+  RingClear(ring, behind, Padded(behind) - behind);
   ++messages;
   Publish();
-  written = Padded(end);
+  written = Padded(behind);
 }
 
 std::uint32_t SendStream::Append(MutableBytes ring, Bytes data) {
@@ -158,67 +169,76 @@ void ReceiveStream::FreeIntervals(Pool<Interval>& intervals) {
 }
 
 ReceiveStream::Look ReceiveStream::Peek(MutableBytes ring) const {
-  const std::uint64_t available = contiguous - consumed;
+  const std::uint64_t available = contiguous - opened;
   if (in_pieces) {
+    if (is_open()) return Look::kNothing;
     const std::uint64_t rest = Padded(piece_left);
     if (available >= rest) return Look::kPiece;
     return available >= ring.size() / 4 ? Look::kPiece : Look::kNothing;
   }
   if (available < kMessageHeadSize) return Look::kNothing;
-  const Head head = ReadHead(ring, consumed);
-  if (head.length > kMessageMax || head.zero != 0) return Look::kBroken;
+  const Head head = ReadHead(ring, opened);
+  if (!head.ok()) return Look::kBroken;
   const std::uint64_t total = kMessageHeadSize + Padded(head.length);
   if (total <= ring.size()) return available >= total ? Look::kMessage : Look::kNothing;
-  return available >= ring.size() / 4 ? Look::kPiece : Look::kNothing;
+  return available >= ring.size() / 4 && !is_open() ? Look::kPiece : Look::kNothing;
 }
 
 bool ReceiveStream::Starved(MutableBytes ring) const {
-  if (in_pieces || contiguous - consumed < kMessageHeadSize ||
-      byte_limit >= consumed + ring.size()) {
+  if (in_pieces || contiguous - opened < kMessageHeadSize || byte_limit >= consumed + ring.size()) {
     return false;
   }
-  const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, consumed).length);
-  return total <= ring.size() && consumed + total > byte_limit;
+  const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, opened).length);
+  return total <= ring.size() && opened + total > byte_limit;
 }
 
-Pieces ReceiveStream::Open(MutableBytes ring, bool& more) {
-  open = true;
+Pieces ReceiveStream::Open(MutableBytes ring, MessageKind& kind, bool& more) {
+  kind = MessageKind::kProgram;
   if (!in_pieces) {
-    const Head head = ReadHead(ring, consumed);
+    const std::uint64_t begin = Once(opened);
+    const Head head = ReadHead(ring, begin);
+    kind = static_cast<MessageKind>(head.kind);
     const std::uint64_t total = kMessageHeadSize + Padded(head.length);
     if (total <= ring.size()) {
       more = false;
-      open_length = static_cast<std::uint32_t>(total);
-      return RingRead(ring, consumed + kMessageHeadSize, head.length);
+      opened = begin + total;
+      return RingRead(ring, begin + kMessageHeadSize, head.length);
     }
     in_pieces = true;
     piece_left = head.length;
     consumed += kMessageHeadSize;
   }
-  const std::uint64_t available = contiguous - consumed;
+  const std::uint64_t begin = consumed;
+  const std::uint64_t available = contiguous - begin;
   if (available >= Padded(piece_left)) {
     more = false;
-    open_length = static_cast<std::uint32_t>(Padded(piece_left));
-    return RingRead(ring, consumed, piece_left);
+    opened = begin + Padded(piece_left);
+    return RingRead(ring, begin, piece_left);
   }
   more = true;
-  open_length = static_cast<std::uint32_t>(std::min<std::uint64_t>(available, piece_left) & ~7ull);
-  return RingRead(ring, consumed, open_length);
+  const auto length =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(available, piece_left) & ~7ull);
+  opened = begin + length;
+  return RingRead(ring, begin, length);
 }
 
-void ReceiveStream::Release() {
-  consumed += open_length;
-  open = false;
+void ReceiveStream::Release(MutableBytes ring) {
+  const std::uint64_t held = opened - consumed;
   if (!in_pieces) {
+    const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, consumed).length);
+    if (total > held) Spoiled();
+    consumed += total;
+    Publish();
     ++messages;
     return;
   }
-  if (open_length >= piece_left) {
+  consumed = opened;
+  if (held >= piece_left) {
     in_pieces = false;
     piece_left = 0;
     ++messages;
   } else {
-    piece_left -= open_length;
+    piece_left -= static_cast<std::uint32_t>(held);
   }
 }
 

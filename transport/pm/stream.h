@@ -15,6 +15,12 @@ inline constexpr std::uint32_t kMessageHeadSize = 8;
 inline constexpr std::uint32_t kMessageMax = 1u << 30;
 inline constexpr std::uint64_t kMessagesBeforeCredit = 64;
 
+// Whom a message is for: the second word of its head.
+enum class MessageKind : std::uint32_t {
+  kProgram = 0,
+  kRemote = 1,  // remote_memory.h
+};
+
 inline std::uint64_t Padded(std::uint64_t length) { return (length + 7) & ~std::uint64_t{7}; }
 
 // Up to two pieces, where a run of bytes wraps around the end of its ring.
@@ -57,8 +63,8 @@ struct SendStream {
 
   // Appends the head of a message if it and at least `room_for` bytes fit into the ring.
   bool Begin(MutableBytes ring, std::uint32_t length, std::uint64_t room_for);
-  // A whole message that fits; it is there with one store, or not at all.
-  void Put(MutableBytes ring, Bytes message);
+  // A whole message that fits, in two parts; it is there with one store, or not at all.
+  void Put(MutableBytes ring, MessageKind kind, Bytes begin, Bytes end);
   // Takes as much as fits; adds the padding behind the last byte.
   std::uint32_t Append(MutableBytes ring, Bytes data);
 
@@ -81,17 +87,16 @@ enum class Stored : std::uint8_t { kYes, kNoInterval };
 
 struct ReceiveStream {
   std::uint64_t consumed = 0;    // the ring's tail: everything below was released
+  std::uint64_t opened = 0;      // the application holds what lies between
   std::uint64_t contiguous = 0;  // everything below arrived
   std::uint64_t byte_limit = 0;  // promised to the sender
   std::uint64_t message_limit = kMessagesBeforeCredit;
   std::uint64_t messages = 0;     // released
   std::uint32_t interval = kNil;  // first of the runs above contiguous, ascending
   std::uint32_t piece_left = 0;   // of a message that is delivered in pieces
-  std::uint32_t open_length = 0;  // what Release frees
   std::uint32_t ready_next = kNil;
   std::uint32_t ready_previous = kNil;
   bool in_pieces = false;
-  bool open = false;   // the application holds bytes of the ring
   bool ready = false;  // in the endpoint's ready list
   bool credit_due = false;
 
@@ -104,13 +109,15 @@ struct ReceiveStream {
   void FreeIntervals(Pool<Interval>& intervals);
 
   enum class Look : std::uint8_t { kNothing, kMessage, kPiece, kBroken };
-  // What Receive would deliver now.
+  bool is_open() const { return opened != consumed; }
+  // What Receive would deliver now, behind what is open.
   Look Peek(MutableBytes ring) const;
-  // Whether the message that begins at `consumed` ends beyond what the sender may send.
+  // Whether the next message ends beyond what the sender may send.
   bool Starved(MutableBytes ring) const;
   // After Peek said message or piece: opens it.
-  Pieces Open(MutableBytes ring, bool& more);
-  void Release();
+  Pieces Open(MutableBytes ring, MessageKind& kind, bool& more);
+  // Of the messages that are open, the first; a piece is open alone.
+  void Release(MutableBytes ring);
 };
 
 }  // namespace sekisho::pm

@@ -25,7 +25,7 @@ TEST(Stream, BytesArriveWhateverTheirOrder) {
     PoolHead head;
     intervals.Init(std::span(items), head);
     ReceiveStream in;
-    in.consumed = in.contiguous = start;
+    in.consumed = in.opened = in.contiguous = start;
     std::vector<std::uint8_t> text(4096);
     for (std::uint8_t& byte : text) byte = static_cast<std::uint8_t>(random.Next());
 
@@ -60,7 +60,7 @@ TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
     out.written = out.cut = out.acked = start;
     out.message_limit = UINT64_MAX;
     ReceiveStream in;
-    in.consumed = in.contiguous = start;
+    in.consumed = in.opened = in.contiguous = start;
 
     for (int i = 0; i < 300; ++i) {
       std::vector<std::uint8_t> message(static_cast<std::size_t>(random.In(0, 4096 - 8)));
@@ -75,12 +75,13 @@ TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
 
       ASSERT_EQ(in.Peek(in_ring), ReceiveStream::Look::kMessage);
       bool more = true;
-      const Pieces got = in.Open(in_ring, more);
+      MessageKind kind;
+      const Pieces got = in.Open(in_ring, kind, more);
       std::vector<std::uint8_t> bytes(got.first.begin(), got.first.end());
       bytes.insert(bytes.end(), got.second.begin(), got.second.end());
       EXPECT_FALSE(more);
       EXPECT_EQ(bytes, message);
-      in.Release();
+      in.Release(in_ring);
     }
   }
 }
@@ -92,8 +93,10 @@ TEST(Stream, AHeadThatLiesIsSeen) {
   PoolHead head;
   intervals.Init(std::span(items), head);
   std::uint64_t fresh;
-  for (const std::array<std::uint8_t, 8>& head :
-       {std::array<std::uint8_t, 8>{1, 0, 0, 0, 1}, {1, 0, 0, 0x40}, {0xff, 0xff, 0xff, 0xff}}) {
+  for (const std::array<std::uint8_t, 8>& head : {std::array<std::uint8_t, 8>{1, 0, 0, 0, 2},
+                                                  {1, 0, 0, 0, 1, 1},
+                                                  {1, 0, 0, 0x40},
+                                                  {0xff, 0xff, 0xff, 0xff}}) {
     ReceiveStream in;
     in.Store(ring, intervals, 0, head, fresh);
     EXPECT_EQ(in.Peek(ring), ReceiveStream::Look::kBroken);

@@ -36,6 +36,24 @@ int SendMessage(int socket, std::span<const std::uint8_t> text, std::span<const 
   return sent < 0 ? errno : 0;
 }
 
+std::size_t TakeFds(msghdr& header, std::array<int, kFdsMax>& fds) {
+  std::size_t taken = 0;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd;
+      memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
+      if (taken < kFdsMax) {
+        fds[taken++] = fd;
+      } else {
+        close(fd);
+      }
+    }
+  }
+  return taken;
+}
+
 Received ReceiveMessage(int socket, std::span<std::uint8_t> text) {
   iovec piece = {text.data(), text.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kFdsMax * sizeof(int))> control{};
@@ -51,19 +69,7 @@ Received ReceiveMessage(int socket, std::span<std::uint8_t> text) {
   } while (size < 0 && errno == EINTR);
   if (size <= 0) return received;
   received.size = static_cast<std::size_t>(size);
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd;
-      memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-      if (received.fd_count < kFdsMax) {
-        received.fds[received.fd_count++] = fd;
-      } else {
-        close(fd);
-      }
-    }
-  }
+  received.fd_count = TakeFds(header, received.fds);
   return received;
 }
 

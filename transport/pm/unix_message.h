@@ -3,6 +3,8 @@
 // message each way, with descriptors.  docs/protocol/9-pm.md, "Two drivers".
 #pragma once
 
+#include <sys/socket.h>
+
 #include <array>
 #include <span>
 #include <system_error>
@@ -22,6 +24,7 @@ enum class Ask : std::uint32_t {
   kRestore,
   kDrop,   // of a stopped job, its program dead: forgotten, and nobody is told
   kTrace,  // answer: a descriptor, the context's memory
+  kMove,   // a context has another program now; descriptor: the context's memory, which proves it
 };
 
 struct AskMessage {
@@ -61,6 +64,8 @@ struct Received {
 
 // 0 or errno.  Never blocks longer than the socket is set to.
 int SendMessage(int socket, std::span<const std::uint8_t> text, std::span<const int> fds);
+// Descriptors that came with a message; how many.  Those that are too many are closed.
+std::size_t TakeFds(msghdr& header, std::array<int, kFdsMax>& fds);
 // Descriptors that come are close-on-exec and the caller's.
 Received ReceiveMessage(int socket, std::span<std::uint8_t> text);
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <future>
+#include <thread>
 #include <vector>
 
 namespace sekisho::pm {
@@ -118,6 +119,219 @@ TEST_F(DaemonTest, AProgramStoppedInTheMiddleOfACallLosesAndRepeatsNothing) {
   EXPECT_EQ(board_->wrong.load(), 0u);
   Kill(other);
   pmCloseDevice(own);
+}
+
+// It holds several messages of one peer and gives them back in another order.
+TEST_F(DaemonTest, AStoppedProgramKeepsWhatItHasOpen) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  const pid_t other = Spawn(1, [this](pmContext* context) {
+    constexpr int kMost = 5;
+    int open[kMost];
+    const unsigned char* bytes[kMost];
+    std::size_t lengths[kMost];
+    std::uint64_t numbers[kMost];
+    for (int count = 0;;) {
+      void* buffer;
+      if (pmxReceive(context, &buffer, &lengths[count], &open[count]) == 0) {
+        bytes[count] = static_cast<unsigned char*>(buffer);
+        std::memcpy(&numbers[count], buffer, sizeof numbers[count]);
+        if (numbers[count] != board_->received.load()) ++board_->wrong;
+        ++board_->received;
+        ++count;
+      }
+      if (count < kMost) continue;
+      for (const int i : {3, 0, 4, 2, 1}) {
+        for (std::size_t at = 8; at < lengths[i]; ++at) {
+          if (bytes[i][at] != static_cast<unsigned char>(numbers[i])) ++board_->wrong;
+        }
+        if (pmxReleaseReceiveBuffer(context, open[i]) != 0) ++board_->wrong;
+      }
+      count = 0;
+    }
+  });
+  unsigned seed = static_cast<unsigned>(getpid());
+  std::uint64_t sent = 0;
+  for (int stop = 0; stop < Rounds(50); ++stop) {
+    const Nanos stop_at = Wire::Now() + rand_r(&seed) % 2000 * kMicrosecond;
+    while (Wire::Now() < stop_at) {
+      const bool fits = sent - board_->received.load() < 40;  // into the ring, behind what is open
+      if (fits && SendNumber(own, 1, sent, 8 + sent * 37 % 4000) == 0) ++sent;
+      (void)pmIsSendDone(own);
+    }
+    kill(other, SIGSTOP);
+    ASSERT_TRUE(Until(5 * kSecond, [&] { return stop % 2 == 0 || pmIsSendDone(own) == 0; }))
+        << "not taken by the keeper\n"
+        << Top(1);
+    kill(other, SIGCONT);
+    ASSERT_TRUE(Until(10 * kSecond,
+                      [&] {
+                        (void)pmIsSendDone(own);
+                        return board_->received.load() == sent;
+                      }))
+        << "stop " << stop << " received " << board_->received.load() << " of " << sent << "\n"
+        << Top(1);
+  }
+  EXPECT_EQ(board_->wrong.load(), 0u);
+  Kill(other);
+  pmCloseDevice(own);
+}
+
+// In the middle of operations on remote memory, of either size, from afar or near.
+TEST_F(DaemonTest, AStoppedProgramsOperationsAreWhole) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  std::vector<unsigned char> shared(60'000);
+  pmHandle handle;
+  ASSERT_EQ(pmMLock(own, 1, shared.data(), shared.size(), &handle), 0);
+  const pid_t other = Spawn(1, [this, handle](pmContext* context) {
+    std::vector<unsigned char> source(60'000), back(60'000);
+    pmHandle from, to;
+    if (pmMLock(context, 1, source.data(), source.size(), &from) != 0) ++board_->wrong;
+    if (pmMLock(context, 1, back.data(), back.size(), &to) != 0) ++board_->wrong;
+    int operation = -1;
+    const auto finish = [&](int error) {
+      while (error == 0 && (error = pmxIsSendDone(context, operation)) == EBUSY) error = 0;
+      if (error != 0 || pmxReleaseSendDesc(context, operation) != 0) ++board_->wrong;
+    };
+    for (unsigned round = 0;; ++round) {
+      const std::size_t size = round % 3 == 0 ? 60'000 : 100 + round % 3000;
+      std::fill(source.begin(), source.end(), static_cast<unsigned char>(round));
+      finish(pmxWrite(context, 0, &handle, &from, size, &operation));
+      finish(pmxRead(context, 0, &handle, &to, size, &operation));
+      if (!std::equal(back.begin(), back.begin() + static_cast<long>(size), source.begin())) {
+        ++board_->wrong;
+      }
+      board_->accepted = round + 1;
+    }
+  });
+  unsigned seed = static_cast<unsigned>(getpid());
+  for (int stop = 0; stop < Rounds(50); ++stop) {
+    const std::uint64_t before = board_->accepted;
+    const Nanos stop_at = Wire::Now() + rand_r(&seed) % 2000 * kMicrosecond;
+    while (Wire::Now() < stop_at) (void)pmIsSendDone(own);
+    kill(other, SIGSTOP);
+    const Nanos go_at = Wire::Now() + rand_r(&seed) % 3000 * kMicrosecond;
+    while (Wire::Now() < go_at) (void)pmIsSendDone(own);
+    kill(other, SIGCONT);
+    ASSERT_TRUE(Until(10 * kSecond,
+                      [&] {
+                        (void)pmIsSendDone(own);
+                        return board_->accepted > before;
+                      }))
+        << "stop " << stop << "\n"
+        << Top(1);
+  }
+  EXPECT_EQ(board_->wrong, 0u);
+  Kill(other);
+  pmCloseDevice(own);
+}
+
+// In a stopped job pmSend waits, and all other threads may go on calling.
+TEST_F(DaemonTest, AThreadThatWaitsInAStoppedJobHoldsUpNoOther) {
+  pmContext* one = Open(0);
+  pmContext* two = Open(1);
+  ASSERT_TRUE(one != nullptr && two != nullptr);
+  int descriptor;
+  void* buffer;
+  ASSERT_EQ(pmxGetSendBuffer(one, 1, &buffer, 8, &descriptor), 0);
+  std::memset(buffer, 7, 8);
+  ASSERT_EQ(Control(Ask::kStop, 0), 0);
+
+  std::atomic<int> sent{-1};
+  std::thread sender([&] { sent = pmxSend(one, descriptor); });
+  int waiting, gone;
+  ASSERT_TRUE(Until(10 * kSecond, [&] { return pmGetStopState(one, &waiting, &gone) == 0; }));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pmGetStopState(one, &waiting, &gone), 0);
+  EXPECT_EQ(sent, -1) << "sent in a stopped job";
+  ASSERT_EQ(Control(Ask::kGo, 0), 0);
+  std::size_t length = 0;
+  EXPECT_TRUE(Until(10 * kSecond, [&] { return pmReceive(two, &buffer, &length) == 0; }));
+  EXPECT_EQ(length, 8u);
+  sender.join();
+  EXPECT_EQ(sent, 0);
+  pmCloseDevice(one);
+  pmCloseDevice(two);
+}
+
+// Who made it may end then; the daemon watches the other one from now on.
+TEST_F(DaemonTest, AContextIsHandedToAnotherProcess) {
+  pmContext* own = Open(1);
+  ASSERT_NE(own, nullptr);
+  const pid_t maker = fork();
+  ASSERT_GE(maker, 0);
+  if (maker == 0) {
+    pmContext* made = Open(0);
+    int fd = -1;
+    std::uint64_t number;
+    int error;
+    while (!ReceiveNumber(made, number, error)) (void)pmWait(made, 1000);
+    if (pmDetachContext(made, &fd) != 0) _exit(1);
+    const pid_t user = fork();
+    if (user == 0) {
+      alarm(60);  // nobody's child when the test fails
+      pmContext* context = nullptr;
+      if (pmAttachContext("udp", fd, &context) != 0) _exit(1);
+      board_->ready = getpid();
+      for (;;) {
+        (void)pmWait(context, 1000);
+        if (ReceiveNumber(context, number, error)) ++board_->received;
+      }
+    }
+    while (board_->ready == 0 && waitpid(user, nullptr, WNOHANG) == 0) usleep(1000);
+    _exit(0);
+  }
+  ASSERT_EQ(SendNumber(own, 0, 1, 100), 0);
+  int status = -1;
+  ASSERT_TRUE(Until(20 * kSecond, [&] {
+    (void)pmIsSendDone(own);
+    return waitpid(maker, &status, WNOHANG) == maker;
+  }));
+  EXPECT_EQ(status, 0);
+  const pid_t user = board_->ready;
+  ASSERT_GT(user, 0);
+  EXPECT_TRUE(IsListed(("context 5 node 0 program " + std::to_string(user)).c_str())) << List();
+
+  ASSERT_EQ(SendNumber(own, 0, 2, 100), 0);
+  EXPECT_TRUE(Until(10 * kSecond, [&] {
+    (void)pmIsSendDone(own);
+    return board_->received == 1;
+  }));
+  kill(user, SIGSTOP);  // its keeper drives
+  ASSERT_EQ(SendNumber(own, 0, 3, 100), 0);
+  EXPECT_TRUE(Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  kill(user, SIGKILL);
+  EXPECT_TRUE(Until(10 * kSecond, [&] {
+    (void)pmIsSendDone(own);
+    return !IsListed("context 5 node 0");
+  }));
+  pmCloseDevice(own);
+}
+
+TEST_F(DaemonTest, AContextEndsAlsoIfAChildOfForkHoldsItsDescriptors) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  ASSERT_TRUE(IsListed("context 5 node 0"));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    board_->ready = 1;
+    for (;;) pause();
+  }
+  const pid_t other = fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) _exit(pmCloseDevice(own));  // the child's copy
+  int status = -1;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready == 1; }));
+  EXPECT_TRUE(IsListed("context 5 node 0")) << "closed by a child";
+  EXPECT_EQ(pmIsSendDone(own), 0);
+
+  pmCloseDevice(own);
+  EXPECT_TRUE(Until(10 * kSecond, [&] { return !IsListed("context 5 node 0"); }));
+  Kill(child);
 }
 
 TEST_F(DaemonTest, AProgramThatComputesAcknowledgesAndRepeats) {

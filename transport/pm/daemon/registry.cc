@@ -198,6 +198,25 @@ int Registry::Attach(Context& context, const Client& client) {
   return 0;
 }
 
+// Another program for a context that has one.  It holds the memory, which only that one can have
+// given to it.
+int Registry::Move(const Client& client, const AskMessage& ask, const Received& received) {
+  struct stat theirs, ours;
+  if (received.fd_count != 1 || fstat(received.fds[0], &theirs) != 0) return EINVAL;
+  for (const auto& context : contexts_) {
+    if (context->number != ask.config.context || context->node != ask.config.node) continue;
+    if (fstat(context->fds.memory, &ours) != 0 || ours.st_dev != theirs.st_dev ||
+        ours.st_ino != theirs.st_ino) {
+      continue;
+    }
+    std::array<int, 2> old = {context->pid_fd, context->connection};
+    const int error = Attach(*context, client);
+    if (error != ESRCH) CloseAll(old);
+    return error;
+  }
+  return ENOENT;
+}
+
 // Into the context that is there and stopped, else into a new one without a program.
 int Registry::Restore(const Client& client, const AskMessage& ask, const Received& received) {
   JobKey key;
@@ -345,6 +364,10 @@ void Registry::OnMessage(const Client& client, const AskMessage& ask, Received& 
         break;
       case Ask::kTrace:
         error = Trace(client, ask, received);
+        answered = error == 0;
+        break;
+      case Ask::kMove:
+        error = Move(client, ask, received);
         answered = error == 0;
         break;
       case Ask::kTop:

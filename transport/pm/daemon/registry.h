@@ -57,6 +57,7 @@ class Registry {
             Context*& context);
   int Forward(const Client& client, const AskMessage& ask, const Received& received);
   int Trace(const Client& client, const AskMessage& ask, const Received& received);
+  int Move(const Client& client, const AskMessage& ask, const Received& received);
   std::string List(uid_t uid) const;
   bool MayHaveMore(uid_t uid) const;
   int Start(Context& context);

@@ -210,7 +210,7 @@ local function padded(length) return 8 + length + (8 - length % 8) % 8 end
 local function heads(slice, at)
     local out = {}
     while at + 8 <= #slice do
-        if u32(slice, at + 5) ~= 0 or u32(slice, at + 1) > 0x40000000 then return nil end
+        if u32(slice, at + 5) > 1 or u32(slice, at + 1) > 0x40000000 then return nil end
         out[#out + 1] = {at, u32(slice, at + 1)}
         at = at + padded(u32(slice, at + 1))
     end
