@@ -25,8 +25,8 @@ class Pm:
         if error != 0:
             raise OSError(error, os.strerror(error))
 
-    def send(self):
-        while (error := self._pm.pmGetSendBuffer(self._context, 1, ctypes.byref(self._buffer), ctypes.c_size_t(MESSAGE))) == errno.ENOBUFS:
+    def send(self, node=1, length=MESSAGE):
+        while (error := self._pm.pmGetSendBuffer(self._context, node, ctypes.byref(self._buffer), ctypes.c_size_t(length))) == errno.ENOBUFS:
             self._pm.pmWait(self._context, ctypes.c_long(2000))
         self._check(error)
         self._check(self._pm.pmSend(self._context))
@@ -90,4 +90,5 @@ def main():
     os._exit(0)  # nothing that the sender still sends is waited for
 
 
-main()
+if __name__ == "__main__":
+    main()
