@@ -17,6 +17,14 @@ class Rtt {
     if (now - epoch_time_ > kEpoch) lowest_before_ = lowest_, lowest_ = rtt, epoch_time_ = now;
     lowest_ = std::min(lowest_, rtt);
     if (rtt - ack_delay >= minimum_) rtt -= ack_delay;
+    // Who was stopped for a while, here or there, is not farther away for that: a loss soon after
+    // would wait as long.  If the next one takes as long, he is.
+    const bool is_odd = measured_ && rtt > 4 * ProbeTimeout();
+    if (is_odd && !was_odd_) {
+      was_odd_ = true;
+      return;
+    }
+    was_odd_ = false;
     latest_ = rtt;
     if (!measured_) {
       smoothed_ = rtt, deviation_ = rtt / 2, measured_ = true;
@@ -61,6 +69,7 @@ class Rtt {
   Nanos lowest_ = kNever, lowest_before_ = kNever;
   Nanos epoch_time_ = 0;
   bool measured_ = false;
+  bool was_odd_ = false;
 };
 
 }  // namespace sekisho::pm
