@@ -135,7 +135,7 @@ TEST_F(Probing, DoesNotCountThatAProcessMustWaitForAProcessor) {
 
   EXPECT_EQ(run.answer().pings, 3);
   EXPECT_GT(run.answer().min_us, 0);
-  EXPECT_LT(run.answer().min_us, 5000);
+  EXPECT_LT(run.answer().min_us, 20'000);
 }
 
 TEST_F(Probing, GetsNothingWithoutTheKeyOrBeforeThereIsOne) {

@@ -132,15 +132,15 @@ std::uint64_t Congestion::Curve(Nanos since) const {
 void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   // A queue is there if even the luckiest packet of the round waited.  Then a loss is one, as it is
   // for TCP, with which it may be shared; without a queue it says nothing.
-  const bool queue =
-      round_rtt_ != kNever && round_rtt_ > rtt.lowest() + rtt.lowest() / 4 + kQueue;
+  const bool queue = round_rtt_ != kNever && round_rtt_ > rtt.lowest() + rtt.lowest() / 4 + kQueue;
   if (round_ce_ > 0 || (queue && round_lost_ > 0)) {
     const std::uint64_t base =
         MulDiv(bottleneck_, static_cast<std::uint64_t>(rtt.lowest()), kSecond);
     shared_most_ = std::min(ceiling_, window_);
     shared_since_ = now;
-    ceiling_ = std::max({base, static_cast<std::uint64_t>(static_cast<double>(shared_most_) * kGiveWay),
-                         std::uint64_t{kLeastSharing} * datagram_});
+    ceiling_ =
+        std::max({base, static_cast<std::uint64_t>(static_cast<double>(shared_most_) * kGiveWay),
+                  std::uint64_t{kLeastSharing} * datagram_});
     full_ = true;
     calm_ = 0;
   } else if (ceiling_ != UINT64_MAX) {

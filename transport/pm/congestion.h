@@ -103,7 +103,7 @@ class Congestion {
   std::uint64_t ceiling_ = UINT64_MAX;  // learned from losses together with a queue, and from marks
   std::uint64_t shared_most_ = 0;       // what was in flight when it was learned last
   Nanos shared_since_ = 0;
-  std::uint8_t calm_ = 0;               // rounds without a queue since
+  std::uint8_t calm_ = 0;  // rounds without a queue since
   Nanos phase_start_ = 0;
   Nanos probe_rtt_due_ = 0;
   Nanos probe_rtt_end_ = 0;

@@ -25,22 +25,14 @@ struct MovedMessage {
 };
 
 // Stays in the socket until the context has arrived.
-std::size_t Look(int socket, MovedMessage& message, std::array<int, kFdsMax>& fds) {
-  iovec piece = {&message, sizeof message};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kFdsMax * sizeof(int))> control{};
-  msghdr header{};
-  header.msg_iov = &piece;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = control.size();
-  const ssize_t size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | MSG_PEEK);
-  const std::size_t count = size > 0 ? TakeFds(header, fds) : 0;
-  if (size == static_cast<ssize_t>(sizeof message) && message.magic == MovedMessage::kMagic &&
+Received Look(int socket, MovedMessage& message) {
+  Received received = ReceiveMessage(socket, RoomFor(message), MSG_DONTWAIT | MSG_PEEK);
+  if (received.size == sizeof message && message.magic == MovedMessage::kMagic &&
       message.daemon.back() == 0) {
-    return count;
+    return received;
   }
-  for (std::size_t i = 0; i < count; ++i) close(fds[i]);
-  return 0;
+  for (std::size_t i = 0; i < received.fd_count; ++i) close(received.fds[i]);
+  return {};
 }
 
 }  // namespace
@@ -71,8 +63,9 @@ std::error_code Context::Attach(int fd, std::unique_ptr<Context>& out) {
   std::unique_ptr<Context> context(new (std::nothrow) Context);
   if (!context) return Error::kNoMemory;
   MovedMessage message;
-  std::array<int, kFdsMax> fds;
-  const std::size_t count = Look(fd, message, fds);
+  const Received received = Look(fd, message);
+  const auto& fds = received.fds;
+  const std::size_t count = received.fd_count;
   const bool has_daemon = message.daemon[0] != 0;
   const bool fits = has_daemon ? count >= ContextFds::kCount : count == 2;
   if (!fits) {

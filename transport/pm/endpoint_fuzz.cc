@@ -7,30 +7,11 @@
 #include <vector>
 
 #include "transport/pm/endpoint.h"
+#include "transport/pm/fuzz_input.h"
 
 using namespace sekisho::pm;
 
 namespace {
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
-  bool empty() const { return rest_.empty(); }
-  std::uint8_t Byte() {
-    if (rest_.empty()) return 0;
-    const std::uint8_t byte = rest_[0];
-    rest_ = rest_.subspan(1);
-    return byte;
-  }
-  void Fill(MutableBytes out) {
-    const std::size_t size = out.size() < rest_.size() ? out.size() : rest_.size();
-    std::memcpy(out.data(), rest_.data(), size);
-    rest_ = rest_.subspan(size);
-  }
-
- private:
-  Bytes rest_;
-};
 
 struct Node {
   explicit Node(NodeId id) {
@@ -76,7 +57,7 @@ void Drain(Endpoint& from, Endpoint* to, NodeId id, Nanos now) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Input input(data, size);
+  FuzzInput input(data, size);
   Node peer(0), node(1);
   Endpoint& under_test = node.endpoint;
   Nanos now = kMillisecond;

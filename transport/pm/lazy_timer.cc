@@ -22,7 +22,8 @@ std::error_code LazyTimer::Open() {
 
 void LazyTimer::Set(Nanos when, Nanos now, bool may_be_late) {
   if (when == kNever) return;
-  const Nanos last = when + (may_be_late ? std::clamp<Nanos>(stretch_ * (when - now), 0, kSlack) : 0);
+  const Nanos last =
+      when + (may_be_late ? std::clamp<Nanos>(stretch_ * (when - now), 0, kSlack) : 0);
   if (set_ > now && set_ <= last) return;
   set_ = std::max<Nanos>(last, 1);
   itimerspec setting{};

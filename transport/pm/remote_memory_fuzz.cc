@@ -5,32 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "transport/pm/fuzz_input.h"
 #include "transport/pm/remote_memory.h"
 
 using namespace sekisho::pm;
 
 namespace {
-
-class Input {
- public:
-  Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
-  bool empty() const { return rest_.empty(); }
-  std::uint8_t Byte() {
-    if (rest_.empty()) return 0;
-    const std::uint8_t byte = rest_[0];
-    rest_ = rest_.subspan(1);
-    return byte;
-  }
-  std::uint64_t Number() {  // small, or one of the ends
-    const std::uint8_t byte = Byte();
-    if (byte < 128) return byte;
-    if (byte < 192) return std::uint64_t{1} << (byte - 128);
-    return ~std::uint64_t{0} - (byte - 192);
-  }
-
- private:
-  Bytes rest_;
-};
 
 class Port final : public RemotePort {
  public:
@@ -70,7 +50,7 @@ void Check(const Memory& memory, std::uint8_t other_writer) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Input input(data, size);
+  FuzzInput input(data, size);
   Port port;
   RemoteMemory under_test;
   if (under_test.Init(1, 3, port)) std::abort();

@@ -36,6 +36,9 @@ int SendMessage(int socket, std::span<const std::uint8_t> text, std::span<const 
   return sent < 0 ? errno : 0;
 }
 
+namespace {
+
+// Descriptors that came with a message; how many.  Those that are too many are closed.
 std::size_t TakeFds(msghdr& header, std::array<int, kFdsMax>& fds) {
   std::size_t taken = 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
@@ -54,7 +57,9 @@ std::size_t TakeFds(msghdr& header, std::array<int, kFdsMax>& fds) {
   return taken;
 }
 
-Received ReceiveMessage(int socket, std::span<std::uint8_t> text) {
+}  // namespace
+
+Received ReceiveMessage(int socket, std::span<std::uint8_t> text, int flags) {
   iovec piece = {text.data(), text.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kFdsMax * sizeof(int))> control{};
   msghdr header{};
@@ -65,7 +70,7 @@ Received ReceiveMessage(int socket, std::span<std::uint8_t> text) {
   Received received;
   ssize_t size;
   do {
-    size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+    size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | flags);
   } while (size < 0 && errno == EINTR);
   if (size <= 0) return received;
   received.size = static_cast<std::size_t>(size);

@@ -64,10 +64,9 @@ struct Received {
 
 // 0 or errno.  Never blocks longer than the socket is set to.
 int SendMessage(int socket, std::span<const std::uint8_t> text, std::span<const int> fds);
-// Descriptors that came with a message; how many.  Those that are too many are closed.
-std::size_t TakeFds(msghdr& header, std::array<int, kFdsMax>& fds);
 // Descriptors that come are close-on-exec and the caller's.
-Received ReceiveMessage(int socket, std::span<std::uint8_t> text);
+// `flags` are of recvmsg.
+Received ReceiveMessage(int socket, std::span<std::uint8_t> text, int flags = 0);
 
 template <typename T>
 std::span<const std::uint8_t> BytesOf(const T& value) {

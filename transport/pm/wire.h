@@ -133,7 +133,7 @@ class Wire {
   MutableBytes traced_;
   std::array<iovec, kPieces> pieces_;
   std::size_t piece_count_ = 0;
-  std::array<Run, kRuns> runs_;  // of one turn; to set them up anew costs as much as a short message
+  std::array<Run, kRuns> runs_;  // of one turn; setting them up costs as much as a short message
   std::array<Pulled, kReceiveBuffers> datagrams_;
   std::size_t pulled_ = 0;
   bool one_by_one_ = false;  // lately one datagram came at a time
