@@ -14,7 +14,7 @@ namespace sekisho::pm {
 Config BenchConfig(NodeId node) {
   Config config;
   config.node = node;
-  config.send_ring = config.receive_ring = 1 << 20;
+  config.send_ring = config.receive_ring = DefaultRing(2, 1);
   config.incarnation = static_cast<std::uint64_t>(Wire::Now());
   config.seed = config.incarnation ^ static_cast<std::uint64_t>(getpid());
   return config;

@@ -25,6 +25,7 @@ constexpr Nanos kOthersRan = 1500;  // a yield to nobody takes less
 constexpr Nanos kOthersCompute = 500 * kMicrosecond;
 constexpr Nanos kYieldsNoMore = 100 * kMillisecond;
 constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
+constexpr Nanos kNotWorthSleeping = 200 * kMicrosecond;
 
 void Pause(Nanos time) {
   const timespec left = {time / kSecond, time % kSecond};
@@ -152,6 +153,7 @@ Endpoint& Context::Take() {
   }
   auto word = hand_over();
   for (int tries = 0; !word.TryTake(mine_); ++tries) WaitForKeeper(tries);
+  settling_ = settled_;
   return memory_.area(mine_.area);
 }
 
@@ -175,6 +177,7 @@ bool Context::Give() {
   const Nanos deadline = memory_.area(mine_.area).NextDeadline();
   if (has_daemon()) head().deadline.store(deadline);
   if (!hand_over().GiveBack(mine_)) return false;
+  if (settling_ != settled_) settled_ = settling_, noted_bytes_ = 0;
   if (has_daemon() && deadline != kNever &&
       head().keeper_wakes.load() > deadline + kKeeperLooksSoon) {
     RingKeeper();
@@ -201,18 +204,15 @@ bool Context::LeaveToKeeper() {
   return true;
 }
 
-void Context::AskGang(bool stop) {
-  do {
-    Endpoint& endpoint = Take();
-    endpoint.AskGang(stop, Wire::Now());
-    Flush(endpoint);
-  } while (!Give());
-}
+void Context::AskGang(bool stop) { TellGang(&Endpoint::AskGang, stop); }
+void Context::JoinGang(bool stop) { TellGang(&Endpoint::JoinGang, stop); }
 
-void Context::JoinGang(bool stop) {
+void Context::TellGang(void (Endpoint::*tell)(bool, Nanos), bool stop) {
+  stops_ = stop;
   do {
     Endpoint& endpoint = Take();
-    endpoint.JoinGang(stop, Wire::Now());
+    Settle(endpoint);
+    (endpoint.*tell)(stop, Wire::Now());
     Flush(endpoint);
   } while (!Give());
 }
@@ -255,67 +255,6 @@ std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId c
   }
 }
 
-bool Context::Receive(Message& message) {
-  if (!HasMessage() || held_count_ == kHeldMax) return false;
-  for (;;) {
-    Endpoint& endpoint = Take();
-    const bool any = !endpoint.paused() && endpoint.Receive(message);
-    if (Give()) {
-      if (any) held_[held_count_++] = {message.source, message.channel, false, message.end};
-      return any;
-    }
-    Restore();
-  }
-}
-
-// After the keeper went on without us: what we hold is what we know, not what it found.
-void Context::Restore() {
-  do {
-    Endpoint& endpoint = Take();
-    endpoint.DropOpen();
-    for (std::size_t i = 0; i < held_count_; ++i) {
-      endpoint.Hold(held_[i].node, held_[i].channel, held_[i].end);
-    }
-  } while (!Give());
-}
-
-bool Context::Release(WhenStopped when_stopped, const Message& message) {
-  const auto end = [this] { return held_.begin() + static_cast<std::ptrdiff_t>(held_count_); };
-  const auto of_stream = [&message](const Held& held) {
-    return held.node == message.source && held.channel == message.channel;
-  };
-  const auto it = std::find_if(held_.begin(), end(), [&](const Held& held) {
-    return of_stream(held) && held.end == message.end;
-  });
-  if (it != end()) it->released = true;
-  // A ring is given back from its beginning on.
-  const auto released = [&] {
-    const auto first = std::find_if(held_.begin(), end(), of_stream);
-    return first != end() && first->released ? first : end();
-  };
-  while (released() != end()) {
-    Endpoint* const endpoint = TakeRunning(when_stopped);
-    if (endpoint == nullptr) return false;
-    const auto first = released();  // another thread may have been here while the job was stopped
-    const std::uint64_t before = endpoint->receive_stream(message.source, message.channel).consumed;
-    if (first != end()) {
-      // What is due is sent by the time of Flush.
-      (void)endpoint->Release(message.source, message.channel, 0);
-    }
-    Flush(*endpoint);
-    bool done = Give();
-    if (!done) {
-      done = Take().receive_stream(message.source, message.channel).consumed != before;
-      (void)Give();
-      Restore();
-    }
-    if (!done || first == end()) continue;
-    std::copy(first + 1, end(), first);
-    --held_count_;
-  }
-  return true;
-}
-
 void Context::LeaveToDaemon() {
   if (connection_ >= 0) (void)shutdown(connection_, SHUT_RDWR);
 }
@@ -333,13 +272,14 @@ void Context::Progress() {
     const std::size_t pulled = wire_.Pull();
     const bool full = wire_.full();
     const Nanos now = Wire::Now();
-    if (pulled == 0 && view().NextDeadline() > now) {
+    if (pulled == 0 && view().NextDeadline() > now && !HasNotes()) {
       if (has_daemon()) {
         NoteCall();
       }
       return;
     }
     Endpoint& endpoint = Take();
+    Settle(endpoint);  // before anything that may stop the job
     wire_.Feed(endpoint);
     endpoint.NoteProgram(head().program_waits.load(std::memory_order_relaxed) != 0);
     if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
@@ -421,7 +361,20 @@ void Context::NoteChange(bool holds) {
   timer_.Set(holds ? now : view().NextDeadline(), now);
 }
 
+// What would be due while we sleep leaves now: to be woken for it costs more.
+void Context::PrepareToSleep() {
+  const Nanos now = Wire::Now();
+  const Nanos soon = now + kNotWorthSleeping;
+  if (IsStopped() || (!HasNotes() && view().NextDeadline() > soon)) return;
+  Endpoint& endpoint = Take();
+  Settle(endpoint);
+  endpoint.AcknowledgeBefore(soon, now);
+  Flush(endpoint);
+  (void)Give();
+}
+
 void Context::Poll(Nanos until, Condition condition) {
+  if (!condition.holds(condition.of)) PrepareToSleep();
   set_sleeping(true);
   if (!condition.holds(condition.of)) {
     // Of a stopped job only the keeper wakes us; it rings when the job goes on.

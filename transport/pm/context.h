@@ -123,6 +123,10 @@ class Context {
                        Bytes begin, Bytes end);
   bool Release(WhenStopped when_stopped, const Message& message);
   void Restore();
+  bool HasNotes() { return head().releases.count() != settled_; }
+  void NoteReleased(NodeId node, ChannelId channel);
+  void Settle(Endpoint& endpoint);
+  void TellGang(void (Endpoint::*tell)(bool, Nanos), bool stop);
   bool Give();
   void Flush(Endpoint& endpoint);
   bool LeaveToKeeper();
@@ -133,6 +137,7 @@ class Context {
   bool WaitUntil(Nanos until, Condition condition);
   void Yield(Nanos now);
   void Poll(Nanos until, Condition condition);
+  void PrepareToSleep();
   void NoteCall();
   void FindDaemon();
 
@@ -141,6 +146,7 @@ class Context {
     NodeId node;
     ChannelId channel;
     bool released;
+    std::uint32_t session;
     std::uint64_t end;
   };
 
@@ -154,6 +160,10 @@ class Context {
   std::array<char, 108> daemon_{};
   std::array<Held, kHeldMax> held_;  // as they came
   std::size_t held_count_ = 0;
+  std::uint32_t settled_ = 0;      // notes of releases that are done
+  std::uint32_t settling_ = 0;     // that will be, once the word is given back
+  std::uint64_t noted_bytes_ = 0;  // since then
+  bool stops_ = false;             // we wanted the job to stop
   CallLock* lock_ = nullptr;
   int sleepers_ = 0;
   bool polls_ = false;  // a thread sleeps in Wait

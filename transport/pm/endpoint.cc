@@ -146,6 +146,14 @@ std::error_code Endpoint::Release(NodeId node, ChannelId channel, Nanos now) {
   return {};
 }
 
+void Endpoint::GiveBack(NodeId node, ChannelId channel, std::uint32_t session, std::uint64_t end) {
+  if (CheckCall(node, channel) || peers_[node].session != session) return;
+  const ReceiveStream& in = receive_streams_[StreamIndex(node, channel)];
+  if (in.opened < end) Hold(node, channel, end);
+  // What is due is sent by the time of the call that follows.
+  while (in.consumed < end && in.is_open()) (void)Release(node, channel, 0);
+}
+
 std::error_code Endpoint::Close(NodeId node, Nanos now) {
   Clock(now);
   if (const auto error = CheckCall(node, 0)) return error;

@@ -92,6 +92,9 @@ class Endpoint {
   bool Receive(Message& message);
   bool HasMessage() const { return !state_->ready.empty(); }
   std::error_code Release(NodeId node, ChannelId channel, Nanos now);
+  // All open messages of this channel before `end`, if the session is still the same; whatever the
+  // arguments, and also if some of them were given back before.
+  void GiveBack(NodeId node, ChannelId channel, std::uint32_t session, std::uint64_t end);
   std::error_code Close(NodeId node, Nanos now);
 
   // The network.  After any call: NextDatagram until it says 0, then wait for NextDeadline at most.
@@ -102,6 +105,8 @@ class Endpoint {
   bool NextOutgoing(Nanos now, MutableBytes room, Outgoing& out);
   // What arrived just now is acknowledged with the next datagram: no data will carry that soon.
   void AcknowledgeAtOnce();
+  // The same, of what would be due before `until`.
+  void AcknowledgeBefore(Nanos until, Nanos now);
   // False: neither would say anything now.
   bool HasWork() const { return state_->reply_count > 0 || !state_->work.empty(); }
   void OnTimer(Nanos now);

@@ -212,6 +212,18 @@ void Endpoint::AcknowledgeAtOnce() {
   }
 }
 
+void Endpoint::AcknowledgeBefore(Nanos until, Nanos now) {
+  Clock(now);
+  while (deadlines_.earliest() <= until) {
+    Peer& peer = peers_[deadlines_.first()];
+    if (peer.ack_deadline > until) return;  // something else, which must wait until then
+    peer.ack_now = true;
+    peer.ack_deadline = kNever;
+    Work(peer);
+    Reschedule(peer);
+  }
+}
+
 std::uint64_t Endpoint::Beyond(const Peer& peer) const {
   return peer.bulk && peer.granted > peer.received ? peer.granted - peer.received : 0;
 }

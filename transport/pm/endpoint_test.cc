@@ -228,6 +228,55 @@ TEST(Endpoint, SeveralMessagesOfAChannelAreOpenAtOnce) {
   EXPECT_EQ(cluster[1].Release(0, 0, cluster.now()), Error::kBadSequence);
 }
 
+TEST(Endpoint, WhatIsGivenBackAgainOrInAnotherSessionChangesNothing) {
+  Cluster cluster(2);
+  Connect(cluster);
+  Endpoint& to = cluster[1];
+  std::vector<Message> messages;
+  cluster.on_turn = [&](std::uint32_t node) {
+    Message message;
+    while (node == 1 && to.Receive(message)) messages.push_back(message);
+  };
+  for (int i = 0; i < 3; ++i) cluster.SendText(0, 1, 0, 8);
+  cluster.Run(100 * kMillisecond);
+  ASSERT_EQ(messages.size(), 3u);
+  const std::uint32_t session = to.peer_session(0);
+  const auto consumed = [&to] { return to.receive_stream(0, 0).consumed; };
+  const std::uint64_t before = consumed();
+
+  to.GiveBack(0, 0, session + 1, messages[2].end);
+  to.GiveBack(7, 0, session, messages[2].end);
+  to.GiveBack(1, 0, session, messages[2].end);
+  to.GiveBack(0, 200, session, messages[2].end);
+  EXPECT_EQ(consumed(), before);
+  to.GiveBack(0, 0, session, messages[1].end);
+  EXPECT_EQ(consumed(), messages[1].end);
+  to.GiveBack(0, 0, session, messages[0].end);
+  to.GiveBack(0, 0, session, messages[1].end);
+  EXPECT_EQ(consumed(), messages[1].end);
+  to.GiveBack(0, 0, session, UINT64_MAX);
+  EXPECT_EQ(consumed(), messages[2].end);
+  EXPECT_EQ(to.Check(), nullptr);
+}
+
+TEST(Endpoint, AnAcknowledgementThatIsDueSoonIsNotSleptOver) {
+  Cluster cluster(2);
+  Connect(cluster);
+  std::vector<std::uint8_t> room(kDatagramMax);
+  Address to;
+  ASSERT_FALSE(cluster[0].Send(1, 0, Bytes(room).first(8), cluster.now()));
+  const std::size_t size = cluster[0].NextDatagram(cluster.now(), room, to);
+  cluster[1].OnDatagram(Cluster::AddressOf(0), MutableBytes(room).first(size), false,
+                        cluster.now());
+  ASSERT_EQ(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
+  const Nanos due = cluster[1].NextDeadline();
+
+  cluster[1].AcknowledgeBefore(due - 1, cluster.now());
+  EXPECT_EQ(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
+  cluster[1].AcknowledgeBefore(due, cluster.now());
+  EXPECT_GT(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
+}
+
 TEST(Endpoint, SmallMessagesArePackedWhileOthersAreInFlight) {
   Cluster cluster(2);
   Connect(cluster);

@@ -8,12 +8,13 @@
 
 #include "transport/pm/endpoint.h"
 #include "transport/pm/hand_over.h"
+#include "transport/pm/release_notes.h"
 #include "transport/pm/trace_ring.h"
 
 namespace sekisho::pm {
 
 struct SharedHead {
-  static constexpr std::uint64_t kMagic = 0x34306d7073656b31;  // changes with the layout
+  static constexpr std::uint64_t kMagic = 0x35306d7073656b31;  // changes with the layout
 
   std::uint64_t magic = kMagic;
   Config config;
@@ -29,6 +30,8 @@ struct SharedHead {
 
   alignas(64) std::atomic<std::int64_t> keeper_wakes{kNever};  // it looks again then, or when rung
   std::atomic<std::uint64_t> take_overs{0}, seizures{0}, rings{0};
+
+  alignas(64) ReleaseNotes releases;
 };
 
 // Reads the head of memory that we do not trust: limits and size must fit.

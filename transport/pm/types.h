@@ -48,7 +48,7 @@ struct Config {
   std::uint32_t send_ring =
       256 * 1024;  // bytes per (peer, channel); a power of two, 4 KiB to 1 GiB
   std::uint32_t receive_ring = 256 * 1024;
-  std::uint32_t message_limit = 4096;  // unread messages per (peer, channel), at least 64
+  std::uint32_t message_limit = 16384;  // unread messages per (peer, channel), at least 64
   std::uint32_t packets = 4096;        // unacknowledged packets over all peers
   std::uint32_t intervals = 2048;      // out-of-order runs over all peers
   std::uint32_t datagram_max = 1472;   // largest datagram that path MTU discovery may reach
@@ -59,6 +59,15 @@ struct Config {
   std::uint64_t incarnation = 1;  // larger with every start of this node
   std::uint64_t seed = 0;         // secret random bits: cookie key, nonces
 };
+
+// Bytes of a ring where nobody chose them.  Three messages of 64 KiB in 256 KiB make a sender wait
+// for each of them; but what has carried as much as it holds stays in memory, so a job of very many
+// streams gets less.
+inline std::uint32_t DefaultRing(std::uint32_t nodes, std::uint32_t channels) {
+  constexpr std::uint32_t kStreams = 128;  // of 1 MiB
+  const std::uint32_t streams = nodes * channels;
+  return streams <= kStreams ? 1u << 20 : streams <= 2 * kStreams ? 1u << 19 : 1u << 18;
+}
 
 // Every reason for which a packet is dropped or sent twice has a number here.
 struct Counters {

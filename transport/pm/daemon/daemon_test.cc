@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that compute, stop and die, with sekisho-pmd behind them.
+// Programs that stop and die, with sekisho-pmd behind them.
 #include "transport/pm/daemon/daemon_test.h"
 
 #include <errno.h>
@@ -13,19 +13,6 @@
 
 namespace sekisho::pm {
 namespace {
-
-// PMD_TEST_ROUNDS=1000 is the long run.
-int Rounds(int usual) {
-  const char* text = getenv("PMD_TEST_ROUNDS");
-  return text != nullptr ? atoi(text) : usual;
-}
-
-void RunOn(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  (void)sched_setaffinity(0, sizeof set, &set);  // with one core there is nothing to choose
-}
 
 TEST_F(DaemonTest, AStoppedProgramGoesOnAcknowledging) {
   pmContext* own = Open(0);
@@ -332,37 +319,6 @@ TEST_F(DaemonTest, AContextEndsAlsoIfAChildOfForkHoldsItsDescriptors) {
   pmCloseDevice(own);
   EXPECT_TRUE(Until(10 * kSecond, [&] { return !IsListed("context 5 node 0"); }));
   Kill(child);
-}
-
-TEST_F(DaemonTest, AProgramThatComputesAcknowledgesAndRepeats) {
-  pmContext* own = Open(0);
-  ASSERT_NE(own, nullptr);
-  // The program keeps one core, we the other: its keeper must be let in by one of us.
-  const pid_t other = Spawn(1, [this](pmContext*) {
-    RunOn(1);
-    board_->ready = 1;
-    while (board_->stop.load() == 0) {
-    }
-  });
-  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready.load() != 0; }));
-  std::vector<Nanos> times;
-  for (int i = 0; i < Rounds(20); ++i) {
-    usleep(2000);
-    const Nanos begin = Wire::Now();
-    // The ring takes no more than 256 KiB that nobody reads.
-    if (SendNumber(own, 1, static_cast<std::uint64_t>(i), 64) != 0) break;
-    EXPECT_TRUE(Until(5 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
-    times.push_back(Wire::Now() - begin);
-  }
-  ASSERT_FALSE(times.empty());
-  std::sort(times.begin(), times.end());
-  const auto at = [&](std::size_t percent) {
-    return static_cast<double>(times[(times.size() - 1) * percent / 100]) / kMicrosecond;
-  };
-  std::printf("%zu messages acknowledged after us: p50 %.1f p90 %.1f p99 %.1f, longest %.1f\n",
-              times.size(), at(50), at(90), at(99), at(100));
-  Kill(other);
-  pmCloseDevice(own);
 }
 
 TEST_F(DaemonTest, EverythingThatAKilledProgramSentArrives) {

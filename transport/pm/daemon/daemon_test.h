@@ -34,6 +34,12 @@ struct Board {
   std::atomic<int> ready{0}, stop{0}, resting{0};
 };
 
+// PMD_TEST_ROUNDS=1000 is the long run.
+inline int Rounds(int usual) {
+  const char* text = getenv("PMD_TEST_ROUNDS");
+  return text != nullptr ? atoi(text) : usual;
+}
+
 class DaemonTest : public ::testing::Test {
  public:
   // 0, ENOBUFS or EPIPE.

@@ -139,6 +139,8 @@ bool Keeper::Pump() {
   SharedHead& head = memory_.head();
   Endpoint& endpoint = memory_.area(mine.area);
   const Fence fence = {&head.word, mine.bits()};
+  if (!endpoint.paused())
+    head.releases.Apply(endpoint, head.releases.count() - ReleaseNotes::kNotes);
   for (int i = 0; i < 8 && wire_.Pull() > 0; ++i) {
     const bool full = wire_.full();
     wire_.Feed(endpoint);
