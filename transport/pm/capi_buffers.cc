@@ -123,9 +123,24 @@ ReceivePlace* FindGiven(pmContext* context, int number) {
 }
 
 // What becomes of the place then is the caller's.
-std::error_code Send(pmContext* context, SendPlace& place) {
+std::error_code Send(pmContext* context, SendPlace& place, bool more = false) {
   place.state = SendPlace::State::kSending;  // in a stopped job other threads may call meanwhile
-  return context->core().Send(place.node, 0, Bytes(place.buffer.get(), place.length));
+  const Bytes message(place.buffer.get(), place.length);
+  auto& core = context->core();
+  return more ? core.SendMore(place.node, 0, message) : core.Send(place.node, 0, message);
+}
+
+int SendOpen(pmContext* context, bool more) {
+  const Call call(context);
+  if (!call.is_ours()) return ECHILD;
+  const int number = context->sending;
+  SendPlace* const place = FindOpen(context, number);
+  if (place == nullptr) return EINVAL;
+  context->sending = -1;
+  const auto error = Send(context, *place, more);
+  context->sends.Free(number);
+  --context->open_sends;
+  return Errno(error);
 }
 
 int GetSource(pmContext* context, int number, int* node) {
@@ -195,18 +210,8 @@ int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length) 
   return GetSendBuffer(context, node, buffer, length, context->sending);
 }
 
-int pmSend(pmContext* context) {
-  const Call call(context);
-  if (!call.is_ours()) return ECHILD;
-  const int number = context->sending;
-  SendPlace* const place = FindOpen(context, number);
-  if (place == nullptr) return EINVAL;
-  context->sending = -1;
-  const auto error = Send(context, *place);
-  context->sends.Free(number);
-  --context->open_sends;
-  return Errno(error);
-}
+int pmSend(pmContext* context) { return SendOpen(context, false); }
+int pmSendMore(pmContext* context) { return SendOpen(context, true); }
 
 int pmIsSendDone(pmContext* context) {
   const Call call(context);

@@ -84,6 +84,50 @@ TEST_F(CApi, AnswersAsTheTableSays) {
   EXPECT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, PM_MTU), ENOBUFS);
 }
 
+TEST_F(CApi, WhatIsSentWithMoreToComeLeavesWithTheNextCall) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  const auto put = [this](unsigned char value, int (*send)(pmContext*)) {
+    void* buffer;
+    ASSERT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, 1), 0);
+    *static_cast<unsigned char*>(buffer) = value;
+    ASSERT_EQ(send(contexts_[0]), 0);
+  };
+  const auto arrived = [this] {
+    std::string texts;
+    void* buffer;
+    size_t length;
+    for (const Nanos limit = Device::Now() + 20 * kMillisecond; Device::Now() < limit;) {
+      if (pmReceive(contexts_[1], &buffer, &length) != 0) continue;
+      texts += static_cast<const char*>(buffer)[0];
+      EXPECT_EQ(pmReleaseReceiveBuffer(contexts_[1]), 0);
+    }
+    return texts;
+  };
+  put('0', pmSend);
+  while (pmIsSendDone(contexts_[0]) == EBUSY) (void)arrived();
+  for (const unsigned char value : {'a', 'b', 'c'}) put(value, pmSendMore);
+  EXPECT_EQ(arrived(), "");
+  put('d', pmSend);
+  EXPECT_EQ(arrived(), "abcd");
+
+  put('e', pmSendMore);
+  void* buffer;
+  size_t length;
+  EXPECT_EQ(pmReceive(contexts_[0], &buffer, &length), ENOBUFS);
+  EXPECT_EQ(arrived(), "e");
+
+  // More than leaves in one piece is not held back.
+  int sent = 0;
+  for (; sent * PM_MTU < 64 * 1024; ++sent) {
+    ASSERT_EQ(pmGetSendBuffer(contexts_[0], 1, &buffer, PM_MTU), 0);
+    memset(buffer, 'x', PM_MTU);
+    ASSERT_EQ(pmSendMore(contexts_[0]), 0);
+  }
+  EXPECT_NE(arrived(), "");
+  while (pmIsSendDone(contexts_[0]) == EBUSY) (void)arrived();
+}
+
 TEST_F(CApi, SeveralBuffersAreOpenAtOnce) {
   ASSERT_EQ(Open(0), 0);
   ASSERT_EQ(Open(1), 0);

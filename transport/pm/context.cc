@@ -26,6 +26,8 @@ constexpr Nanos kOthersCompute = 500 * kMicrosecond;
 constexpr Nanos kYieldsNoMore = 100 * kMillisecond;
 constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
 constexpr Nanos kNotWorthSleeping = 200 * kMicrosecond;
+constexpr Nanos kHeldBack = 100 * kMicrosecond;
+constexpr std::size_t kMostHeldBack = 48 * 1024;  // bytes: as much as leaves in one piece
 
 void Pause(Nanos time) {
   const timespec left = {time / kSecond, time % kSecond};
@@ -174,7 +176,8 @@ Endpoint* Context::TakeRunning(WhenStopped when_stopped) {
 // False: while we were stopped the daemon went on without us, and what we did since counts for
 // nothing.
 bool Context::Give() {
-  const Nanos deadline = memory_.area(mine_.area).NextDeadline();
+  Nanos deadline = memory_.area(mine_.area).NextDeadline();
+  if (held_back_ > 0 && has_daemon()) deadline = std::min(deadline, Wire::Now() + kHeldBack);
   if (has_daemon()) head().deadline.store(deadline);
   if (!hand_over().GiveBack(mine_)) return false;
   if (settling_ != settled_) settled_ = settling_, noted_bytes_ = 0;
@@ -217,7 +220,10 @@ void Context::TellGang(void (Endpoint::*tell)(bool, Nanos), bool stop) {
   } while (!Give());
 }
 
-void Context::Flush(Endpoint& endpoint) { wire_.Flush(endpoint, {&head().word, mine_.bits()}); }
+void Context::Flush(Endpoint& endpoint) {
+  held_back_ = 0;
+  wire_.Flush(endpoint, {&head().word, mine_.bits()});
+}
 
 std::error_code Context::SetAddress(NodeId node, const Address& address) {
   std::error_code error;
@@ -235,18 +241,19 @@ std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length
 
 std::error_code Context::TrySend(NodeId node, ChannelId channel, MessageKind kind, Bytes begin,
                                  Bytes end) {
-  return Send(WhenStopped::kRefuse, node, channel, kind, begin, end);
+  return Send(WhenStopped::kRefuse, node, channel, kind, begin, end, false);
 }
 
 std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId channel,
-                              MessageKind kind, Bytes begin, Bytes end) {
+                              MessageKind kind, Bytes begin, Bytes end, bool more) {
   if (node >= config().nodes || channel >= config().channels) return Error::kBadNode;
   for (;;) {
     Endpoint* const endpoint = TakeRunning(when_stopped);
     if (endpoint == nullptr) return Error::kWouldBlock;
     const std::uint64_t before = endpoint->send_streams(node)[channel].written;
     const auto error = endpoint->Send(node, channel, kind, begin, end, Wire::Now());
-    Flush(*endpoint);
+    if (more && !error) held_back_ += begin.size() + end.size();
+    if (!more || held_back_ >= kMostHeldBack) Flush(*endpoint);
     if (Give() || error) return error;
     // Whether the daemon found the message when it took over.
     const bool known = Take().send_streams(node)[channel].written != before;
@@ -272,7 +279,7 @@ void Context::Progress() {
     const std::size_t pulled = wire_.Pull();
     const bool full = wire_.full();
     const Nanos now = Wire::Now();
-    if (pulled == 0 && view().NextDeadline() > now && !HasNotes()) {
+    if (pulled == 0 && view().NextDeadline() > now && !HasNotes() && held_back_ == 0) {
       if (has_daemon()) {
         NoteCall();
       }
@@ -365,7 +372,8 @@ void Context::NoteChange(bool holds) {
 void Context::PrepareToSleep() {
   const Nanos now = Wire::Now();
   const Nanos soon = now + kNotWorthSleeping;
-  if (IsStopped() || (!HasNotes() && view().NextDeadline() > soon)) return;
+  const bool has_work = HasNotes() || held_back_ > 0 || view().NextDeadline() <= soon;
+  if (IsStopped() || !has_work) return;
   Endpoint& endpoint = Take();
   Settle(endpoint);
   endpoint.AcknowledgeBefore(soon, now);

@@ -39,7 +39,11 @@ class Context {
   // Exactly once, also if we are stopped in it and the daemon goes on meanwhile.  Waits, as Release
   // does, as long as the job is stopped.
   std::error_code Send(NodeId node, ChannelId channel, Bytes message) {
-    return Send(WhenStopped::kWait, node, channel, MessageKind::kProgram, message, {});
+    return Send(WhenStopped::kWait, node, channel, MessageKind::kProgram, message, {}, false);
+  }
+  // Likewise, but it leaves with what another call sends soon, or by the daemon in 0.1 ms.
+  std::error_code SendMore(NodeId node, ChannelId channel, Bytes message) {
+    return Send(WhenStopped::kWait, node, channel, MessageKind::kProgram, message, {}, true);
   }
   // kWouldBlock in a stopped job.
   std::error_code TrySend(NodeId node, ChannelId channel, MessageKind kind, Bytes begin, Bytes end);
@@ -120,7 +124,7 @@ class Context {
   Endpoint& Take();
   Endpoint* TakeRunning(WhenStopped when_stopped);
   std::error_code Send(WhenStopped when_stopped, NodeId node, ChannelId channel, MessageKind kind,
-                       Bytes begin, Bytes end);
+                       Bytes begin, Bytes end, bool more);
   bool Release(WhenStopped when_stopped, const Message& message);
   void Restore();
   bool HasNotes() { return head().releases.count() != settled_; }
@@ -164,6 +168,7 @@ class Context {
   std::uint32_t settling_ = 0;     // that will be, once the word is given back
   std::uint64_t noted_bytes_ = 0;  // since then
   bool stops_ = false;             // we wanted the job to stop
+  std::size_t held_back_ = 0;      // bytes that leave with the next message
   CallLock* lock_ = nullptr;
   int sleepers_ = 0;
   bool polls_ = false;  // a thread sleeps in Wait

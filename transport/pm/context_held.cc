@@ -17,6 +17,7 @@ bool Context::Receive(Message& message) {
     Endpoint& endpoint = Take();
     Settle(endpoint);
     const bool any = !endpoint.paused() && endpoint.Receive(message);
+    if (held_back_ > 0) Flush(endpoint);
     const std::uint32_t session = any ? endpoint.peer_session(message.source) : 0;
     if (Give()) {
       if (any) {

@@ -59,6 +59,9 @@ PM_API int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t l
 /* Sends the open buffer.  EINVAL: none is open.  In a stopped job it waits until that goes on; so
  * does pmReleaseReceiveBuffer. */
 PM_API int pmSend(pmContext* context);
+/* Ours, as pmSend: another message follows at once, whose call sends both.  So does any other call
+ * but pmGetSendBuffer; and the daemon, to 0.1 ms, if there is none. */
+PM_API int pmSendMore(pmContext* context);
 /* 0: everything sent was acknowledged, and all operations on remote memory are done.  EBUSY: not
  * yet.  EPIPE: a node is gone with messages or operations that are not.  EACCES: see pmWrite. */
 PM_API int pmIsSendDone(pmContext* context);

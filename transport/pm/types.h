@@ -61,12 +61,12 @@ struct Config {
 };
 
 // Bytes of a ring where nobody chose them.  Three messages of 64 KiB in 256 KiB make a sender wait
-// for each of them; but what has carried as much as it holds stays in memory, so a job of very many
-// streams gets less.
+// for each of them; but each ring is gone through to its end again and again, and where all of them
+// together do not fit into the cache, a byte costs more than a wait.
 inline std::uint32_t DefaultRing(std::uint32_t nodes, std::uint32_t channels) {
-  constexpr std::uint32_t kStreams = 128;  // of 1 MiB
+  constexpr std::uint32_t kStreams = 8;  // of 1 MiB
   const std::uint32_t streams = nodes * channels;
-  return streams <= kStreams ? 1u << 20 : streams <= 2 * kStreams ? 1u << 19 : 1u << 18;
+  return streams <= kStreams ? 1u << 20 : streams < 2 * kStreams ? 1u << 19 : 1u << 18;
 }
 
 // Every reason for which a packet is dropped or sent twice has a number here.

@@ -14,7 +14,7 @@
 namespace sekisho::pm_bench {
 namespace {
 
-constexpr std::size_t kPiece = 8192;
+constexpr std::size_t kPiece = PM_MTU;  // 8 KiB and our own head
 
 class PmLink final : public Link {
  public:
@@ -48,9 +48,9 @@ class PmLink final : public Link {
       const std::size_t first = done < head.size() ? std::min(size, head.size() - done) : 0;
       if (first > 0) memcpy(out, head.data() + done, first);
       if (size > first) memcpy(out + first, body.data() + done + first - head.size(), size - first);
-      if (const int sent = pmSend(pm_)) {
+      if (const int sent = pmSendMore(pm_)) {  // whoever sends waits or polls then
         if (sent == ENOBUFS) return done;
-        Die(std::string("pmSend: ") + strerror(sent));
+        Die(std::string("pmSendMore: ") + strerror(sent));
       }
       done += size;
     }

@@ -94,5 +94,40 @@ TEST_F(DaemonTest, WhatWasReleasedBeforeAProgramComputesIsRoomForOthers) {
   pmCloseDevice(own);
 }
 
+TEST_F(DaemonTest, WhatIsHeldBackBeforeAProgramComputesLeaves) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  const pid_t other = Spawn(1, [this](pmContext* context) {
+    std::uint64_t number;
+    int error;
+    while (!ReceiveNumber(context, number, error)) continue;  // then there is a session
+    while (SendNumber(context, 0, number, 8) != 0) continue;
+    for (int round = 0; round < Rounds(20); ++round) {
+      while (board_->ready.load() != round) {
+      }
+      void* buffer;
+      if (pmGetSendBuffer(context, 0, &buffer, 8) != 0) continue;
+      std::memset(buffer, round, 8);
+      if (pmSendMore(context) == 0) ++board_->accepted;
+    }
+    while (board_->stop.load() == 0) {
+    }
+  });
+  ASSERT_EQ(SendNumber(own, 1, 0, 8), 0);
+  std::uint64_t number, got = 0;
+  int error;
+  const auto receive = [&] { return ReceiveNumber(own, number, error); };
+  ASSERT_TRUE(Until(10 * kSecond, receive));
+  for (int round = 0; round < Rounds(20); ++round) {
+    board_->ready = round;
+    EXPECT_TRUE(Until(10 * kSecond, receive)) << "round " << round << "\n" << Top(1);
+    ++got;
+  }
+  EXPECT_EQ(got, board_->accepted);
+  board_->stop = 1;
+  Kill(other);
+  pmCloseDevice(own);
+}
+
 }  // namespace
 }  // namespace sekisho::pm

@@ -19,8 +19,10 @@
 namespace sekisho::pm {
 namespace {
 
-constexpr Nanos kLookAgain = kMillisecond;        // while the program drives
-constexpr Nanos kGrace = 500 * kMicrosecond;      // for a program that sleeps on the socket
+constexpr Nanos kLookAgain = kMillisecond;  // while the program drives
+// For one that waits: it is stopped, or will take what comes as soon as it gets the processor,
+// which we should only take away from it.
+constexpr Nanos kPatience = 4 * kMillisecond;
 constexpr Nanos kWordRetry = 200 * kMicrosecond;  // while the program holds the word
 constexpr Nanos kLongestLinger = 60 * kSecond;    // of a dead program's messages
 constexpr Nanos kAdoptionRetry = 200 * kMillisecond;
@@ -170,7 +172,7 @@ bool Keeper::Pump() {
 Nanos Keeper::Due() const {
   const Nanos deadline = memory_.head().deadline.load();
   const bool sleeps = !dead_ && memory_.head().program_sleeps.load() != 0;
-  return sleeps && deadline != kNever ? deadline + kGrace : deadline;
+  return sleeps && deadline != kNever ? deadline + kPatience : deadline;
 }
 
 // Who drives?  The program as long as it calls; else we.
@@ -184,7 +186,7 @@ void Keeper::Look() {
   if (active && asker_ < 0 && !takes_back_ && !IsStopped()) {
     grace_ = false;
     watching_ = false;
-    wake_ = now + kLookAgain;
+    wake_ = now + (head.program_waits.load() != 0 ? kPatience : kLookAgain);
     return;
   }
   readable_ = IsReadable(wire_.fd());
@@ -192,7 +194,7 @@ void Keeper::Look() {
   if (readable_ && sleeps && !grace_) {
     grace_ = true;
     watching_ = false;
-    wake_ = now + kGrace;
+    wake_ = now + kPatience;
     return;
   }
   grace_ = false;
