@@ -224,6 +224,7 @@ int pmIsSendDone(pmContext* context) {
     const auto node = static_cast<NodeId>(i);
     if (context->core().Drained(node)) continue;
     if (context->core().peer_state(node) == PeerState::kGone) return EPIPE;
+    context->core().Hurry(node);
     result = EBUSY;
   }
   return result;
@@ -305,7 +306,9 @@ int pmxIsSendDone(pmContext* context, int descriptor) {
   }
   if (context->core().peer_session(place->node) > place->session) return EPIPE;
   if (context->core().Acknowledged(place->node, 0) >= place->end) return 0;
-  return context->core().peer_state(place->node) == PeerState::kGone ? EPIPE : EBUSY;
+  if (context->core().peer_state(place->node) == PeerState::kGone) return EPIPE;
+  context->core().Hurry(place->node);
+  return EBUSY;
 }
 
 int pmxReleaseSendDesc(pmContext* context, int descriptor) {

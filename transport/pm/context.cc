@@ -262,6 +262,14 @@ std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId c
   }
 }
 
+void Context::Hurry(NodeId node) {
+  if (!view().MayHurry(node)) return;
+  Endpoint& endpoint = Take();
+  endpoint.Hurry(node, Wire::Now());
+  Flush(endpoint);
+  (void)Give();
+}
+
 void Context::LeaveToDaemon() {
   if (connection_ >= 0) (void)shutdown(connection_, SHUT_RDWR);
 }

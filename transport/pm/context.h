@@ -69,6 +69,8 @@ class Context {
   // Sleeps until something arrives, the protocol must act, or `until`; then makes progress.
   void Sleep(Nanos until);
   void set_waiting(Waiting waiting) { waiting_ = waiting; }
+  // Asks the node for the acknowledgement of what it was sent: the caller waits for that.
+  void Hurry(NodeId node);
   // Held by whoever calls; given away while Wait sleeps or a stopped job makes Send wait.  Only one
   // thread may be in Wait.
   void set_lock(CallLock* lock) { lock_ = lock; }

@@ -39,6 +39,7 @@ struct Endpoint::Draft {
   std::uint8_t carried = 0;
   bool eliciting = false;
   bool acks = false;
+  bool grants = false;
 };
 
 }  // namespace sekisho::pm

@@ -244,6 +244,7 @@ void Endpoint::OnTimer(Nanos now) {
       peer.persist_at = kNever;
       peer.persist_tries = std::min<std::uint8_t>(peer.persist_tries + 1, 8);
       peer.probe_due = true;
+      peer.want_reported = 0;  // a grant may have been lost
     }
     if (peer.hold_until <= state_->now) peer.hold_until = 0;  // expired: send what there is
     peer.starved = false;

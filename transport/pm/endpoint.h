@@ -105,7 +105,13 @@ class Endpoint {
   bool NextOutgoing(Nanos now, MutableBytes room, Outgoing& out);
   // What arrived just now is acknowledged with the next datagram: no data will carry that soon.
   void AcknowledgeAtOnce();
-  // The same, of what would be due before `until`.
+  // The application waits for the acknowledgement of what it sent: the peer is asked for it.
+  void Hurry(NodeId node, Nanos now);
+  // Whether that would change anything.
+  bool MayHurry(NodeId node) const {
+    return peers_[node].no_hurry && peers_[node].in_flight_packets > 0;
+  }
+  // As AcknowledgeAtOnce, of what would be due before `until`.
   void AcknowledgeBefore(Nanos until, Nanos now);
   // False: neither would say anything now.
   bool HasWork() const { return state_->reply_count > 0 || !state_->work.empty(); }
@@ -207,7 +213,7 @@ class Endpoint {
   bool Acceptable(Peer& peer, const Packet& packet, bool& eliciting, bool& closing);
   bool Apply(Peer& peer, const Packet& packet);
   bool StoreData(Peer& peer, const Frame& frame);
-  void NoteArrival(Peer& peer, std::uint64_t number, bool eliciting, bool ce);
+  void NoteArrival(Peer& peer, const Header& header, bool eliciting, bool ce);
   void AllotGrants();
   std::uint64_t Beyond(const Peer& peer) const;
   std::uint64_t Allowance(Peer& peer);
@@ -221,6 +227,7 @@ class Endpoint {
   void DetectLosses(Peer& peer);
   void DeclareLost(Peer& peer, std::uint32_t sent, bool by_gap);
   void ForgetLost(Peer& peer);
+  void GiveUpFlight(Peer& peer, std::uint32_t keep);
   void OnProbeTimeout(Peer& peer);
   Nanos ProbeDeadline(const Peer& peer) const;
   Nanos ReorderWindow(const Peer& peer) const;
@@ -248,8 +255,11 @@ class Endpoint {
   void AddLost(Peer& peer, Draft& draft);
   void AddNew(Peer& peer, Draft& draft);
   bool SplitSegment(std::uint32_t index, std::uint32_t length);
+  bool IsCalm(const Peer& peer) const { return state_->now - peer.last_loss >= kCalm; }
+  bool HasTime(const Peer& peer, const Draft& draft) const;
   std::size_t Finish(Peer& peer, Draft& draft, MutableBytes room);
-  std::size_t Assemble(Peer& peer, const Draft& draft, std::uint64_t number, MutableBytes room);
+  std::size_t Assemble(Peer& peer, const Draft& draft, std::uint64_t number, bool has_time,
+                       MutableBytes room);
   std::uint64_t Floor(const Peer& peer) const;
 
   // What is neither of one peer nor a record; in the memory, too.  No pointers: the memory lies at

@@ -56,12 +56,7 @@ void Endpoint::NoteReplaced(Peer& peer) {
   ++state_->counters.greeting_deferred;
   if (peer.is_replaced) return;
   peer.is_replaced = true;
-  while (!peer.sent.empty()) DeclareLost(peer, peer.sent.first, false);
-  while (!peer.lost.empty()) {
-    const std::uint32_t index = peer.lost.first;
-    peer.lost.Remove(sent_, index);
-    sent_.Put(index);
-  }
+  GiveUpFlight(peer, 0);
   if (peer.greet == Peer::Greet::kNone) StartGreeting(peer);
   if (state_->gang_active) StepGang();
 }
@@ -78,8 +73,11 @@ void Endpoint::SetWave(std::uint64_t wave) {
   GangNote& own = state_->gang;
   const bool goes = paused() && PhaseOf(wave) == GangPhase::kRunning;
   own.wave = wave;
-  if (!goes) return;
+  // Everybody waits for what is unacknowledged.
+  const bool stops = PhaseOf(wave) == GangPhase::kStopping;
+  if (!goes && !stops) return;
   for (Peer& peer : peers_) {
+    if (peer.ack_deadline != kNever) peer.ack_now = true;
     if (peer.has_session) Work(peer);
   }
 }

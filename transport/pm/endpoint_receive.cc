@@ -8,6 +8,7 @@ namespace sekisho::pm {
 namespace {
 
 constexpr std::uint32_t kAckEvery = 16;  // eliciting packets
+constexpr std::uint32_t kAckEveryUnhurried = 64;
 constexpr std::uint64_t kGrantChunk = 16 * 1024;
 constexpr std::uint64_t kLeastAllowance = 3 * 1024;
 constexpr Nanos kActiveEpoch = 10 * kMillisecond;
@@ -83,7 +84,7 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
   peer.state = PeerState::kUp;
   Work(peer);
   if (!Apply(peer, packet)) return;  // not stored or gone: its data did not arrive
-  NoteArrival(peer, number, eliciting, ce);
+  NoteArrival(peer, packet.header, eliciting, ce);
   if (PhaseOf(state_->gang.wave) == GangPhase::kStopping) StepGang();  // was it the last?
 }
 
@@ -164,6 +165,10 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
         Gone(peer, Reason::kClosed);
         return false;
       case FrameKind::kPing:
+        peer.ack_now = true;
+        // It may wait for a grant that was lost.
+        peer.grant_due = peer.grant_now = peer.granted > peer.received;
+        break;
       case FrameKind::kPad:
         break;
     }
@@ -188,7 +193,9 @@ bool Endpoint::StoreData(Peer& peer, const Frame& frame) {
   return true;
 }
 
-void Endpoint::NoteArrival(Peer& peer, std::uint64_t number, bool eliciting, bool ce) {
+void Endpoint::NoteArrival(Peer& peer, const Header& header, bool eliciting, bool ce) {
+  const std::uint64_t number = header.number;
+  const bool has_time = (header.flags & kFlagNoHurry) != 0;
   const bool newest = number > peer.window.largest();
   const bool in_order = peer.window.Mark(number);
   if (newest) peer.largest_time = state_->now;
@@ -196,12 +203,14 @@ void Endpoint::NoteArrival(Peer& peer, std::uint64_t number, bool eliciting, boo
     ++peer.ce_count;
     ++state_->counters.ce_marks;
   }
+  if (!in_order) peer.last_loss = state_->now;
   if (!eliciting) return;
   ++peer.unacknowledged;
-  if (!in_order || ce || peer.unacknowledged >= kAckEvery) {
+  if (!in_order || ce || peer.unacknowledged >= (has_time ? kAckEveryUnhurried : kAckEvery)) {
     peer.ack_now = true;
-  } else if (peer.ack_deadline == kNever) {
-    peer.ack_deadline = state_->now + peer.rtt.AckDelay();
+  } else {
+    const Nanos due = state_->now + (has_time ? kUnhurried : peer.rtt.AckDelay());
+    peer.ack_deadline = std::min(peer.ack_deadline, due);
   }
 }
 
@@ -210,6 +219,13 @@ void Endpoint::AcknowledgeAtOnce() {
   for (std::uint32_t i = state_->work.first; i != kNil; i = peers_[i].work_next) {
     if (peers_[i].ack_deadline != kNever) peers_[i].ack_now = true;
   }
+}
+
+void Endpoint::Hurry(NodeId node, Nanos now) {
+  Clock(now);
+  if (node >= config_.nodes || !MayHurry(node)) return;
+  peers_[node].probe_due = true;
+  Work(peers_[node]);
 }
 
 void Endpoint::AcknowledgeBefore(Nanos until, Nanos now) {

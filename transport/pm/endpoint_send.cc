@@ -14,6 +14,7 @@ constexpr std::uint32_t kBurst = 16;  // datagrams in a row to one peer: one seg
 constexpr std::uint32_t kSmallInFlight = 4;
 constexpr std::size_t kSmallRoom = 64;  // bytes
 constexpr std::uint64_t kStreaming = 128 * 1024;
+constexpr std::uint8_t kHopeless = 3;  // time-outs in a row
 constexpr std::uint64_t kShortTrain = 16 * 1024;
 // From here on the kernel takes a payload out of its ring; less is copied faster than described.
 constexpr std::size_t kInPlace = 512;
@@ -77,6 +78,12 @@ std::uint64_t Endpoint::Floor(const Peer& peer) const {
 bool Endpoint::MaySend(Peer& peer) {
   if (sent_.free_count() == 0) {
     for (Peer& other : peers_) ForgetLost(other);
+  }
+  if (sent_.free_count() == 0 && peer.timeouts < kHopeless) {
+    // From whom nothing is heard; the last one in flight keeps his time-outs going.
+    for (Peer& other : peers_) {
+      if (other.timeouts >= kHopeless) GiveUpFlight(other, 1);
+    }
   }
   if (sent_.free_count() == 0) {
     if (!peer.starved) ++state_->counters.no_packet_record;
@@ -168,8 +175,9 @@ void Endpoint::AddControl(Peer& peer, Draft& draft, std::uint64_t backlog) {
     draft.carried |= kCarriedCredit;
   }
   if (peer.grant_due && draft.writer.One(FrameKind::kGrant, peer.granted)) {
-    peer.grant_due = peer.grant_now = false;
-    draft.carried |= kCarriedGrant;
+    draft.grants = true;
+    // Where nothing is lost nobody needs to hear that it arrived, if nobody waits for it.
+    if (peer.grant_now || !IsCalm(peer)) draft.carried |= kCarriedGrant;
   }
   const std::uint64_t granted = peer.grant_limit - peer.new_bytes;
   if (backlog > granted) {
@@ -289,11 +297,26 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
   if (Backlog(peer) == 0) peer.congestion.OnAppLimited(peer.in_flight);
 }
 
+// Whether the peer may keep the acknowledgement back until it has data to send it with.  Nobody may
+// wait for it: not we for room in the window or the ring, and not for a loss, of which there are
+// none.
+bool Endpoint::HasTime(const Peer& peer, const Draft& draft) const {
+  if (!draft.eliciting || draft.carried != 0 || draft.segment_count == 0 || paused()) return false;
+  if (peer.probe_due || peer.timeouts > 0 || !IsCalm(peer)) return false;
+  if (2 * (peer.in_flight + draft.limit) > peer.congestion.window()) return false;
+  for (std::size_t i = 0; i < draft.segment_count; ++i) {
+    const SendStream& out = send_streams_[segments_[draft.segments[i]].stream];
+    if (out.written - out.acked > config_.send_ring / 4) return false;
+  }
+  return true;
+}
+
 // Header, control part, payload and tag.
-std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t number,
+std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t number, bool has_time,
                                MutableBytes room) {
   const std::size_t control = draft.writer.size();
-  WriteHeader({Kind::kData, 0, config_.context, config_.node, IdOf(peer), number,
+  const std::uint8_t flags = has_time ? kFlagNoHurry : 0;
+  WriteHeader({Kind::kData, flags, config_.context, config_.node, IdOf(peer), number,
                static_cast<std::uint16_t>(control)},
               room.first<kHeaderSize>());
   std::memcpy(room.data() + kHeaderSize, draft.control.data(), control);
@@ -327,7 +350,9 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
     const std::uint64_t floor = std::min(Floor(peer), number);
     draft.writer.Floor(number - floor);
   }
-  const std::size_t size = Assemble(peer, draft, number, room);
+  const bool has_time = HasTime(peer, draft);
+  const std::size_t size = Assemble(peer, draft, number, has_time, room);
+  if (draft.grants) peer.grant_due = peer.grant_now = false;
 
   if (draft.acks) {
     peer.unacknowledged = 0;
@@ -363,6 +388,7 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
     peer.paced_until = peer.next_send + peer.congestion.Quantum();
   }
   peer.probe_due = false;
+  peer.no_hurry = has_time;
   peer.hold_until = kNever;
   return size;
 }

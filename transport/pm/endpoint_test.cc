@@ -137,21 +137,61 @@ TEST(Endpoint, ALostMessageCostsAboutOneRoundTrip) {
   EXPECT_EQ(cluster[0].counters().timeouts, 0u);
 }
 
+// The first loss after a calm time is noticed late, as acknowledgements had time; the next at once.
 TEST(Endpoint, ALostTailIsProbedBeforeTheTimeout) {
   Cluster cluster(2);
   Connect(cluster);
-  const std::uint64_t before = cluster.delivered(1);
-  int count = 0;
-  cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes) {
-    return from != 0 || ++count != 1;
-  };
-  const Nanos start = cluster.network().now();
+  for (int loss = 1; loss <= 2; ++loss) {
+    const std::uint64_t before = cluster.delivered(1);
+    int count = 0;
+    cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes) {
+      return from != 0 || ++count != 1;
+    };
+    const Nanos start = cluster.network().now();
 
+    cluster.SendText(0, 1, 0, 8);
+    ASSERT_TRUE(cluster.Run(kSecond, [&] { return cluster.delivered(1) == before + 1; }));
+
+    const Nanos took = cluster.network().now() - start;
+    EXPECT_LT(took, kMillisecond + (loss == 1 ? kUnhurried : 0));
+    EXPECT_EQ(cluster[0].counters().probes, static_cast<std::uint64_t>(loss));
+    cluster.Run(100 * kMillisecond);
+  }
+}
+
+TEST(Endpoint, AcknowledgementsWaitForDataWhereNothingIsLost) {
+  Cluster cluster(2);
+  Connect(cluster);
+  std::uint64_t alone = cluster[1].counters().acks_only;
+  const auto acks = [&] { return cluster[1].counters().acks_only - alone; };
+
+  // An answer within 4 ms takes the acknowledgement along.
+  for (int i = 0; i < 10; ++i) {
+    cluster.SendText(0, 1, 0, 8);
+    cluster.Run(2 * kMillisecond);
+    cluster.SendText(1, 0, 0, 8);
+    cluster.Run(2 * kMillisecond);
+  }
+  EXPECT_EQ(acks(), 0u);
+  EXPECT_EQ(cluster[0].counters().probes + cluster[0].counters().retransmitted, 0u);
+
+  // Without one it comes by itself; sooner if the sender waits for it, or in a job that stops.
+  for (const bool asks : {false, true}) {
+    cluster.SendText(0, 1, 0, 8);
+    cluster.Run(kMillisecond);
+    EXPECT_FALSE(cluster[0].Drained(1));
+    if (asks) cluster[0].Hurry(1, cluster.now()), cluster.Pump(0);
+    cluster.Run(asks ? 3 * kOneWay : kUnhurried + kOneWay);
+    EXPECT_TRUE(cluster[0].Drained(1)) << asks;
+  }
+  cluster.Run(10 * kMillisecond);
   cluster.SendText(0, 1, 0, 8);
-  ASSERT_TRUE(cluster.Run(kSecond, [&] { return cluster.delivered(1) == before + 1; }));
-
-  EXPECT_LT(cluster.network().now() - start, kMillisecond);
-  EXPECT_EQ(cluster[0].counters().probes, 1u);
+  cluster.Run(2 * kOneWay);
+  ASSERT_FALSE(cluster[0].Drained(1));
+  cluster[1].AskGang(true, cluster.now());
+  cluster.Pump(1);
+  cluster.Run(4 * kOneWay);
+  EXPECT_TRUE(cluster[0].Drained(1));
 }
 
 TEST(Endpoint, AMessageStuckInOneChannelDoesNotStopAnother) {
@@ -442,6 +482,26 @@ TEST(Endpoint, PeersThatWereStartedAnewKeepNoRecordsWhileTheOldOnesMessagesAreUn
   cluster.SendText(2, 3, 0, 8);
 
   EXPECT_TRUE(cluster.Run(20 * kMillisecond, [&] { return received == 1; }));
+}
+
+TEST(Endpoint, SilentPeersDoNotKeepTheRecordsThatOthersNeed) {
+  Cluster cluster(4, [](Config& config) { config.packets = 16; });
+  MakeSteady(cluster);
+  for (const std::uint32_t to : {1, 2, 3}) cluster.SendText(0, to, 0, 8);
+  ASSERT_TRUE(cluster.Run(kSecond, [&] {
+    return cluster.delivered(1) + cluster.delivered(2) + cluster.delivered(3) == 3;
+  }));
+  cluster.on_datagram = [](std::uint32_t, std::uint32_t to, Bytes) { return to < 2; };
+  for (const std::uint32_t to : {2, 3}) cluster.SendText(0, to, 0, 16'000);
+  cluster.Run(100 * kMillisecond);
+
+  cluster.SendText(0, 1, 0, 8);
+  EXPECT_TRUE(cluster.Run(10 * kMillisecond, [&] { return cluster.delivered(1) == 2; }));
+  EXPECT_EQ(cluster[0].Check(), nullptr);
+
+  cluster.on_datagram = nullptr;
+  EXPECT_TRUE(cluster.Run(5 * kSecond,
+                          [&] { return cluster.delivered(2) == 2 && cluster.delivered(3) == 2; }));
 }
 
 TEST(Endpoint, AnOlderIncarnationIsRefused) {

@@ -21,7 +21,8 @@ bool Contains(const Frame& ack, std::uint64_t number) {
 
 void Endpoint::SampleRtt(Peer& peer, const Sent& packet, const Frame& ack) {
   const auto delay_us = static_cast<Nanos>(std::min<std::uint64_t>(ack.delay_us, 1'000'000));
-  peer.rtt.Sample(state_->now - packet.time, std::min(delay_us * kMicrosecond, peer.rtt.AckDelay()),
+  peer.rtt.Sample(state_->now - packet.time,
+                  std::min(delay_us * kMicrosecond, std::max(kUnhurried, peer.rtt.AckDelay())),
                   state_->now);
 }
 
@@ -141,6 +142,7 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
     return;
   }
   peer.congestion.OnLost(packet.size);
+  peer.last_loss = state_->now;
   NoteLargePacket(peer, packet.size, false);
   for (const SegmentRef& ref : packet.refs()) {
     Segment& segment = segments_[ref.index];
@@ -180,10 +182,23 @@ void Endpoint::ForgetLost(Peer& peer) {
   }
 }
 
+// Nobody acknowledges, and others need the records of packets: all but the last `keep` in flight
+// are lost, and what is lost is not remembered.
+void Endpoint::GiveUpFlight(Peer& peer, std::uint32_t keep) {
+  while (peer.in_flight_packets > keep && !peer.sent.empty()) {
+    DeclareLost(peer, peer.sent.first, false);
+  }
+  while (!peer.lost.empty()) {
+    const std::uint32_t index = peer.lost.first;
+    peer.lost.Remove(sent_, index);
+    sent_.Put(index);
+  }
+}
+
 Nanos Endpoint::ProbeDeadline(const Peer& peer) const {
   if (peer.in_flight_packets == 0) return kNever;
   return peer.last_eliciting + (peer.timeouts == 0
-                                    ? peer.rtt.ProbeTimeout()
+                                    ? peer.rtt.ProbeTimeout() + (peer.no_hurry ? kUnhurried : 0)
                                     : peer.rtt.RetransmitTimeout(peer.timeouts - 1u));
 }
 

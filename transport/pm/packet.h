@@ -38,6 +38,7 @@ enum class Kind : std::uint8_t {
 
 inline constexpr std::uint8_t kFlagPayloadTag = 1;
 inline constexpr std::uint8_t kFlagEncrypted = 2;
+inline constexpr std::uint8_t kFlagNoHurry = 4;  // to acknowledge it
 
 struct Header {
   Kind kind = Kind::kData;

@@ -24,6 +24,11 @@ inline constexpr std::uint64_t kNumbersInFlight = 1792;  // from the oldest unre
 inline constexpr std::uint64_t kWantMax = 16 * 1024 * 1024;  // whatever a peer says
 inline constexpr std::uint64_t kFreeAllowance = 16 * 1024;   // bytes that need no grant
 
+// How long an acknowledgement may wait for data that it can go with, where nothing was lost for
+// kCalm.
+inline constexpr Nanos kUnhurried = 4 * kMillisecond;
+inline constexpr Nanos kCalm = 500 * kMillisecond;
+
 struct SegmentRef {
   std::uint32_t index = kNil;
   std::uint32_t generation = 0;
@@ -106,6 +111,7 @@ struct Peer {
   Nanos persist_at = kNever;  // data waits for credit, nothing is in flight: ask
   std::uint8_t persist_tries = 0;
   bool probe_due = false;
+  bool no_hurry = false;  // the last eliciting packet said that its acknowledgement has time
   bool starved = false;  // no packet record was left
 
   // Loss.
@@ -114,6 +120,7 @@ struct Peer {
   Nanos rack_time = 0;  // when the newest acknowledged packet was sent
   std::uint64_t rack_number = 0;
   Nanos loss_deadline = kNever;
+  Nanos last_loss = -kCalm;        // or gap in what arrived
   std::uint8_t timeouts = 0;       // in a row, the probe included
   std::uint8_t reorder_shift = 0;  // the reordering window was doubled so often
   Nanos reorder_calm = 0;          // since when no spurious retransmission was seen

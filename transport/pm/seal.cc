@@ -51,8 +51,8 @@ SipKey ClassicKey(const JobKey& key, const SessionId& id) {
 
 std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
                  MutableBytes datagram, std::size_t size) {
-  datagram[1] = static_cast<std::uint8_t>((payload_key != nullptr ? kFlagPayloadTag : 0) |
-                                          (cipher != nullptr ? kFlagEncrypted : 0));
+  datagram[1] |=
+      (payload_key != nullptr ? kFlagPayloadTag : 0) | (cipher != nullptr ? kFlagEncrypted : 0);
   const MutableBytes text = datagram.subspan(kHeaderSize, size - kHeaderSize);
   if (cipher != nullptr) {
     std::uint64_t number = 0;
@@ -69,7 +69,7 @@ std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_ke
 
 std::size_t SealApart(const SipKey& key, const PayloadKey* payload_key, MutableBytes room,
                       std::size_t head, Bytes payload) {
-  room[1] = payload_key != nullptr ? kFlagPayloadTag : 0;
+  room[1] |= payload_key != nullptr ? kFlagPayloadTag : 0;
   Store(room.data() + head, Tag(key, payload_key, room.first(head), payload));
   return head + kTagSize;
 }

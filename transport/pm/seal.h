@@ -38,8 +38,8 @@ inline std::size_t TagSize(const Cipher* cipher) {
   return cipher != nullptr ? kCipherTagSize : kTagSize;
 }
 
-// `datagram` holds header, control and payload, and room for the tag behind `size`.  Sets the flags
-// in the header, seals, returns the size with the tag.  Without `payload_key` the tag is of the
+// `datagram` holds header, control and payload, and room for the tag behind `size`.  Adds its flags
+// to the header, seals, returns the size with the tag.  Without `payload_key` the tag is of the
 // header and the control part only.
 std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
                  MutableBytes datagram, std::size_t size);

@@ -149,8 +149,11 @@ bool Keeper::Pump() {
     if (!full) break;
   }
   endpoint.AcknowledgeAtOnce();  // the program is elsewhere: it has no answer to put that into
-  if (dead_) endpoint.DropParts();
   const Nanos now = Wire::Now();
+  if (dead_) {
+    endpoint.DropParts();
+    for (NodeId node = 0; node < memory_.config().nodes; ++node) endpoint.Hurry(node, now);
+  }
   if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
   endpoint.NoteProgram(dead_ || head.program_waits.load() != 0);
   if (asker_ >= 0 || takes_back_) endpoint.AskGang(asker_ >= 0 && asks_stop_, now);

@@ -377,12 +377,12 @@ local function header(tvb)
     local size = tvb:reported_len()
     if tvb:len() < HEADER + TAG or size > 65507 then return nil end
     local first, flags = tvb:range(0, 1):uint(), tvb:range(1, 1):uint()
-    local packet = {kind = first % 16, payload_tag = flags % 2 == 1, encrypted = flags >= 2,
+    local packet = {kind = first % 16, payload_tag = flags % 2 == 1, encrypted = math.floor(flags / 2) % 2 == 1,
                     context = tvb:range(2, 2):le_uint(), source = tvb:range(4, 2):le_uint(),
                     destination = tvb:range(6, 2):le_uint(), control = tvb:range(16, 2):le_uint()}
     packet.tag = packet.encrypted and CIPHER_TAG or TAG
     packet.payload = size - HEADER - packet.control - packet.tag
-    local fits = math.floor(first / 16) == 1 and KINDS[packet.kind] and flags < 4 and packet.payload >= 0 and
+    local fits = math.floor(first / 16) == 1 and KINDS[packet.kind] and flags < 8 and packet.payload >= 0 and
                  packet.source ~= packet.destination and tvb:range(15, 1):uint() < 64 and HEADER + packet.control <= tvb:len()
     if not fits or (packet.encrypted and packet.kind ~= 5) then return nil end
     if packet.kind < 5 and (packet.control ~= GREETING or packet.payload ~= 0) then return nil end
