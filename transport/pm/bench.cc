@@ -181,15 +181,17 @@ int Main(int argc, char** argv) {
       settings.only = argv[++i];
     } else if (strcmp(argument, "--rounds") == 0 && i + 1 < argc) {
       settings.rounds = std::max(1, atoi(argv[++i]));
+    } else if (strcmp(argument, "--tail-seconds") == 0 && i + 1 < argc) {
+      // As many messages as the table of their delays has room for.
+      settings.tail_time = std::clamp(atoi(argv[++i]), 1, 100) * kSecond;
     } else if (strcmp(argument, "--ms") == 0 && i + 1 < argc) {
       settings.time = std::max(10, atoi(argv[++i])) * kMillisecond;
     } else {
-      fprintf(
-          stderr,
-          "usage: sekisho-pm-bench --against tcp [--rounds N] [--ms N] [--only WORDS] [--explain] "
-          "[--json]\n"
-          "       sekisho-pm-bench [--rounds N] [--ms N] [--only WORDS] [--datagram BYTES] "
-          "[--ring BYTES] [--no-offload] [--header-tag-only] [--one-thread]\n");
+      fprintf(stderr,
+              "usage: sekisho-pm-bench --against tcp [--rounds N] [--ms N] [--tail-seconds N] "
+              "[--only WORDS] [--explain] [--json]\n"
+              "       sekisho-pm-bench [--rounds N] [--ms N] [--only WORDS] [--datagram BYTES] "
+              "[--ring BYTES] [--no-offload] [--header-tag-only] [--one-thread]\n");
       return 2;
     }
   }

@@ -17,6 +17,7 @@ struct Cell {
 
 struct Settings {
   Nanos time = 300 * kMillisecond;
+  Nanos tail_time = 0;  // of the rows about a latency tail; 0: as the others
   int rounds = 5;
   bool offload = true;
   bool payload_tag = true;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "transport/pm/bench_process.h"
 #include "transport/pm/context.h"
 
 namespace sekisho::pm {
@@ -19,6 +20,9 @@ struct Traffic {
   bool payload_tag = true;
   int server_core = 1;  // ours is 0
   Nanos period = 0;     // not 0: one message every so often, each with the time it left
+  bool offload = true;
+
+  bool operator==(const Traffic&) const = default;
 };
 
 struct Measured {
@@ -27,26 +31,32 @@ struct Measured {
   double p99 = 0, p999 = 0, most = 0;  // us that messages of a period were under way
 };
 
-class End {
+class Measurement {
  public:
-  virtual ~End();
-  End(const End&) = delete;
-  End& operator=(const End&) = delete;
-  Measured Run(Nanos time);
+  Measurement() = default;
+  virtual ~Measurement() = default;
+  Measurement(const Measurement&) = delete;
+  Measurement& operator=(const Measurement&) = delete;
+  virtual Measured Run(Nanos time) = 0;
   // What was sent twice, and why, as far as this end knows.
   virtual void Explain() {}
+};
+
+class End : public Measurement {
+ public:
+  ~End() override;
+  Measured Run(Nanos time) override;
 
  protected:
   // What both ends see.
   struct Board {
-    static constexpr std::size_t kDelays = 1 << 21;
+    static constexpr std::uint32_t kDelays = 1 << 21;
     std::atomic<std::uint64_t> arrived{0};  // bytes, one way
     std::atomic<std::uint32_t> delay_count{0};
     std::array<float, kDelays> delays;  // us
   };
 
   explicit End(const Traffic& traffic);
-  // In a process that ends with us; stopped but in Run, lest it takes a core from the other side.
   void Fork();
   virtual void Serve() = 0;
   virtual void RoundTrip() = 0;
@@ -54,26 +64,19 @@ class End {
   // `stamp`, and then bytes up to the message's size.
   virtual void SendStamped(Nanos stamp) = 0;
   virtual void Progress() {}
-  void NoteDelay(Nanos stamp);
+  void NoteDelay(const void* message);
   virtual void Drain() {}
 
   const Traffic traffic_;
   Board* board_ = nullptr;
+  std::unique_ptr<BenchProcess> server_;
 
  private:
-  class Server;
   void SendPaced(Nanos end);
   void TakeDelays(Measured& measured);
-
-  std::unique_ptr<Server> server_;
 };
 
-std::unique_ptr<End> OpenPmEnd(const Traffic& traffic);
-std::unique_ptr<End> OpenTcpEnd(const Traffic& traffic);
-
-// A network of our own: loopback with an MTU of 1500, which nobody else uses.  False: not allowed.
-bool EnterPrivateNetwork();
-// Random loss of what arrives there; false: there is no nft.
-bool SetLoss(double percent);
+std::unique_ptr<Measurement> OpenPmEnd(const Traffic& traffic);
+std::unique_ptr<Measurement> OpenTcpEnd(const Traffic& traffic);
 
 }  // namespace sekisho::pm

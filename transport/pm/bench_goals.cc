@@ -2,15 +2,15 @@
 // The goals of PM that one machine can judge, in one run: PM and TCP in turns, in each round,
 // waiting alike, on a loopback of our own with an MTU of 1500.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "transport/pm/bench.h"
 #include "transport/pm/bench_ends.h"
+#include "transport/pm/bench_goal.h"
+#include "transport/pm/bench_network.h"
 
 namespace sekisho::pm {
 namespace {
@@ -29,44 +29,21 @@ constexpr Traffic OneWay(std::size_t size, bool payload_tag = true) {
       .size = size, .round_trip = false, .waiting = Waiting::kSleep, .payload_tag = payload_tag};
 }
 
-// What is judged.
-enum class Judge {
-  kRatioAtMost,  // PM / TCP
-  kRatioAtLeast,
-  kAtMost,  // PM alone
-  kAtLeast,
-};
-
-// Which number of what was measured.
-enum class Of { kValue, kProcessor, kP99, kP999, kMost };
-
-double Pick(Of of, const Measured& seen) {
-  switch (of) {
-    case Of::kProcessor:
-      return seen.processor_seconds;
-    case Of::kP99:
-      return seen.p99;
-    case Of::kP999:
-      return seen.p999;
-    case Of::kMost:
-      return seen.most;
-    case Of::kValue:
-      break;
-  }
-  return seen.value;
+// Every datagram and segment goes through the network alone, and is lost alone.
+constexpr Traffic Uncut(std::size_t size) {
+  Traffic traffic = OneWay(size);
+  traffic.offload = false;
+  return traffic;
 }
 
-struct Goal {
-  const char* what;
-  const char* unit;
-  Traffic traffic;
-  double scale;  // of what is measured, to the unit
-  Judge judge;
-  double must, stretch;  // stretch 0: none
-  double loss = 0;       // percent
-  Of of = Of::kValue;
-  bool against_itself = false;  // PM without the payload's tag instead of TCP
-};
+std::unique_ptr<Measurement> OpenUntagged(const Traffic& tagged) {
+  Traffic traffic = tagged;
+  traffic.payload_tag = false;
+  return OpenPmEnd(traffic);
+}
+
+constexpr Sides kAgainstTcp = {OpenPmEnd, OpenTcpEnd, "tcp"};
+constexpr Sides kTagged = {OpenPmEnd, OpenUntagged, "pm_without"};
 
 constexpr double kMega = 1e-6;
 
@@ -77,19 +54,20 @@ constexpr Goal kGoals[] = {
     {"round trip 8 B, one core, adaptive", "us", kTinyOnOneCore, 1, Judge::kRatioAtMost, 1.05,
      0.85},
     {"bandwidth 64 KiB", "MB/s", OneWay(65536), kMega, Judge::kRatioAtLeast, 0.90, 1.10},
+    {"processor time, 64 KiB", "s/GiB", OneWay(65536), 1, Judge::kAtMost, 0.50, 0.35, 0,
+     Of::kProcessor},
+    {"bandwidth 64 KiB, offloads off", "MB/s", Uncut(65536), kMega, Judge::kRatioAtLeast, 0.90, 1},
     {"bandwidth 8 KiB", "MB/s", OneWay(8192), kMega, Judge::kRatioAtLeast, 1.3, 2.5},
     {"bandwidth 1 KiB", "MB/s", OneWay(1024), kMega, Judge::kRatioAtLeast, 3, 10},
     {"messages of 64 B", "M/s", OneWay(64), kMega / 64, Judge::kAtLeast, 5, 20},
-    {"processor time, 64 KiB", "s/GiB", OneWay(65536), 1, Judge::kAtMost, 0.50, 0.35, 0,
-     Of::kProcessor},
     {"payload MAC on, of off, 64 KiB", "MB/s", OneWay(65536), kMega, Judge::kRatioAtLeast, 0.5, 0.6,
-     0, Of::kValue, true},
+     0, Of::kValue, &kTagged},
     {"1 KiB every 50 us, p99", "us", kPaced, 1, Judge::kRatioAtMost, 1.5, 1, 0, Of::kP99},
     {"1 KiB every 50 us, p99.9", "us", kPaced, 1, Judge::kRatioAtMost, 2, 1, 0, Of::kP999},
     {"1 KiB every 50 us, longest", "us", kPaced, 1, Judge::kRatioAtMost, 2, 1, 0, Of::kMost},
-    {"8 KiB at 0.1 % loss", "MB/s", OneWay(8192), kMega, Judge::kRatioAtLeast, 1, 0, 0.1},
-    {"8 KiB at 1 % loss", "MB/s", OneWay(8192), kMega, Judge::kRatioAtLeast, 5, 0, 1},
-    {"8 KiB at 5 % loss", "MB/s", OneWay(8192), kMega, Judge::kRatioAtLeast, 40, 0, 5},
+    {"8 KiB at 0.1 % loss", "MB/s", Uncut(8192), kMega, Judge::kRatioAtLeast, 1, 0, 0.1},
+    {"8 KiB at 1 % loss", "MB/s", Uncut(8192), kMega, Judge::kRatioAtLeast, 5, 0, 1},
+    {"8 KiB at 5 % loss", "MB/s", Uncut(8192), kMega, Judge::kRatioAtLeast, 40, 0, 5},
     {"mean ping-pong 64 B at 0.1 % loss", "us", kPing, 1, Judge::kAtMost, 65, 58, 0.1},
     {"mean ping-pong 64 B at 1 % loss", "us", kPing, 1, Judge::kAtMost, 80, 70, 1},
     {"mean ping-pong 64 B at 5 % loss", "us", kPing, 1, Judge::kAtMost, 150, 120, 5},
@@ -98,74 +76,35 @@ constexpr Goal kGoals[] = {
 };
 
 constexpr const char* kElsewhere =
-    "not here: offloads off, 64 and 1,000 peers, fairness, incast, stops, kills, "
-    "bad\n"
-    "# packets (docs/operations/pm.md); alltoall and kernels: tests/bench/pm/bench\n";
+    "not here: 64 and 1,000 peers, fairness, incast, stops, kills, bad packets\n"
+    "# (docs/operations/pm.md); alltoall and kernels: tests/bench/pm/bench\n";
 
-double Load() {
-  double load = 0;
-  (void)getloadavg(&load, 1);
-  return load;
+const Sides& SidesOf(const Goal& goal) { return goal.sides != nullptr ? *goal.sides : kAgainstTcp; }
+
+// Several numbers of the same rounds.
+bool SameRounds(const Goal& a, const Goal& b) {
+  return a.traffic == b.traffic && a.loss == b.loss && &SidesOf(a) == &SidesOf(b);
 }
 
-double Middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-const char* Verdict(const Goal& goal, double value) {
-  const bool at_most = goal.judge == Judge::kRatioAtMost || goal.judge == Judge::kAtMost;
-  const auto meets = [&](double limit) { return at_most ? value <= limit : value >= limit; };
-  if (goal.stretch > 0 && meets(goal.stretch)) return "stretch";
-  return meets(goal.must) ? "met" : "MISSED";
-}
-
-void Print(const Goal& goal, const Settings& settings, const std::vector<double>& pm,
-           const std::vector<double>& other) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < pm.size(); ++i) ratios.push_back(pm[i] / other[i]);
-  const bool is_ratio = goal.judge == Judge::kRatioAtMost || goal.judge == Judge::kRatioAtLeast;
-  const bool at_most = goal.judge == Judge::kRatioAtMost || goal.judge == Judge::kAtMost;
-  const std::vector<double>& judged = is_ratio ? ratios : pm;
-  const auto [least, most] = std::minmax_element(judged.begin(), judged.end());
-  const double middle = Middle(judged);
-  const char* verdict = Verdict(goal, middle);
-  if (settings.is_json) {
-    printf(
-        "{\"what\": \"%s\", \"unit\": \"%s\", \"pm\": %.4g, \"%s\": %.4g, \"judged\": \"%s\", "
-        "\"min\": "
-        "%.4g, \"median\": %.4g, \"max\": %.4g, \"bound\": \"%s\", \"must\": %g, \"stretch\": %g, "
-        "\"verdict\": \"%s\", \"rounds\": %zu, \"load\": %.1f}\n",
-        goal.what, goal.unit, Middle(pm), goal.against_itself ? "pm_without" : "tcp", Middle(other),
-        is_ratio ? "ratio" : "pm", *least, middle, *most, at_most ? "<=" : ">=", goal.must,
-        goal.stretch, verdict, pm.size(), Load());
-  } else {
-    printf("%-35s %8.4g %8.4g %-5s %8.3g /%8.3g /%8.3g  %s %4g %s%5.3g  %s\n", goal.what,
-           Middle(pm), Middle(other), goal.unit, *least, middle, *most,
-           at_most ? "<=" : ">=", goal.must, goal.stretch > 0 ? "" : "-", goal.stretch, verdict);
-  }
-  fflush(stdout);
-}
-
-void RunGoal(const Goal& goal, const Settings& settings) {
-  Traffic other_traffic = goal.traffic;
-  other_traffic.payload_tag = false;
-  const auto pm = OpenPmEnd(goal.traffic);
-  const auto other = goal.against_itself ? OpenPmEnd(other_traffic) : OpenTcpEnd(goal.traffic);
-  std::vector<double> values[2];
+void RunGoals(std::span<const Goal* const> goals, const Settings& settings) {
+  const Traffic& traffic = goals[0]->traffic;
+  const Sides& sides = SidesOf(*goals[0]);
+  const Nanos time =
+      traffic.period > 0 && settings.tail_time > 0 ? settings.tail_time : settings.time;
+  const std::unique_ptr<Measurement> measurements[] = {
+      sides.pm(traffic), sides.other != nullptr ? sides.other(traffic) : nullptr};
+  std::vector<Measured> rounds[2];
   for (int round = -1; round < settings.rounds; ++round) {
-    End* const ends[] = {pm.get(), other.get()};
     for (std::size_t i = 0; i < 2; ++i) {
+      if (measurements[i] == nullptr) continue;
       // First they come to know their path.
       const Measured seen =
-          ends[i]->Run(round < 0 ? std::min(settings.time, 100 * kMillisecond) : settings.time);
-      if (round < 0) continue;
-      values[i].push_back(
-          std::max(Pick(goal.of, seen) * goal.scale, 1e-9));  // TCP may be silent for a round
+          measurements[i]->Run(round < 0 ? std::min(settings.time, 100 * kMillisecond) : time);
+      if (round >= 0) rounds[i].push_back(seen);
     }
   }
-  Print(goal, settings, values[0], values[1]);
-  if (settings.explains && !settings.is_json) pm->Explain();
+  for (const Goal* goal : goals) Print(*goal, sides, settings.is_json, rounds[0], rounds[1]);
+  if (settings.explains && !settings.is_json) measurements[0]->Explain();
 }
 
 }  // namespace
@@ -173,27 +112,32 @@ void RunGoal(const Goal& goal, const Settings& settings) {
 int Goals(const Settings& settings) {
   const bool is_private = EnterPrivateNetwork();
   const bool has_loss = is_private && SetLoss(0);
-  if (!settings.is_json) {
-    printf(
-        "# %s, %ld cores, load %.1f, %d rounds of %.1f s, PM and TCP in turns; the median is "
-        "judged\n",
-        is_private ? "loopback of our own, MTU 1500" : "THE HOST'S LOOPBACK, not MTU 1500",
-        sysconf(_SC_NPROCESSORS_ONLN), Load(), settings.rounds,
-        static_cast<double>(settings.time) / kSecond);
-    printf("%-35s %8s %8s %-5s %8s /%8s /%8s  %7s %5s  verdict\n", "", "PM", "TCP", "", "min",
-           "median", "max", "must", "stretch");
-  }
+  const bool has_offload = is_private && SetOffload(true);
+  if (!settings.is_json) PrintHead(is_private, settings);
+  std::vector<const Goal*> goals;
   for (const Goal& goal : kGoals) {
     if (strstr(goal.what, settings.only) == nullptr) continue;
-    if (goal.loss > 0 && !has_loss) {
-      if (!settings.is_json) printf("%-35s needs nft and a network namespace\n", goal.what);
-      continue;
+    const char* const missing = goal.loss > 0 && !has_loss ? "nft and a network namespace"
+                                : !goal.traffic.offload && !has_offload ? "a network namespace"
+                                                                        : nullptr;
+    if (missing == nullptr) {
+      goals.push_back(&goal);
+    } else if (!settings.is_json) {
+      printf("%-35s needs %s\n", goal.what, missing);
     }
-    if (has_loss && !SetLoss(goal.loss)) {
-      fprintf(stderr, "sekisho-pm-bench: nft refused a rule that drops %g %%\n", goal.loss);
+  }
+  for (std::span<const Goal*> left = goals; !left.empty();) {
+    const Goal& first = *left[0];
+    const auto same = std::find_if_not(
+        left.begin(), left.end(), [&first](const Goal* goal) { return SameRounds(first, *goal); });
+    if (has_loss && !SetLoss(first.loss)) {
+      fprintf(stderr, "sekisho-pm-bench: nft refused a rule that drops %g %%\n", first.loss);
       return 1;
     }
-    RunGoal(goal, settings);
+    if (has_offload) (void)SetOffload(first.traffic.offload);
+    const auto count = static_cast<std::size_t>(same - left.begin());
+    RunGoals(left.first(count), settings);
+    left = left.subspan(count);
   }
   if (!settings.is_json) printf("# load %.1f; %s", Load(), kElsewhere);
   return 0;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network for a measurement alone.
+#include "transport/pm/bench_network.h"
+
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
@@ -8,7 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/pm/bench_ends.h"
+#include <cstdint>
+#include <initializer_list>
 
 namespace sekisho::pm {
 namespace {
@@ -19,6 +24,24 @@ bool Write(const char* path, const char* text) {
   const bool written = fputs(text, file) >= 0;
   return fclose(file) == 0 && written;
 }
+
+// What the kernel is asked of this namespace's loopback.
+class Loopback {
+ public:
+  Loopback() : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    strcpy(request_.ifr_name, "lo");
+  }
+  ~Loopback() { close(fd_); }
+  Loopback(const Loopback&) = delete;
+  Loopback& operator=(const Loopback&) = delete;
+
+  ifreq& request() { return request_; }
+  bool Ask(unsigned long what) { return ioctl(fd_, what, &request_) == 0; }
+
+ private:
+  int fd_;
+  ifreq request_{};
+};
 
 }  // namespace
 
@@ -33,15 +56,22 @@ bool EnterPrivateNetwork() {
       return false;
     }
   }
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  ifreq request{};
-  strcpy(request.ifr_name, "lo");
-  request.ifr_mtu = 1500;
-  bool ready = ioctl(fd, SIOCSIFMTU, &request) == 0;
-  request.ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
-  ready = ready && ioctl(fd, SIOCSIFFLAGS, &request) == 0;
-  close(fd);
-  return ready;
+  Loopback lo;
+  lo.request().ifr_mtu = 1500;
+  const bool sized = lo.Ask(SIOCSIFMTU);
+  lo.request().ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
+  return sized && lo.Ask(SIOCSIFFLAGS);
+}
+
+bool SetOffload(bool on) {
+  Loopback lo;
+  bool set = true;
+  for (const std::uint32_t which : {ETHTOOL_SGSO, ETHTOOL_STSO}) {
+    ethtool_value value = {which, on};
+    lo.request().ifr_data = reinterpret_cast<char*>(&value);
+    set = set && lo.Ask(SIOCETHTOOL);
+  }
+  return set;
 }
 
 bool SetLoss(double percent) {

@@ -37,12 +37,13 @@ void Pause(Nanos time) {
 }  // namespace
 
 std::error_code Context::Open(const Config& config, const Address& own, const char* daemon,
-                              int key_fd, std::unique_ptr<Context>& out) {
+                              int key_fd, std::unique_ptr<Context>& out,
+                              const Wire::Options& options) {
   std::unique_ptr<Context> context(new (std::nothrow) Context);
   if (!context) return Error::kNoMemory;
   if (daemon != nullptr && !DaemonPath(daemon, context->daemon_)) return Error::kBadConfig;
   const auto error = daemon != nullptr ? context->OpenByDaemon(config, own, key_fd)
-                                       : context->OpenAlone(config, own);
+                                       : context->OpenAlone(config, own, options);
   if (error) return error;
   if (const auto failed = context->Begin()) return failed;
   out = std::move(context);
@@ -58,9 +59,10 @@ std::error_code Context::Begin() {
   return timer_.Open();
 }
 
-std::error_code Context::OpenAlone(const Config& config, const Address& own) {
+std::error_code Context::OpenAlone(const Config& config, const Address& own,
+                                   const Wire::Options& options) {
   if (Endpoint::MemoryNeeded(config) == 0) return Error::kBadConfig;
-  if (const auto error = wire_.Open(own, {})) return error;
+  if (const auto error = wire_.Open(own, options)) return error;
   return memory_.Make(config, wire_.own_address(), Wire::Now());
 }
 

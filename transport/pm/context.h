@@ -21,9 +21,10 @@ enum class Waiting : std::uint8_t { kSpin, kYield, kAdaptive, kSleep, kClassic }
 class Context {
  public:
   // `daemon`: path of its socket, or null: nobody drives but we.  `key_fd`: the job's key file,
-  // which proves to the daemon that we may.
+  // which proves to the daemon that we may.  `options`: of the socket, if there is no daemon.
   static std::error_code Open(const Config& config, const Address& own, const char* daemon,
-                              int key_fd, std::unique_ptr<Context>& context);
+                              int key_fd, std::unique_ptr<Context>& context,
+                              const Wire::Options& options = {});
   // Puts what it consists of into a descriptor, from which another process makes it again.  After
   // that it is only to be destroyed.
   std::error_code Detach(int& fd);
@@ -118,7 +119,7 @@ class Context {
   Context() = default;
   std::error_code Begin();
   std::error_code Announce();
-  std::error_code OpenAlone(const Config& config, const Address& own);
+  std::error_code OpenAlone(const Config& config, const Address& own, const Wire::Options& options);
   std::error_code OpenByDaemon(const Config& config, const Address& own, int key_fd);
   // The state as it is, without the word: good for hints.
   Endpoint& view() { return memory_.area(hand_over().seen().area); }
