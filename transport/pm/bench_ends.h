@@ -21,6 +21,8 @@ struct Traffic {
   int server_core = 1;  // ours is 0
   Nanos period = 0;     // not 0: one message every so often, each with the time it left
   bool offload = true;
+  int peers = 1;               // of the one node: each in its turn, or to all of them and back
+  bool first_contact = false;  // see PeersEnd
 
   bool operator==(const Traffic&) const = default;
 };

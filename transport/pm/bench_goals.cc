@@ -11,6 +11,7 @@
 #include "transport/pm/bench_ends.h"
 #include "transport/pm/bench_goal.h"
 #include "transport/pm/bench_network.h"
+#include "transport/pm/bench_peers.h"
 
 namespace sekisho::pm {
 namespace {
@@ -23,6 +24,13 @@ constexpr Traffic kPing = {.size = 64};
 
 constexpr Traffic kPaced = {
     .size = 1024, .round_trip = false, .waiting = Waiting::kSleep, .period = 50 * kMicrosecond};
+
+constexpr Traffic k64Peers = {
+    .size = 64, .round_trip = false, .waiting = Waiting::kSleep, .peers = 64};
+constexpr Traffic k255Peers = {.size = 64, .waiting = Waiting::kSleep, .peers = 255};
+constexpr Traffic kNewcomers = {.size = 64, .peers = 32, .first_contact = true};
+
+constexpr Traffic kThousand = {.size = 64, .peers = 1000};
 
 constexpr Traffic OneWay(std::size_t size, bool payload_tag = true) {
   return {
@@ -43,6 +51,24 @@ std::unique_ptr<Measurement> OpenUntagged(const Traffic& tagged) {
 }
 
 constexpr Sides kAgainstTcp = {OpenPmEnd, OpenTcpEnd, "tcp"};
+// What was contacted is new no more.
+template <std::unique_ptr<Measurement> (*kOpen)(const Traffic&)>
+class Anew final : public Measurement {
+ public:
+  explicit Anew(const Traffic& traffic) : traffic_(traffic) {}
+  Measured Run(Nanos time) override { return kOpen(traffic_)->Run(time); }
+  static std::unique_ptr<Measurement> Open(const Traffic& traffic) {
+    return std::make_unique<Anew>(traffic);
+  }
+
+ private:
+  const Traffic traffic_;
+};
+
+constexpr Sides kPeers = {OpenPmPeers, OpenTcpPeers, "tcp"};
+constexpr Sides kNewPeers = {Anew<OpenPmPeers>::Open, Anew<OpenTcpPeers>::Open, "tcp"};
+constexpr Sides kSilentPeers = {OpenSilentPeers, nullptr, nullptr};
+constexpr Sides kKnownPeers = {OpenKnownPeers, nullptr, nullptr};
 constexpr Sides kTagged = {OpenPmEnd, OpenUntagged, "pm_without"};
 
 constexpr double kMega = 1e-6;
@@ -60,6 +86,16 @@ constexpr Goal kGoals[] = {
     {"bandwidth 8 KiB", "MB/s", OneWay(8192), kMega, Judge::kRatioAtLeast, 1.3, 2.5},
     {"bandwidth 1 KiB", "MB/s", OneWay(1024), kMega, Judge::kRatioAtLeast, 3, 10},
     {"messages of 64 B", "M/s", OneWay(64), kMega / 64, Judge::kAtLeast, 5, 20},
+    {"messages of 64 B, 64 peers in turn", "M/s", k64Peers, kMega / 64, Judge::kAtLeast, 1.5, 4, 0,
+     Of::kValue, &kPeers},
+    {"64 B to 255 peers and back", "us", k255Peers, 1, Judge::kRatioAtMost, 0.75, 0.6, 0,
+     Of::kValue, &kPeers},
+    {"first message to a new peer", "RTT", kNewcomers, 1, Judge::kAtMost, 2, 1, 0, Of::kValue,
+     &kNewPeers},
+    {"memory of a peer, 1,000 silent", "KiB", kThousand, 1. / 1024, Judge::kAtMost, 1, 0.5, 0,
+     Of::kValue, &kSilentPeers},
+    {"memory of a peer, after a message", "KiB", kThousand, 1. / 1024, Judge::kAtMost, 1, 0.5, 0,
+     Of::kValue, &kKnownPeers},
     {"payload MAC on, of off, 64 KiB", "MB/s", OneWay(65536), kMega, Judge::kRatioAtLeast, 0.5, 0.6,
      0, Of::kValue, &kTagged},
     {"1 KiB every 50 us, p99", "us", kPaced, 1, Judge::kRatioAtMost, 1.5, 1, 0, Of::kP99},

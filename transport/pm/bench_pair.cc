@@ -20,26 +20,51 @@ Config BenchConfig(NodeId node) {
   return config;
 }
 
-TcpPair ConnectTcp() {
-  TcpPair pair;
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+namespace {
+
+int OpenTcp() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+  return fd;
+}
+
+}  // namespace
+
+// What is accepted inherits its options.
+int ListenTcp(int backlog) {
+  const int fd = OpenTcp();
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(fd, backlog) != 0) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+int ConnectTcpTo(int listener) {
+  sockaddr_in address{};
   socklen_t length = sizeof address;
   auto* at = reinterpret_cast<sockaddr*>(&address);
-  pair.a = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (bind(listener, at, sizeof address) != 0 || listen(listener, 1) != 0 ||
-      getsockname(listener, at, &length) != 0 || connect(pair.a, at, sizeof address) != 0) {
-    return {};
+  const int fd = OpenTcp();
+  if (getsockname(listener, at, &length) != 0 || connect(fd, at, sizeof address) != 0) {
+    close(fd);
+    return -1;
   }
-  pair.b = accept(listener, nullptr, nullptr);
+  return fd;
+}
+
+TcpPair ConnectTcp() {
+  const int listener = ListenTcp(1);
+  if (listener < 0) return {};
+  TcpPair pair;
+  pair.a = ConnectTcpTo(listener);
+  if (pair.a >= 0) pair.b = accept(listener, nullptr, nullptr);
   close(listener);
-  const int on = 1;
-  for (const int fd : {pair.a, pair.b}) {
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
-  }
   return pair;
 }
 

@@ -10,11 +10,14 @@ namespace sekisho::pm {
 // Of a node that was started now.
 Config BenchConfig(NodeId node);
 
+// Sockets of TCP on the loopback, NODELAY and cubic; the caller's.  -1 with errno.
+int ListenTcp(int backlog);
+int ConnectTcpTo(int listener);
+
 struct TcpPair {
   int a = -1, b = -1;
 };
 
-// On the loopback, NODELAY and cubic; the caller's.  -1 with errno.
 TcpPair ConnectTcp();
 
 }  // namespace sekisho::pm

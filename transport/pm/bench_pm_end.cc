@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "transport/pm/bench_context.h"
 #include "transport/pm/bench_ends.h"
 #include "transport/pm/bench_pair.h"
 
@@ -19,7 +20,6 @@ class PmEnd final : public End {
     for (const NodeId node : {0, 1}) {
       const auto other = static_cast<NodeId>(1 - node);
       (void)contexts_[node]->SetAddress(other, contexts_[other]->own_address());
-      contexts_[node]->set_waiting(traffic.waiting);
     }
     Fork();
   }
@@ -30,13 +30,7 @@ class PmEnd final : public End {
     config.channels = 1;
     config.payload_tag = traffic_.payload_tag;
     config.datagram_max = 1472;
-    Address own;
-    std::unique_ptr<Context> context;
-    if (ParseAddress("127.0.0.1:0", own) ||
-        Context::Open(config, own, nullptr, -1, context, {.offload = traffic_.offload})) {
-      Die("cannot open a context");
-    }
-    return context;
+    return OpenBenchContext(config, traffic_.offload, traffic_.waiting);
   }
 
   void Serve() override {
@@ -47,41 +41,28 @@ class PmEnd final : public End {
         board_->arrived += message.bytes.size();
         if (traffic_.period > 0) NoteDelay(message.bytes.first.data());
         own.Release(message);
-        if (traffic_.round_trip) Put(own, 0);
+        if (traffic_.round_trip) Put(own, 0, text_, traffic_.waiting);
       }
       (void)own.Wait(kNever);
     }
   }
 
-  void Put(Context& context, NodeId to) {
-    while (const auto error = context.Send(to, 0, text_)) {
-      if (error != Error::kWouldBlock) Die("PM: the peer is gone");
-      context.Progress();
-      if (context.Room(to, 0, text_.size())) WaitForPeer(context);
-    }
-  }
-
-  void WaitForPeer(Context& context) {
-    if (traffic_.waiting == Waiting::kSpin) return context.Progress();
-    context.Sleep(Wire::Now() + kMillisecond);
-  }
-
   void SendStamped(Nanos stamp) override {
     memcpy(text_.data(), &stamp, sizeof stamp);
-    Put(*contexts_[0], 1);
+    Put(*contexts_[0], 1, text_, traffic_.waiting);
   }
 
   void Progress() override { contexts_[0]->Progress(); }
 
   void RoundTrip() override {
-    Put(*contexts_[0], 1);
+    Put(*contexts_[0], 1, text_, traffic_.waiting);
     Message message;
     while (!contexts_[0]->Receive(message)) (void)contexts_[0]->Wait(Wire::Now() + kSecond);
     contexts_[0]->Release(message);
   }
 
   void SendSome() override {
-    for (int i = 0; i < 16; ++i) Put(*contexts_[0], 1);
+    for (int i = 0; i < 16; ++i) Put(*contexts_[0], 1, text_, traffic_.waiting);
   }
 
   void Explain() override {
@@ -100,7 +81,8 @@ class PmEnd final : public End {
 
   void Drain() override {
     const Nanos limit = Wire::Now() + 10 * kSecond;
-    while (!contexts_[0]->Drained(1) && Wire::Now() < limit) WaitForPeer(*contexts_[0]);
+    while (!contexts_[0]->Drained(1) && Wire::Now() < limit)
+      WaitForPeer(*contexts_[0], traffic_.waiting);
   }
 
   std::vector<std::uint8_t> text_;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts of a measurement, and how they are waited for.
+#pragma once
+
+#include <memory>
+
+#include "transport/pm/context.h"
+
+namespace sekisho::pm {
+
+// On the loopback, without a daemon.
+std::unique_ptr<Context> OpenBenchContext(const Config& config, bool offload, Waiting waiting);
+// Waits for room.
+void Put(Context& context, NodeId to, Bytes message, Waiting waiting);
+// Until something is there, or for a millisecond.
+void WaitForPeer(Context& context, Waiting waiting);
+
+}  // namespace sekisho::pm

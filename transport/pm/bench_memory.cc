@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What memory a peer takes: how much more of it is in use (resident, not only reserved) in a
+// context with many peers than in one with a single peer, for each peer more.  A ring takes none
+// until something is in it, and then a page at least.
+#include <stdio.h>
+
+#include "transport/pm/bench_context.h"
+#include "transport/pm/bench_pair.h"
+#include "transport/pm/bench_peers.h"
+#include "transport/pm/device.h"
+
+namespace sekisho::pm {
+namespace {
+
+// Of this process; counted by the kernel page by page.
+double ResidentBytes() {
+  FILE* file = fopen("/proc/self/smaps_rollup", "re");
+  if (file == nullptr) Die("/proc/self/smaps_rollup");
+  char line[256];
+  long kib = -1;
+  while (kib < 0 && fgets(line, sizeof line, file) != nullptr) (void)sscanf(line, "Rss: %ld", &kib);
+  fclose(file);
+  if (kib < 0) Die("/proc/self/smaps_rollup");
+  return static_cast<double>(kib) * 1024;
+}
+
+Config ConfigOf(NodeId node, int peers) {
+  Config config = BenchConfig(node);
+  config.nodes = static_cast<std::uint16_t>(1 + peers);
+  config.channels = 1;
+  config.send_ring = config.receive_ring = 1 << 16;
+  return config;
+}
+
+class PeerMemory final : public Measurement {
+ public:
+  PeerMemory(const Traffic& traffic, bool talks)
+      : peers_(traffic.peers), talks_(talks), text_(traffic.size) {}
+
+  Measured Run(Nanos /*time*/) override {
+    const double before = ResidentBytes();
+    const auto one = Open(1);
+    const double with_one = ResidentBytes();
+    const auto many = Open(peers_);
+    const double with_many = ResidentBytes();
+    return {((with_many - with_one) - (with_one - before)) / (peers_ - 1), 0};
+  }
+
+ private:
+  std::unique_ptr<Context> Open(int peers) {
+    auto own = OpenBenchContext(ConfigOf(0, peers), true, Waiting::kSleep);
+    for (int peer = 1; talks_ && peer <= peers; ++peer) Talk(*own, static_cast<NodeId>(peer));
+    return own;
+  }
+
+  // A message each way, from a peer that is there for this alone.
+  void Talk(Context& own, NodeId node) {
+    Config config = ConfigOf(node, node);
+    config.packets = 16;
+    config.intervals = 4;
+    Address address;
+    std::unique_ptr<Device> peer;
+    if (ParseAddress("127.0.0.1:0", address) || Device::Open(config, address, {}, nullptr, peer) ||
+        peer->endpoint().SetAddress(0, own.own_address()) ||
+        own.SetAddress(node, peer->own_address())) {
+      Die("cannot open a peer");
+    }
+    Put(own, node, text_, Waiting::kSpin);
+    if (peer->endpoint().Send(0, 0, text_, Device::Now())) Die("PM: no room");
+    Message message;
+    const Nanos limit = Wire::Now() + 10 * kSecond;
+    for (int got = 0; got < 2 || !own.Drained(node) || !peer->endpoint().Drained(0);) {
+      if (Wire::Now() > limit) Die("PM: no answer");
+      own.Progress();
+      peer->Progress();
+      if (own.Receive(message)) {
+        own.Release(message);
+        ++got;
+      }
+      if (peer->endpoint().Receive(message)) {
+        (void)peer->endpoint().Release(0, 0, Device::Now());
+        ++got;
+      }
+    }
+  }
+
+  const int peers_;
+  const bool talks_;
+  const std::vector<std::uint8_t> text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Measurement> OpenSilentPeers(const Traffic& traffic) {
+  return std::make_unique<PeerMemory>(traffic, false);
+}
+
+std::unique_ptr<Measurement> OpenKnownPeers(const Traffic& traffic) {
+  return std::make_unique<PeerMemory>(traffic, true);
+}
+
+}  // namespace sekisho::pm
