@@ -64,6 +64,7 @@ void End::TakeDelays(Measured& measured) {
 
 Measured End::Run(Nanos time) {
   server_->Go();
+  Begin();
   const std::uint64_t arrived = board_->arrived.load();
   const double server = server_->processor_seconds();
   const double own = ProcessorSeconds();
@@ -80,13 +81,17 @@ Measured End::Run(Nanos time) {
   const double seconds = static_cast<double>(Wire::Now() - begin) / kSecond;
   const auto bytes = static_cast<double>(board_->arrived.load() - arrived);
   const double spent = server_->processor_seconds() - server + ProcessorSeconds() - own;
-  Drain();
   Measured measured;
+  if (traffic_.round_trip) {
+    measured.value = seconds * 1e6 / static_cast<double>(count);
+  } else if (traffic_.period == 0) {
+    measured.value = bytes / seconds;
+    measured.processor_seconds = bytes > 0 ? spent * (1 << 30) / bytes : 0;
+  }
+  Finish(measured);
   if (traffic_.period > 0) TakeDelays(measured);
   server_->Stop();
-  if (traffic_.period > 0) return measured;
-  if (traffic_.round_trip) return {seconds * 1e6 / static_cast<double>(count), 0};
-  return {bytes / seconds, bytes > 0 ? spent * (1 << 30) / bytes : 0};
+  return measured;
 }
 
 }  // namespace sekisho::pm

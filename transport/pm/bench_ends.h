@@ -13,6 +13,13 @@
 
 namespace sekisho::pm {
 
+// Where a stranger sends bad packets meanwhile.
+enum class Target : std::uint8_t {
+  kNone,
+  kJob,        // the socket of the node that receives
+  kBystander,  // one that nobody reads: what the stranger and the kernel take, and not the job
+};
+
 struct Traffic {
   std::size_t size = 8;
   bool round_trip = true;  // else one way, as fast as it goes
@@ -23,6 +30,7 @@ struct Traffic {
   bool offload = true;
   int peers = 1;               // of the one node: each in its turn, or to all of them and back
   bool first_contact = false;  // see PeersEnd
+  Target target = Target::kNone;
 
   bool operator==(const Traffic&) const = default;
 };
@@ -31,6 +39,8 @@ struct Measured {
   double value = 0;                    // us a round trip, or bytes that arrived a second
   double processor_seconds = 0;        // of both ends, a GiB
   double p99 = 0, p999 = 0, most = 0;  // us that messages of a period were under way
+  // Of a stranger: datagrams a second, its processor time a second, and how many were believed.
+  double bad_packets = 0, stranger_processor = 0, accepted = 0;
 };
 
 class Measurement {
@@ -67,7 +77,9 @@ class End : public Measurement {
   virtual void SendStamped(Nanos stamp) = 0;
   virtual void Progress() {}
   void NoteDelay(const void* message);
-  virtual void Drain() {}
+  // Around what is measured, while the server runs.
+  virtual void Begin() {}
+  virtual void Finish(Measured& /*measured*/) {}
 
   const Traffic traffic_;
   Board* board_ = nullptr;

@@ -31,6 +31,12 @@ const char* Verdict(const Goal& goal, double value) {
   return meets(goal.must) ? "met" : "MISSED";
 }
 
+double MiddleOf(double Measured::*number, const std::vector<Measured>& rounds) {
+  std::vector<double> values;
+  for (const Measured& seen : rounds) values.push_back(seen.*number);
+  return Middle(values);
+}
+
 std::vector<double> PickAll(const Goal& goal, const std::vector<Measured>& rounds) {
   std::vector<double> values;
   for (const Measured& seen : rounds) values.push_back(Pick(goal.of, seen) * goal.scale);
@@ -55,6 +61,8 @@ double Pick(Of of, const Measured& seen) {
       return seen.p999;
     case Of::kMost:
       return seen.most;
+    case Of::kAccepted:
+      return seen.accepted;
     case Of::kValue:
       break;
   }
@@ -84,9 +92,14 @@ void Print(const Goal& goal, const Sides& sides, bool is_json,
   const double middle = Middle(judged);
   const char* verdict = Verdict(goal, middle);
   const char* bound = IsAtMost(goal) ? "<=" : ">=";
+  const double bad_packets = MiddleOf(&Measured::bad_packets, pm_rounds);
+  const double stranger = MiddleOf(&Measured::stranger_processor, pm_rounds);
   if (is_json) {
     printf("{\"what\": \"%s\", \"unit\": \"%s\", \"pm\": %.4g, ", goal.what, goal.unit, Middle(pm));
     if (!other.empty()) printf("\"%s\": %.4g, ", sides.other_name, Middle(other));
+    if (bad_packets > 0) {
+      printf("\"bad_packets\": %.0f, \"stranger_processor\": %.3g, ", bad_packets, stranger);
+    }
     printf(
         "\"judged\": \"%s\", \"min\": %.4g, \"median\": %.4g, \"max\": %.4g, \"bound\": \"%s\", "
         "\"must\": %g, \"stretch\": %g, \"verdict\": \"%s\", \"rounds\": %zu, \"load\": %.1f}\n",
@@ -97,6 +110,10 @@ void Print(const Goal& goal, const Sides& sides, bool is_json,
     other.empty() ? printf("%8s ", "-") : printf("%8.4g ", Middle(other));
     printf("%-5s %8.3g /%8.3g /%8.3g  %s %4g %s%5.3g  %s\n", goal.unit, *least, middle, *most,
            bound, goal.must, goal.stretch > 0 ? "" : "-", goal.stretch, verdict);
+  }
+  if (bad_packets > 0 && !is_json && goal.of == Of::kValue) {
+    printf("#   a stranger sent %.0f datagrams a second in %.2g s of processor\n", bad_packets,
+           stranger);
   }
   fflush(stdout);
 }

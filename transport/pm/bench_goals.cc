@@ -32,9 +32,8 @@ constexpr Traffic kNewcomers = {.size = 64, .peers = 32, .first_contact = true};
 
 constexpr Traffic kThousand = {.size = 64, .peers = 1000};
 
-constexpr Traffic OneWay(std::size_t size, bool payload_tag = true) {
-  return {
-      .size = size, .round_trip = false, .waiting = Waiting::kSleep, .payload_tag = payload_tag};
+constexpr Traffic OneWay(std::size_t size) {
+  return {.size = size, .round_trip = false, .waiting = Waiting::kSleep};
 }
 
 // Every datagram and segment goes through the network alone, and is lost alone.
@@ -44,32 +43,30 @@ constexpr Traffic Uncut(std::size_t size) {
   return traffic;
 }
 
-std::unique_ptr<Measurement> OpenUntagged(const Traffic& tagged) {
-  Traffic traffic = tagged;
-  traffic.payload_tag = false;
+constexpr Traffic Attacked(std::size_t size) {
+  Traffic traffic = OneWay(size);
+  traffic.target = Target::kJob;
+  return traffic;
+}
+
+// The other side is PM, too, but for one thing.
+template <auto kField, auto kValue>
+std::unique_ptr<Measurement> OpenPmWith(const Traffic& other) {
+  Traffic traffic = other;
+  traffic.*kField = kValue;
   return OpenPmEnd(traffic);
 }
 
 constexpr Sides kAgainstTcp = {OpenPmEnd, OpenTcpEnd, "tcp"};
-// What was contacted is new no more.
-template <std::unique_ptr<Measurement> (*kOpen)(const Traffic&)>
-class Anew final : public Measurement {
- public:
-  explicit Anew(const Traffic& traffic) : traffic_(traffic) {}
-  Measured Run(Nanos time) override { return kOpen(traffic_)->Run(time); }
-  static std::unique_ptr<Measurement> Open(const Traffic& traffic) {
-    return std::make_unique<Anew>(traffic);
-  }
-
- private:
-  const Traffic traffic_;
-};
-
 constexpr Sides kPeers = {OpenPmPeers, OpenTcpPeers, "tcp"};
-constexpr Sides kNewPeers = {Anew<OpenPmPeers>::Open, Anew<OpenTcpPeers>::Open, "tcp"};
+constexpr Sides kNewPeers = {OpenNewPmPeers, OpenNewTcpPeers, "tcp"};
 constexpr Sides kSilentPeers = {OpenSilentPeers, nullptr, nullptr};
 constexpr Sides kKnownPeers = {OpenKnownPeers, nullptr, nullptr};
-constexpr Sides kTagged = {OpenPmEnd, OpenUntagged, "pm_without"};
+constexpr Sides kTagged = {OpenPmEnd, OpenPmWith<&Traffic::payload_tag, false>, "pm_without"};
+constexpr Sides kBesideAttack = {OpenPmEnd, OpenPmWith<&Traffic::target, Target::kBystander>,
+                                 "pm_beside"};
+constexpr Sides kWithoutAttack = {OpenPmEnd, OpenPmWith<&Traffic::target, Target::kNone>,
+                                  "pm_without"};
 
 constexpr double kMega = 1e-6;
 
@@ -98,6 +95,12 @@ constexpr Goal kGoals[] = {
      Of::kValue, &kKnownPeers},
     {"payload MAC on, of off, 64 KiB", "MB/s", OneWay(65536), kMega, Judge::kRatioAtLeast, 0.5, 0.6,
      0, Of::kValue, &kTagged},
+    {"attack on 64 KiB, of one beside it", "MB/s", Attacked(65536), kMega, Judge::kRatioAtLeast,
+     0.9, 0.95, 0, Of::kValue, &kBesideAttack},
+    {"attack on 64 KiB, of none", "MB/s", Attacked(65536), kMega, Judge::kRatioAtLeast, 0.9, 0.95,
+     0, Of::kValue, &kWithoutAttack},
+    {"bad packets accepted", "", Attacked(65536), 1, Judge::kAtMost, 0, 0, 0, Of::kAccepted,
+     &kWithoutAttack},
     {"1 KiB every 50 us, p99", "us", kPaced, 1, Judge::kRatioAtMost, 1.5, 1, 0, Of::kP99},
     {"1 KiB every 50 us, p99.9", "us", kPaced, 1, Judge::kRatioAtMost, 2, 1, 0, Of::kP999},
     {"1 KiB every 50 us, longest", "us", kPaced, 1, Judge::kRatioAtMost, 2, 1, 0, Of::kMost},
@@ -112,8 +115,8 @@ constexpr Goal kGoals[] = {
 };
 
 constexpr const char* kElsewhere =
-    "not here: 64 and 1,000 peers, fairness, incast, stops, kills, bad packets\n"
-    "# (docs/operations/pm.md); alltoall and kernels: tests/bench/pm/bench\n";
+    "not here: fairness, incast, stops, kills (docs/operations/pm.md);\n"
+    "# alltoall and kernels: tests/bench/pm/bench\n";
 
 const Sides& SidesOf(const Goal& goal) { return goal.sides != nullptr ? *goal.sides : kAgainstTcp; }
 

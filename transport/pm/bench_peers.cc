@@ -50,6 +50,28 @@ Measured PeersEnd::Run(Nanos time) {
   return {middle(first) / middle(later), 0};
 }
 
+namespace {
+
+template <std::unique_ptr<Measurement> (*kOpen)(const Traffic&)>
+class Anew final : public Measurement {
+ public:
+  explicit Anew(const Traffic& traffic) : traffic_(traffic) {}
+  Measured Run(Nanos time) override { return kOpen(traffic_)->Run(time); }
+
+ private:
+  const Traffic traffic_;
+};
+
+}  // namespace
+
+std::unique_ptr<Measurement> OpenNewPmPeers(const Traffic& traffic) {
+  return std::make_unique<Anew<OpenPmPeers>>(traffic);
+}
+
+std::unique_ptr<Measurement> OpenNewTcpPeers(const Traffic& traffic) {
+  return std::make_unique<Anew<OpenTcpPeers>>(traffic);
+}
+
 Readable::Readable() : fd_(epoll_create1(EPOLL_CLOEXEC)) {
   if (fd_ < 0) Die("epoll_create1");
 }

@@ -54,6 +54,9 @@ class Readable {
 
 std::unique_ptr<Measurement> OpenPmPeers(const Traffic& traffic);
 std::unique_ptr<Measurement> OpenTcpPeers(const Traffic& traffic);
+// All of them new in each round.
+std::unique_ptr<Measurement> OpenNewPmPeers(const Traffic& traffic);
+std::unique_ptr<Measurement> OpenNewTcpPeers(const Traffic& traffic);
 
 // User memory of a node, in bytes for each peer: of those that it may talk to, or talked to once.
 std::unique_ptr<Measurement> OpenSilentPeers(const Traffic& traffic);

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "transport/pm/bench_attack.h"
 #include "transport/pm/bench_context.h"
 #include "transport/pm/bench_ends.h"
 #include "transport/pm/bench_pair.h"
@@ -20,6 +21,9 @@ class PmEnd final : public End {
     for (const NodeId node : {0, 1}) {
       const auto other = static_cast<NodeId>(1 - node);
       (void)contexts_[node]->SetAddress(other, contexts_[other]->own_address());
+    }
+    if (traffic.target != Target::kNone) {
+      stranger_ = std::make_unique<Stranger>(*contexts_[0], *contexts_[1], traffic.target);
     }
     Fork();
   }
@@ -77,14 +81,56 @@ class PmEnd final : public End {
           context->config().node, c.datagrams_out, c.acks_only, c.retransmitted, c.lost_by_gap,
           c.probes, c.timeouts, c.spurious);
     }
+    if (stranger_ == nullptr) return;
+    const Counters& c = contexts_[1]->counters();
+    printf("#   dropped: %lu malformed, %lu foreign, %lu bad tags, %lu replayed, %lu too old\n",
+           c.malformed, c.foreign, c.bad_tag, c.replayed, c.too_old);
   }
 
-  void Drain() override {
+  void Begin() override {
+    if (stranger_ != nullptr) stranger_->Go();
+  }
+
+  void Finish(Measured& measured) override {
     const Nanos limit = Wire::Now() + 10 * kSecond;
-    while (!contexts_[0]->Drained(1) && Wire::Now() < limit)
+    while (!contexts_[0]->Drained(1) && Wire::Now() < limit) {
       WaitForPeer(*contexts_[0], traffic_.waiting);
+    }
+    if (stranger_ == nullptr) return;
+    stranger_->Stop(measured);
+    measured.accepted = Accepted();
   }
 
+  // Bad packets that were believed: while nothing else arrives each of them is to be dropped, and
+  // of all that was accepted so far there is no more than was sent.
+  double Accepted() {
+    const auto accepted = [](const Counters& c) { return c.datagrams_in - Dropped(c); };
+    Settle();
+    const std::uint64_t before = accepted(contexts_[1]->counters());
+    Measured unused;
+    stranger_->Go();
+    Pass(20 * kMillisecond);
+    stranger_->Stop(unused);
+    Settle();
+    const std::uint64_t all = accepted(contexts_[1]->counters());
+    const std::uint64_t sent = contexts_[0]->counters().datagrams_out;
+    return static_cast<double>(all - before + (all > sent ? all - sent : 0));
+  }
+
+  void Settle() {
+    const Nanos limit = Wire::Now() + kSecond;
+    std::uint64_t seen;
+    do {
+      seen = contexts_[1]->counters().datagrams_in;
+      Pass(5 * kMillisecond);
+    } while (contexts_[1]->counters().datagrams_in != seen && Wire::Now() < limit);
+  }
+
+  void Pass(Nanos time) {
+    for (const Nanos later = Wire::Now() + time; Wire::Now() < later;) contexts_[0]->Sleep(later);
+  }
+
+  std::unique_ptr<Stranger> stranger_;
   std::vector<std::uint8_t> text_;
   std::unique_ptr<Context> contexts_[2];
 };

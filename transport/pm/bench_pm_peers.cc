@@ -112,7 +112,7 @@ class PmPeers final : public PeersEnd {
 
   void Progress() override { own_->Progress(); }
 
-  void Drain() override {
+  void Finish(Measured& /*measured*/) override {
     const Nanos limit = Wire::Now() + 10 * kSecond;
     for (int peer = 0; peer < traffic_.peers; ++peer) {
       while (!own_->Drained(IdOf(peer)) && Wire::Now() < limit) {
