@@ -2,6 +2,8 @@
 // Contexts of a measurement.
 #include "transport/pm/bench_context.h"
 
+#include <stdio.h>
+
 #include "transport/pm/bench_process.h"
 
 namespace sekisho::pm {
@@ -28,6 +30,20 @@ void Put(Context& context, NodeId to, Bytes message, Waiting waiting) {
 void WaitForPeer(Context& context, Waiting waiting) {
   if (waiting == Waiting::kSpin) return context.Progress();
   context.Sleep(Wire::Now() + kMillisecond);
+}
+
+void ExplainContext(Context& context) {
+  const WireCounters& wire = context.wire_counters();
+  const Counters& c = context.counters();
+  printf(
+      "#   node %u: %lu datagrams out, %lu of them only acks, %lu messages; sent again %lu: %lu by "
+      "a gap, %lu probes, %lu time-outs; in vain %lu\n",
+      context.config().node, c.datagrams_out, c.acks_only, c.messages_out, c.retransmitted,
+      c.lost_by_gap, c.probes, c.timeouts, c.spurious);
+  // Those of a node in another process are not to be seen from here.
+  if (wire.send_calls > 0) {
+    printf("#   sent by %lu calls, asked for more by %lu\n", wire.send_calls, wire.receive_calls);
+  }
 }
 
 }  // namespace sekisho::pm

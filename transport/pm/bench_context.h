@@ -14,5 +14,7 @@ std::unique_ptr<Context> OpenBenchContext(const Config& config, bool offload, Wa
 void Put(Context& context, NodeId to, Bytes message, Waiting waiting);
 // Until something is there, or for a millisecond.
 void WaitForPeer(Context& context, Waiting waiting);
+// Prints by how many calls it sent, what it sent twice, and why.
+void ExplainContext(Context& context);
 
 }  // namespace sekisho::pm

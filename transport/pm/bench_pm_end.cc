@@ -70,17 +70,7 @@ class PmEnd final : public End {
   }
 
   void Explain() override {
-    const WireCounters& wire = contexts_[0]->wire_counters();
-    printf("#   sent by %lu calls, asked for more by %lu\n", wire.send_calls, wire.receive_calls);
-    for (const auto& context : contexts_) {
-      const Counters& c = context->counters();
-      printf(
-          "#   node %u: %lu datagrams out, %lu of them only acks; sent again %lu: %lu by a gap, "
-          "%lu "
-          "probes, %lu time-outs; in vain %lu\n",
-          context->config().node, c.datagrams_out, c.acks_only, c.retransmitted, c.lost_by_gap,
-          c.probes, c.timeouts, c.spurious);
-    }
+    for (const auto& context : contexts_) ExplainContext(*context);
     if (stranger_ == nullptr) return;
     const Counters& c = contexts_[1]->counters();
     printf("#   dropped: %lu malformed, %lu foreign, %lu bad tags, %lu replayed, %lu too old\n",

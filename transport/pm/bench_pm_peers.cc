@@ -112,6 +112,8 @@ class PmPeers final : public PeersEnd {
 
   void Progress() override { own_->Progress(); }
 
+  void Explain() override { ExplainContext(*own_); }
+
   void Finish(Measured& /*measured*/) override {
     const Nanos limit = Wire::Now() + 10 * kSecond;
     for (int peer = 0; peer < traffic_.peers; ++peer) {
