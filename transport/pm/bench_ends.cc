@@ -34,9 +34,12 @@ void End::NoteDelay(const void* message) {
   }
 }
 
-// Who is late for one message sends the next ones when they were due: their wait counts.
+// Who is late for one message sends the next ones when they were due: their wait counts.  Who
+// cannot keep up at all is not waited for.
 void End::SendPaced(Nanos end) {
-  for (Nanos due = Wire::Now(); due < end; due += traffic_.period) {
+  const Nanos begin = Wire::Now();
+  const Nanos limit = end + (end - begin);
+  for (Nanos due = begin; due < end && Wire::Now() < limit; due += traffic_.period) {
     while (Wire::Now() < due) Progress();
     SendStamped(due);
   }
