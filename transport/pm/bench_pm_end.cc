@@ -97,23 +97,27 @@ class PmEnd final : public End {
     const auto accepted = [](const Counters& c) { return c.datagrams_in - Dropped(c); };
     Settle();
     const std::uint64_t before = accepted(contexts_[1]->counters());
-    Measured unused;
+    Measured meanwhile;
     stranger_->Go();
     Pass(20 * kMillisecond);
-    stranger_->Stop(unused);
+    stranger_->Stop(meanwhile);
+    if (meanwhile.bad_packets == 0) Die("the stranger is gone");
     Settle();
     const std::uint64_t all = accepted(contexts_[1]->counters());
     const std::uint64_t sent = contexts_[0]->counters().datagrams_out;
     return static_cast<double>(all - before + (all > sent ? all - sent : 0));
   }
 
+  // Until nothing arrives and the receiver sleeps, and so is in the middle of nothing.
   void Settle() {
-    const Nanos limit = Wire::Now() + kSecond;
+    const Nanos limit = Wire::Now() + 10 * kSecond;
     std::uint64_t seen;
     do {
+      if (Wire::Now() > limit) Die("the receiver does not come to rest");
       seen = contexts_[1]->counters().datagrams_in;
       Pass(5 * kMillisecond);
-    } while (contexts_[1]->counters().datagrams_in != seen && Wire::Now() < limit);
+    } while (contexts_[1]->counters().datagrams_in != seen ||
+             contexts_[1]->head().program_sleeps.load() == 0);
   }
 
   void Pass(Nanos time) {
