@@ -3,6 +3,7 @@
 // context with many peers than in one with a single peer, for each peer more.  A ring takes none
 // until something is in it, and then a page at least.
 #include <stdio.h>
+#include <string.h>
 
 #include "transport/pm/bench_context.h"
 #include "transport/pm/bench_pair.h"
@@ -12,16 +13,19 @@
 namespace sekisho::pm {
 namespace {
 
-// Of this process; counted by the kernel page by page.
+// Of all contexts in this process: what depends on the number of peers lies there.
 double ResidentBytes() {
-  FILE* file = fopen("/proc/self/smaps_rollup", "re");
-  if (file == nullptr) Die("/proc/self/smaps_rollup");
-  char line[256];
-  long kib = -1;
-  while (kib < 0 && fgets(line, sizeof line, file) != nullptr) (void)sscanf(line, "Rss: %ld", &kib);
+  FILE* file = fopen("/proc/self/smaps", "re");
+  if (file == nullptr) Die("/proc/self/smaps");
+  char line[512];
+  bool is_context = false;
+  double kib = 0;
+  for (long one; fgets(line, sizeof line, file) != nullptr;) {
+    if (strchr(line, '-') != nullptr) is_context = strstr(line, "memfd:pm-context") != nullptr;
+    if (is_context && sscanf(line, "Rss: %ld", &one) == 1) kib += static_cast<double>(one);
+  }
   fclose(file);
-  if (kib < 0) Die("/proc/self/smaps_rollup");
-  return static_cast<double>(kib) * 1024;
+  return kib * 1024;
 }
 
 Config ConfigOf(NodeId node, int peers) {
