@@ -38,6 +38,7 @@ class PmPeers final : public PeersEnd {
     Config config = BenchConfig(node);
     config.nodes = static_cast<std::uint16_t>(1 + traffic_.peers);
     config.channels = 1;
+    // Small, so that a node that only sends soon has to wait, and then takes what came back.
     config.send_ring = config.receive_ring = 1 << 16;
     return config;
   }
