@@ -27,6 +27,7 @@ constexpr Nanos kYieldsNoMore = 100 * kMillisecond;
 constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
 constexpr Nanos kNotWorthSleeping = 200 * kMicrosecond;
 constexpr Nanos kHeldBack = 100 * kMicrosecond;
+constexpr Nanos kReadsEvery = 200 * kMicrosecond;
 constexpr std::size_t kMostHeldBack = 48 * 1024;  // bytes: as much as leaves in one piece
 
 void Pause(Nanos time) {
@@ -253,10 +254,14 @@ std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId c
     Endpoint* const endpoint = TakeRunning(when_stopped);
     if (endpoint == nullptr) return Error::kWouldBlock;
     const std::uint64_t before = endpoint->send_streams(node)[channel].written;
-    const auto error = endpoint->Send(node, channel, kind, begin, end, Wire::Now());
+    const Nanos now = Wire::Now();
+    const auto error = endpoint->Send(node, channel, kind, begin, end, now);
     if (more && !error) held_back_ += begin.size() + end.size();
     if (!more || held_back_ >= kMostHeldBack) Flush(*endpoint);
-    if (Give() || error) return error;
+    const bool given = Give();
+    // Who only sends must learn what was acknowledged, too.
+    if (given && !more && now - progressed_ > kReadsEvery) Progress();
+    if (given || error) return error;
     // Whether the daemon found the message when it took over.
     const bool known = Take().send_streams(node)[channel].written != before;
     (void)Give();
@@ -289,6 +294,7 @@ void Context::Progress() {
     const std::size_t pulled = wire_.Pull();
     const bool full = wire_.full();
     const Nanos now = Wire::Now();
+    progressed_ = now;
     if (pulled == 0 && view().NextDeadline() > now && !HasNotes() && held_back_ == 0) {
       if (has_daemon()) {
         NoteCall();

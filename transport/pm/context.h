@@ -164,6 +164,7 @@ class Context {
   int keeper_bell_ = -1, program_bell_ = -1;
   LazyTimer timer_;
   Nanos look_for_daemon_ = 0;
+  Nanos progressed_ = 0;
   std::array<char, 108> daemon_{};
   std::array<Held, kHeldMax> held_;  // as they came
   std::size_t held_count_ = 0;
