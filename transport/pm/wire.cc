@@ -15,6 +15,8 @@
 
 #include <algorithm>
 
+#include "transport/pm/piece_reader.h"
+
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -270,37 +272,6 @@ void Wire::Feed(Endpoint& endpoint) {
   }
   pulled_ = 0;
 }
-
-namespace {
-
-// Cuts pieces into datagrams.
-class PieceReader {
- public:
-  explicit PieceReader(std::span<const iovec> pieces) : pieces_(pieces) {}
-
-  // The next `size` bytes; how many pieces they lie in.
-  std::size_t Take(std::size_t size, std::span<iovec> out) {
-    std::size_t count = 0;
-    while (size > 0 && count < out.size() && !pieces_.empty()) {
-      const std::size_t part = std::min(size, pieces_[0].iov_len - at_);
-      out[count++] = {static_cast<std::uint8_t*>(pieces_[0].iov_base) + at_, part};
-      size -= part;
-      at_ += part;
-      if (at_ < pieces_[0].iov_len) break;
-      pieces_ = pieces_.subspan(1);
-      at_ = 0;
-    }
-    return count;
-  }
-
- private:
-  std::span<const iovec> pieces_;
-  std::size_t at_ = 0;
-};
-
-constexpr std::size_t kPiecesOfDatagram = 3;
-
-}  // namespace
 
 void Wire::Trace(std::span<const Run> runs) {
   const Nanos now = Now();
