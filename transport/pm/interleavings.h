@@ -23,6 +23,7 @@ class Explorer {
     Fiber& fiber = *current_->fibers_[current_->running_];
     if (_setjmp(fiber.at) == 0) _longjmp(current_->home_, 1);
   }
+  static std::size_t Running() { return current_->running_; }
   static void Observe(std::uint64_t value) {
     Mix(current_->fibers_[current_->running_]->seen, value);
   }
