@@ -148,6 +148,8 @@ int Begin(std::unique_ptr<Context> core, const Address& own, Waiting waiting, pm
   if (const auto error = context->remote.Init(config.node, config.nodes, context->port)) {
     return Errno(error);
   }
+  const char* const near = getenv("PM_NEAR");
+  context->core().set_near(near == nullptr || strcmp(near, "0") != 0);
   context->core().set_waiting(waiting);
   context->core().set_lock(&context->lock);
   if (const int error = OpenDescriptor(*context)) return error;
@@ -321,7 +323,8 @@ int pmBeforeSelect(pmContext* context) {
   }
   context->core().Progress();
   (void)context->Look();
-  context->timer.Set(context->core().NextDeadline(), Wire::Now());
+  const Nanos now = Wire::Now();
+  context->timer.Set(context->core().HasNear() ? now : context->core().NextDeadline(), now);
   return 0;
 }
 

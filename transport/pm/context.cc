@@ -54,6 +54,7 @@ std::error_code Context::Open(const Config& config, const Address& own, const ch
 // This process is its program.
 std::error_code Context::Begin() {
   wire_.SetTrace(memory_.trace(), Side::kProgram);
+  wire_.SetNear(near_);
   head().program_pid.store(getpid());
   head().program_sleeps.store(0);
   head().program_waits.store(0);
@@ -100,12 +101,21 @@ Context::~Context() {
 }
 
 void Context::NoteCall() {
-  if (head().calls.fetch_add(1, std::memory_order_relaxed) % 32 == 0) FindDaemon();
+  if (head().calls.fetch_add(1, std::memory_order_relaxed) % 32 != 0) return;
+  const Nanos now = Wire::Now();
+  FindDaemon(now);
+  if (may_be_near_) TendNear(now);
+}
+
+void Context::TendNear(Nanos now) {
+  if (sleepers_ == 0) near_.Poll(now, wire_.socket_is_empty());
+  near_asker_.Tend(daemon_.data(), memory_.fd(), wire_.own_address(), view(), near_, now);
+  head().near_in.store(near_.received(), std::memory_order_relaxed);
+  head().near_out.store(near_.sent(), std::memory_order_relaxed);
 }
 
 // The daemon may have been killed: programs go on, and look for another.
-void Context::FindDaemon() {
-  const Nanos now = Wire::Now();
+void Context::FindDaemon(Nanos now) {
   if (now < look_for_daemon_) return;
   look_for_daemon_ = now + kDaemonRetry;
   if (connection_ >= 0 && !KeeperIsDead()) return;
@@ -202,6 +212,8 @@ void Context::RingKeeper() {
 bool Context::LeaveToKeeper() {
   if (!has_daemon() || !IsStopped() || KeeperIsDead()) return false;
   NoteCall();
+  near_.Rest();
+  if (near_.HasAny()) return false;  // the keeper does not see these
   if (const std::uint64_t wave = gang().wave; wave != left_wave_) {
     left_wave_ = wave;
     RingKeeper();
@@ -288,22 +300,24 @@ void Context::CloseAll() {
   (void)Give();
 }
 
-void Context::Progress() {
+void Context::Progress(bool spins) {
   if (LeaveToKeeper()) return;
   for (int i = 0; i < 4; ++i) {
-    const std::size_t pulled = wire_.Pull();
+    const std::size_t pulled = wire_.Pull(spins);
     const bool full = wire_.full();
     const Nanos now = Wire::Now();
     progressed_ = now;
     if (pulled == 0 && view().NextDeadline() > now && !HasNotes() && held_back_ == 0) {
       if (has_daemon()) {
         NoteCall();
+        if (sleepers_ == 0) near_.Poll(now, wire_.socket_is_empty());
       }
       return;
     }
     Endpoint& endpoint = Take();
     Settle(endpoint);  // before anything that may stop the job
     wire_.Feed(endpoint);
+    if (sleepers_ == 0) near_.Poll(now, wire_.socket_is_empty());
     endpoint.NoteProgram(head().program_waits.load(std::memory_order_relaxed) != 0);
     if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
     Flush(endpoint);
@@ -350,7 +364,7 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
   if (waiting_ == Waiting::kSleep && !holds() && begin < until) Poll(until, condition);
   for (;;) {
     if (lock_ != nullptr) lock_->LetOthersIn();
-    Progress();
+    Progress(true);
     const Nanos now = Wire::Now();
     if (holds()) {
       const Nanos waited = now - begin;
@@ -400,7 +414,8 @@ void Context::PrepareToSleep() {
 void Context::Poll(Nanos until, Condition condition) {
   if (!condition.holds(condition.of)) PrepareToSleep();
   set_sleeping(true);
-  if (!condition.holds(condition.of)) {
+  // What is there now was written by one who saw us poll; nothing more comes this way.
+  if (!near_.HasAny() && !condition.holds(condition.of)) {
     // Of a stopped job only the keeper wakes us; it rings when the job goes on.
     const bool alone = !IsStopped() || !has_daemon();
     const Nanos now = Wire::Now();

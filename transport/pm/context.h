@@ -9,6 +9,8 @@
 
 #include "transport/pm/call_lock.h"
 #include "transport/pm/lazy_timer.h"
+#include "transport/pm/near_asker.h"
+#include "transport/pm/near_links.h"
 #include "transport/pm/shared_memory.h"
 #include "transport/pm/unix_message.h"
 #include "transport/pm/wire.h"
@@ -58,7 +60,7 @@ class Context {
   // The daemon goes on alone, also if a child of fork holds our descriptors.
   void LeaveToDaemon();
   // Takes what arrived, does what is due, sends what may leave.
-  void Progress();
+  void Progress() { Progress(false); }
   // Until a message is there or `until`; as the policy says.
   bool Wait(Nanos until) { return Wait(until, {HasMessageOf, this}); }
   // The same with what the caller waits for; asked whenever there was progress.
@@ -72,6 +74,8 @@ class Context {
   void set_waiting(Waiting waiting) { waiting_ = waiting; }
   // Asks the node for the acknowledgement of what it was sent: the caller waits for that.
   void Hurry(NodeId node);
+  // Whether datagrams may go through memory to programs of this host; with a daemon only.
+  void set_near(bool near) { may_be_near_ = near; }
   // Held by whoever calls; given away while Wait sleeps or a stopped job makes Send wait.  Only one
   // thread may be in Wait.
   void set_lock(CallLock* lock) { lock_ = lock; }
@@ -90,6 +94,11 @@ class Context {
     return view().send_streams(node)[channel].acked;
   }
   const WireCounters& wire_counters() const { return wire_.counters(); }
+  // Whether a datagram waits in memory, of which nothing wakes one who sleeps.
+  bool HasNear() const { return near_.HasAny(); }
+  // Datagrams that went through memory.
+  std::uint64_t near_sent() const { return near_.sent(); }
+  std::uint64_t near_received() const { return near_.received(); }
   bool Drained(NodeId node) { return view().Drained(node); }
   Nanos NextDeadline() { return view().NextDeadline(); }
   bool HasMessage() { return !IsStopped() && view().HasMessage(); }
@@ -107,6 +116,7 @@ class Context {
     if (!sleeping && sleepers_ == 0) return;
     sleepers_ += sleeping ? 1 : -1;
     head().program_sleeps.store(sleepers_ > 0 ? 1 : 0);
+    if (sleeping) near_.Rest();
   }
   void set_waits(bool waits) { head().program_waits.store(waits ? 1 : 0); }
   int fd() const { return wire_.fd(); }
@@ -136,6 +146,7 @@ class Context {
   void TellGang(void (Endpoint::*tell)(bool, Nanos), bool stop);
   bool Give();
   void Flush(Endpoint& endpoint);
+  void Progress(bool spins);
   bool LeaveToKeeper();
   void RingKeeper();
   void WaitForKeeper(int tries);
@@ -146,7 +157,8 @@ class Context {
   void Poll(Nanos until, Condition condition);
   void PrepareToSleep();
   void NoteCall();
-  void FindDaemon();
+  void FindDaemon(Nanos now);
+  void TendNear(Nanos now);
 
   // A message that the caller has, or has released before one that came earlier.
   struct Held {
@@ -159,6 +171,9 @@ class Context {
 
   SharedMemory memory_;
   Wire wire_;
+  NearLinks near_;
+  NearAsker near_asker_;
+  bool may_be_near_ = true;
   OwnerWord mine_;
   int connection_ = -1;  // to the daemon; -1: none now
   int keeper_bell_ = -1, program_bell_ = -1;

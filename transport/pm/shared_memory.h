@@ -14,7 +14,7 @@
 namespace sekisho::pm {
 
 struct SharedHead {
-  static constexpr std::uint64_t kMagic = 0x35306d7073656b31;  // changes with the layout
+  static constexpr std::uint64_t kMagic = 0x36306d7073656b31;  // changes with the layout
 
   std::uint64_t magic = kMagic;
   Config config;
@@ -30,6 +30,7 @@ struct SharedHead {
 
   alignas(64) std::atomic<std::int64_t> keeper_wakes{kNever};  // it looks again then, or when rung
   std::atomic<std::uint64_t> take_overs{0}, seizures{0}, rings{0};
+  std::atomic<std::uint64_t> near_in{0}, near_out{0};  // datagrams; of the program, now and then
 
   alignas(64) ReleaseNotes releases;
 };

@@ -92,7 +92,7 @@ bool DaemonPath(const char* given, std::array<char, 108>& path) {
   return size > 0 && static_cast<std::size_t>(size) < path.size();
 }
 
-int ConnectDaemon(const char* path) {
+int ConnectDaemon(const char* path, bool wait) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (strlen(path) >= sizeof address.sun_path) {
@@ -100,7 +100,7 @@ int ConnectDaemon(const char* path) {
     return -1;
   }
   strcpy(address.sun_path, path);
-  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0);
   if (fd < 0) return -1;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int error = errno;

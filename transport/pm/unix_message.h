@@ -25,6 +25,8 @@ enum class Ask : std::uint32_t {
   kDrop,   // of a stopped job, its program dead: forgotten, and nobody is told
   kTrace,  // answer: a descriptor, the context's memory
   kMove,   // a context has another program now; descriptor: the context's memory, which proves it
+  kNear,   // a ring to another context of the same user and job; descriptor: the own one's memory;
+           // answer: a descriptor, see near_links.h
 };
 
 struct AskMessage {
@@ -34,6 +36,7 @@ struct AskMessage {
   Ask ask = Ask::kList;
   Config config;  // kOpen: without key, seed and incarnation; else context and node name the one
   Address own;
+  NodeId peer = 0;  // kNear: of the other one
   std::uint32_t timeout_ms = 0;
   std::int32_t owner = -1;    // kAdopt by a keeper: uid of the context's owner
   std::int64_t program = -1;  // kAdopt by a keeper: pid of the program, 0 if it is dead
@@ -79,8 +82,9 @@ std::span<std::uint8_t> RoomFor(T& value) {
 
 // $PM_DAEMON, else $XDG_RUNTIME_DIR/sekisho-pmd, else /run/sekisho-pmd/pmd; false if too long.
 bool DaemonPath(const char* given, std::array<char, 108>& path);
-// A connected socket, or -1 with errno.
-int ConnectDaemon(const char* path);
+// A connected socket, or -1 with errno.  One that does not `wait` blocks nowhere, not even if the
+// daemon is stopped.
+int ConnectDaemon(const char* path, bool wait = true);
 // Asks and waits for the answer, at most `timeout_ms`.  0 or errno.
 int AskDaemon(int socket, const AskMessage& ask, std::span<const int> fds, int timeout_ms,
               AnswerMessage& answer, Received& received);

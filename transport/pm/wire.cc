@@ -231,8 +231,7 @@ std::size_t Wire::PullOne() {
   return 1;
 }
 
-std::size_t Wire::Pull() {
-  if (one_by_one_) return PullOne();
+std::size_t Wire::PullMany() {
   std::array<mmsghdr, kReceiveBuffers> headers{};
   std::array<iovec, kReceiveBuffers> pieces;
   std::array<SocketAddress, kReceiveBuffers> from;
@@ -258,6 +257,7 @@ std::size_t Wire::Pull() {
 
 void Wire::Feed(Endpoint& endpoint) {
   const Nanos now = Now();
+  if (!near_pulled_.empty()) FeedNear(endpoint, now);
   for (std::size_t i = 0; i < pulled_; ++i) {
     const auto& [from, total, step] = datagrams_[i];
     MutableBytes rest = receive_buffers_.subspan(i * kReceiveBufferSize, total);
@@ -413,7 +413,10 @@ void Wire::Flush(Endpoint& endpoint, const Fence& fence) {
     if (count == 0) return;
     if (!fence.holds()) return;
     if (trace_ != nullptr && trace_->asked()) Trace(std::span(runs_).first(count));
-    Send(std::span(runs_).first(count));
+    if (near_ != nullptr && !near_->empty()) {
+      count = SendNear(endpoint, std::span(runs_).first(count));
+    }
+    if (count > 0) Send(std::span(runs_).first(count));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "transport/pm/endpoint.h"
+#include "transport/pm/near_links.h"
 #include "transport/pm/trace_ring.h"
 
 namespace sekisho::pm {
@@ -74,10 +75,17 @@ class Wire {
   // Where datagrams are recorded when somebody asks for it; as those of `driver`.
   void SetTrace(TraceRing& trace, Side driver) { trace_ = &trace, driver_ = driver; }
 
-  // Takes datagrams from the socket; how many buffers.  Touches no endpoint.
-  std::size_t Pull();
-  // Whether Pull filled all buffers: there may be more.
-  bool full() const { return pulled_ == kReceiveBuffers; }
+  // By which datagrams go besides, as far as they can.
+  void SetNear(NearLinks& near) { near_ = &near; }
+
+  // Takes datagrams from the rings or from the socket; how many buffers.  Touches no endpoint.  One
+  // that `spins` calls again at once: then what it waits for is sooner in a ring, if it was lately.
+  std::size_t Pull(bool spins = false);
+  // Whether there may be more than Pull took.
+  bool full() const {
+    return near_pulled_.size() == NearLinks::kAtOnce || pulled_ == kReceiveBuffers;
+  }
+  bool socket_is_empty() const { return socket_is_empty_; }  // when we last looked
   void Feed(Endpoint& endpoint);
   // Sends what may leave.
   void Flush(Endpoint& endpoint, const Fence& fence);
@@ -110,6 +118,8 @@ class Wire {
 
   std::error_code Prepare();
   std::size_t PullOne();
+  std::size_t PullMany();
+  void FeedNear(Endpoint& endpoint, Nanos now);
   std::span<iovec> PiecesOf(const Run& run) {
     return std::span(pieces_).subspan(run.first_piece, run.pieces);
   }
@@ -117,6 +127,8 @@ class Wire {
   void Add(Run& run, const Outgoing& datagram, std::uint8_t* room);
   void AddPiece(Run& run, const std::uint8_t* data, std::size_t size);
   void Trace(std::span<const Run> runs);
+  std::size_t SendNear(const Endpoint& endpoint, std::span<Run> runs);
+  void Skip(Run& run, std::size_t bytes);
   void Send(std::span<Run> runs);
   bool SendOne(const Run& run);
   void SendSingly(const Run& run);
@@ -125,6 +137,11 @@ class Wire {
   int family_ = 0;
   Address own_;
   WireCounters counters_;
+  NearLinks* near_ = nullptr;
+  std::span<const NearLinks::Taken> near_pulled_;
+  bool socket_is_empty_ = false;
+  int near_in_a_row_ = 0;  // looks without one at the socket
+  int near_lately_ = 0;    // looks until nothing is expected there any more
   TraceRing* trace_ = nullptr;
   Side driver_ = Side::kNone;
   MutableBytes mapping_;  // receive buffers, then send buffer, then one datagram for the trace

@@ -128,6 +128,8 @@ std::size_t Keeper::Describe(std::array<char, 4096>& text) {
       static_cast<unsigned long long>(c.datagrams_out),
       static_cast<unsigned long long>(c.messages_in),
       static_cast<unsigned long long>(c.messages_out));
+  add("through memory in %llu out %llu\n", static_cast<unsigned long long>(head.near_in.load()),
+      static_cast<unsigned long long>(head.near_out.load()));
   add("sent twice %llu: gap %llu, timeout %llu, probes %llu; spurious %llu\n",
       static_cast<unsigned long long>(c.retransmitted),
       static_cast<unsigned long long>(c.lost_by_gap),

@@ -58,6 +58,8 @@ void KeepOnly(std::vector<int> fds) {
   (void)close_range(next, ~0u, 0);
 }
 
+}  // namespace
+
 void Reply(int client, int error, const std::string& text, std::span<const int> fds) {
   AnswerMessage answer;
   answer.error = error;
@@ -65,8 +67,6 @@ void Reply(int client, int error, const std::string& text, std::span<const int> 
   memcpy(answer.text.data(), text.data(), answer.length);
   (void)SendMessage(client, BytesOf(answer), fds);
 }
-
-}  // namespace
 
 Registry::~Registry() {
   for (const auto& context : contexts_) Free(*context);
@@ -115,6 +115,7 @@ int Registry::Start(Context& context) {
 }
 
 void Registry::Free(Context& context) {
+  ForgetOffers(context);
   std::array<int, 7> fds = {context.fds.memory,       context.fds.socket, context.fds.keeper_bell,
                             context.fds.program_bell, context.connection, context.pid_fd,
                             context.control};
@@ -201,20 +202,28 @@ int Registry::Attach(Context& context, const Client& client) {
 // Another program for a context that has one.  It holds the memory, which only that one can have
 // given to it.
 int Registry::Move(const Client& client, const AskMessage& ask, const Received& received) {
+  if (received.fd_count != 1) return EINVAL;
+  Context* const context = FindByMemory(ask, received.fds[0]);
+  if (context == nullptr) return ENOENT;
+  ForgetOffers(*context);
+  std::array<int, 2> old = {context->pid_fd, context->connection};
+  const int error = Attach(*context, client);
+  if (error != ESRCH) CloseAll(old);
+  return error;
+}
+
+// The one that is named, if this is its memory.
+Registry::Context* Registry::FindByMemory(const AskMessage& ask, int memory) {
   struct stat theirs, ours;
-  if (received.fd_count != 1 || fstat(received.fds[0], &theirs) != 0) return EINVAL;
+  if (fstat(memory, &theirs) != 0) return nullptr;
   for (const auto& context : contexts_) {
     if (context->number != ask.config.context || context->node != ask.config.node) continue;
-    if (fstat(context->fds.memory, &ours) != 0 || ours.st_dev != theirs.st_dev ||
-        ours.st_ino != theirs.st_ino) {
-      continue;
+    if (fstat(context->fds.memory, &ours) == 0 && ours.st_dev == theirs.st_dev &&
+        ours.st_ino == theirs.st_ino) {
+      return context.get();
     }
-    std::array<int, 2> old = {context->pid_fd, context->connection};
-    const int error = Attach(*context, client);
-    if (error != ESRCH) CloseAll(old);
-    return error;
   }
-  return ENOENT;
+  return nullptr;
 }
 
 // Into the context that is there and stopped, else into a new one without a program.
@@ -368,6 +377,10 @@ void Registry::OnMessage(const Client& client, const AskMessage& ask, Received& 
         break;
       case Ask::kMove:
         error = Move(client, ask, received);
+        answered = error == 0;
+        break;
+      case Ask::kNear:
+        error = Near(client, ask, received);
         answered = error == 0;
         break;
       case Ask::kTop:

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Client {
   pid_t pid = 0;
   Nanos since = 0;
 };
+
+void Reply(int client, int error, const std::string& text, std::span<const int> fds);
 
 class Registry {
  public:
@@ -49,6 +52,13 @@ class Registry {
     bool parked = false;  // restored, and no program yet
   };
 
+  // A ring that one of two has and the other has not asked for yet.
+  struct Offer {
+    const Context* has = nullptr;
+    const Context* other = nullptr;
+    int memory = -1;
+  };
+
   int Open(const Client& client, const AskMessage& ask, const Received& received);
   int Attach(Context& context, const Client& client);
   int Restore(const Client& client, const AskMessage& ask, const Received& received);
@@ -58,14 +68,18 @@ class Registry {
   int Forward(const Client& client, const AskMessage& ask, const Received& received);
   int Trace(const Client& client, const AskMessage& ask, const Received& received);
   int Move(const Client& client, const AskMessage& ask, const Received& received);
+  int Near(const Client& client, const AskMessage& ask, const Received& received);
   std::string List(uid_t uid) const;
   bool MayHaveMore(uid_t uid) const;
   int Start(Context& context);
   void Free(Context& context);
   Context* Find(std::uint16_t number, std::uint16_t node, uid_t uid);
+  Context* FindByMemory(const AskMessage& ask, int memory);
+  void ForgetOffers(const Context& context);
 
   std::string path_;
   std::vector<std::unique_ptr<Context>> contexts_;
+  std::vector<Offer> offers_;
 };
 
 }  // namespace sekisho::pm
