@@ -157,7 +157,7 @@ double PmRun(Device& device, const Cell& cell, Nanos time) {
 
 int Main(int argc, char** argv) {
   Settings settings;
-  bool one_thread = false;
+  bool one_thread = false, is_near = false;
   std::string_view against;
   for (int i = 1; i < argc; ++i) {
     const char* argument = argv[i];
@@ -165,6 +165,8 @@ int Main(int argc, char** argv) {
       settings.offload = false;
     } else if (strcmp(argument, "--one-thread") == 0) {
       one_thread = true;
+    } else if (strcmp(argument, "--near") == 0) {
+      is_near = true;
     } else if (strcmp(argument, "--header-tag-only") == 0) {
       settings.payload_tag = false;
     } else if (strcmp(argument, "--against") == 0 && i + 1 < argc) {
@@ -190,6 +192,7 @@ int Main(int argc, char** argv) {
       fprintf(stderr,
               "usage: sekisho-pm-bench --against tcp [--rounds N] [--ms N] [--tail-seconds N] "
               "[--only WORDS] [--explain] [--json]\n"
+              "       sekisho-pm-bench --near [--rounds N] [--ms N] [--only WORDS] [--explain]\n"
               "       sekisho-pm-bench [--rounds N] [--ms N] [--only WORDS] [--datagram BYTES] "
               "[--ring BYTES] [--no-offload] [--header-tag-only] [--one-thread]\n");
       return 2;
@@ -200,6 +203,10 @@ int Main(int argc, char** argv) {
     return 2;
   }
   if (!against.empty()) return Goals(settings);
+  if (is_near) {
+    NearBench(settings);
+    return 0;
+  }
   if (one_thread) {
     OneThread(settings);
     return 0;

@@ -42,6 +42,9 @@ void Report(const char* name, const char* unit, std::vector<double> pm, std::vec
 // Both ends in one thread, processor time: other load on the machine disturbs it least.
 void OneThread(const Settings& settings);
 
+// Datagrams through memory against all by UDP, under a daemon.
+void NearBench(const Settings& settings);
+
 // The goals' table, as far as one machine can tell; an exit code.
 int Goals(const Settings& settings);
 
