@@ -185,8 +185,9 @@ struct NodeVerb {
   const char* what;
 };
 
-constexpr std::array<NodeVerb, 4> kNodeVerbs = {{
+constexpr std::array<NodeVerb, 5> kNodeVerbs = {{
     {"top", pm::Ask::kTop, "Who drives, round trips, what was sent twice and why"},
+    {"metrics", pm::Ask::kMetrics, "All counters, for Prometheus: every drop by name"},
     {"stop", pm::Ask::kStop, "The whole job, on all hosts; done when nothing is on its way"},
     {"go", pm::Ask::kGo, "The whole job goes on after stop or restore"},
     {"drop", pm::Ask::kDrop, "Forget a saved context whose program is dead; no peer is told"},

@@ -16,6 +16,7 @@ namespace sekisho::pm {
 namespace {
 
 constexpr std::size_t kHeadSize = 4096;
+constexpr std::size_t kMostInHugePages = 64 << 20;  // bytes of rings
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 static_assert(sizeof(SharedHead) <= kHeadSize);
@@ -66,6 +67,13 @@ std::error_code SharedMemory::MapChecked(std::size_t size) {
   return {};
 }
 
+// If the administrator lets shared memory have them (shmem_enabled: advise).  Not the rings of
+// many: of those that are used a little each would take a whole one.
+void SharedMemory::AskForHugePages() {
+  const MutableBytes rings = RingBytes();
+  if (rings.size() <= kMostInHugePages) (void)madvise(rings.data(), rings.size(), MADV_HUGEPAGE);
+}
+
 std::error_code SharedMemory::Make(const Config& config, const Address& own, Nanos now) {
   const std::size_t size = SizeFor(config);
   if (size == 0) return Error::kBadConfig;
@@ -77,6 +85,7 @@ std::error_code SharedMemory::Make(const Config& config, const Address& own, Nan
   new (head_) SharedHead;
   head_->config = config;
   head_->own = own;
+  AskForHugePages();
   trace_ = reinterpret_cast<TraceRing*>(TraceBytes().data());
   for (std::uint32_t i = 0; i < kAreas; ++i) {
     const auto error = i == 0 ? areas_[i].Init(config, AreaBytes(i), RingBytes(), nullptr, now)
@@ -97,6 +106,7 @@ std::error_code SharedMemory::Map(int fd) {
   const auto size = static_cast<std::size_t>(status.st_size);
   if (const auto error = MapChecked(size)) return error;
   if (const auto error = CheckHead(*head_, size, config_)) return error;
+  AskForHugePages();
   trace_ = reinterpret_cast<TraceRing*>(TraceBytes().data());
   for (std::uint32_t i = 0; i < kAreas; ++i) {
     if (const auto error = areas_[i].Attach(config_, AreaBytes(i), RingBytes())) return error;

@@ -66,6 +66,7 @@ class SharedMemory {
 
  private:
   std::error_code MapChecked(std::size_t size);
+  void AskForHugePages();
   MutableBytes AreaBytes(std::uint32_t index) const;
   MutableBytes RingBytes() const;
   MutableBytes TraceBytes() const;

@@ -18,6 +18,7 @@ enum class Ask : std::uint32_t {
   kAdopt,     // a context that another daemon made; descriptors as in the answer to kOpen
   kList,      // answer: text
   kTop,       // of one context, as are the following; descriptor: the key file; answer: text
+  kMetrics,   // likewise, for Prometheus
   kStop,      // the whole job; answered when nothing of any node is under way
   kGo,        // the whole job
   kSave,      // of a stopped context; second descriptor: the file
@@ -30,7 +31,7 @@ enum class Ask : std::uint32_t {
 };
 
 struct AskMessage {
-  static constexpr std::uint32_t kMagic = 0x31445350;
+  static constexpr std::uint32_t kMagic = 0x32445350;
 
   std::uint32_t magic = kMagic;
   Ask ask = Ask::kList;

@@ -27,6 +27,8 @@
 namespace sekisho::pm {
 namespace {
 
+// Explicit congestion notification (RFC 3168): two bits of every packet.
+constexpr int kEcnMask = 3, kEcnCapable = 2, kEcnMarked = 3;
 constexpr std::size_t kReceiveBufferSize = 65536;
 constexpr std::size_t kSendBufferSize = 128 * 1024;
 constexpr int kManyInARow = 3;             // datagrams, each there when it was asked for
@@ -177,8 +179,17 @@ std::error_code Wire::Open(const Address& address, const Options& options) {
                       ? setsockopt(fd_, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe)
                       : setsockopt(fd_, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof probe);
   if (set != 0) return LastError();
+  // Where the path marks instead of dropping, we hear of it; elsewhere nothing changes.
+  const int capable = kEcnCapable, on = 1;
+  if (family_ == AF_INET) {
+    (void)setsockopt(fd_, IPPROTO_IP, IP_TOS, &capable, sizeof capable);
+    (void)setsockopt(fd_, IPPROTO_IP, IP_RECVTOS, &on, sizeof on);
+  } else {
+    (void)setsockopt(fd_, IPPROTO_IPV6, IPV6_TCLASS, &capable, sizeof capable);
+    (void)setsockopt(fd_, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof on);
+  }
   if (options.offload) {
-    const int off = 0, on = 1;
+    const int off = 0;
     counters_.segmentation = setsockopt(fd_, SOL_UDP, UDP_SEGMENT, &off, sizeof off) == 0;
     counters_.coalescing = setsockopt(fd_, SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
   }
@@ -199,15 +210,19 @@ std::error_code Wire::Adopt(int fd) {
 
 namespace {
 
-// Bytes of the datagrams that came as one buffer.
-std::size_t StepOf(msghdr& header, std::size_t total) {
+// What the kernel says of a buffer: bytes of each datagram if it holds several, and whether the
+// path marked them (ECN; both families call the field by other names).
+void ReadControl(msghdr& header, std::size_t& step, bool& marked) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO) continue;
-    int size;
-    memcpy(&size, CMSG_DATA(c), sizeof size);
-    if (size > 0) return static_cast<std::size_t>(size);
+    int value = 0;
+    memcpy(&value, CMSG_DATA(c), std::min<std::size_t>(c->cmsg_len - CMSG_LEN(0), sizeof value));
+    if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO && value > 0) {
+      step = static_cast<std::size_t>(value);
+    }
+    const bool is_class = (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) ||
+                          (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS);
+    if (is_class) marked = (value & kEcnMask) == kEcnMarked;
   }
-  return total;
 }
 
 }  // namespace
@@ -226,7 +241,8 @@ std::size_t Wire::PullOne() {
     return 0;
   }
   const auto total = static_cast<std::size_t>(size);
-  datagrams_[0] = {FromSocket(from), total, StepOf(header, total)};
+  datagrams_[0] = {FromSocket(from), total, total, false};
+  ReadControl(header, datagrams_[0].step, datagrams_[0].marked);
   if (++in_a_row_ >= kManyInARow && total < kTrain) one_by_one_ = false;
   return 1;
 }
@@ -250,7 +266,8 @@ std::size_t Wire::PullMany() {
   one_by_one_ = pulled_ <= 1 || total >= pulled_ * kTrain;
   for (std::size_t i = 0; i < pulled_; ++i) {
     msghdr& header = headers[i].msg_hdr;
-    datagrams_[i] = {FromSocket(from[i]), headers[i].msg_len, StepOf(header, headers[i].msg_len)};
+    datagrams_[i] = {FromSocket(from[i]), headers[i].msg_len, headers[i].msg_len, false};
+    ReadControl(header, datagrams_[i].step, datagrams_[i].marked);
   }
   return pulled_;
 }
@@ -259,14 +276,14 @@ void Wire::Feed(Endpoint& endpoint) {
   const Nanos now = Now();
   if (!near_pulled_.empty()) FeedNear(endpoint, now);
   for (std::size_t i = 0; i < pulled_; ++i) {
-    const auto& [from, total, step] = datagrams_[i];
+    const auto& [from, total, step, marked] = datagrams_[i];
     MutableBytes rest = receive_buffers_.subspan(i * kReceiveBufferSize, total);
     if (step < total) counters_.received_together += (total + step - 1) / step;
     const bool traced = trace_ != nullptr && trace_->IsOn(now);
     while (!rest.empty()) {
       const std::size_t size = std::min(step, rest.size());
       if (traced) trace_->Write(now, from, false, driver_, rest.first(size));
-      endpoint.OnDatagram(from, rest.first(size), false, now);
+      endpoint.OnDatagram(from, rest.first(size), marked, now);
       rest = rest.subspan(size);
     }
   }

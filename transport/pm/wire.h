@@ -114,6 +114,7 @@ class Wire {
     Address from;
     std::size_t size = 0;
     std::size_t step = 0;
+    bool marked = false;  // the path is congested
   };
 
   std::error_code Prepare();

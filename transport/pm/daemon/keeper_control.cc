@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "transport/pm/daemon/context_metrics.h"
 #include "transport/pm/daemon/keeper.h"
 #include "transport/pm/daemon/process_state.h"
 
@@ -204,6 +205,10 @@ void Keeper::TakeControl() {
   switch (ask.ask) {
     case Ask::kTop:
       Describe(text);
+      Answer(client, 0, text.data());
+      break;
+    case Ask::kMetrics:
+      WriteMetrics(memory_, text);
       Answer(client, 0, text.data());
       break;
     case Ask::kStop:

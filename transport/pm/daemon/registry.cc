@@ -384,6 +384,7 @@ void Registry::OnMessage(const Client& client, const AskMessage& ask, Received& 
         answered = error == 0;
         break;
       case Ask::kTop:
+      case Ask::kMetrics:
       case Ask::kStop:
       case Ask::kGo:
       case Ask::kSave:
