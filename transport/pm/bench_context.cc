@@ -19,8 +19,11 @@ std::unique_ptr<Context> OpenBenchContext(const Config& config, bool offload, Wa
   return context;
 }
 
-void Put(Context& context, NodeId to, Bytes message, Waiting waiting) {
-  while (const auto error = context.Send(to, 0, message)) {
+void Put(Context& context, NodeId to, Bytes message, Waiting waiting, bool more) {
+  const auto send = [&] {
+    return more ? context.SendMore(to, 0, message) : context.Send(to, 0, message);
+  };
+  while (const auto error = send()) {
     if (error != Error::kWouldBlock) Die("PM: the peer is gone");
     context.Progress();
     if (context.Room(to, 0, message.size())) WaitForPeer(context, waiting);

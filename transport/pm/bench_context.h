@@ -10,8 +10,8 @@ namespace sekisho::pm {
 
 // On the loopback, without a daemon.
 std::unique_ptr<Context> OpenBenchContext(const Config& config, bool offload, Waiting waiting);
-// Waits for room.
-void Put(Context& context, NodeId to, Bytes message, Waiting waiting);
+// Waits for room.  If `more` follow, they leave together.
+void Put(Context& context, NodeId to, Bytes message, Waiting waiting, bool more = false);
 // Until something is there, or for a millisecond.
 void WaitForPeer(Context& context, Waiting waiting);
 // Prints by how many calls it sent, what it sent twice, and why.

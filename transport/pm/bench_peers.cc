@@ -15,7 +15,7 @@ void PeersEnd::RoundTrip() {
   Await(traffic_.peers);
 }
 
-// Nobody looks for what comes back before a send has to wait for it, as in PmEnd.
+// Nobody looks for what comes back but the library.
 void PeersEnd::SendSome() {
   for (int peer = 0; peer < traffic_.peers; ++peer) SendTo(peer);
 }

@@ -96,7 +96,7 @@ class PmPeers final : public PeersEnd {
     if (any) device.Flush();
   }
 
-  void SendTo(int peer) override { Put(*own_, IdOf(peer), text_, traffic_.waiting); }
+  void SendTo(int peer) override { Put(*own_, IdOf(peer), text_, traffic_.waiting, true); }
 
   void Await(int count) override {
     Message message;

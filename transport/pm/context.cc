@@ -27,7 +27,7 @@ constexpr Nanos kYieldsNoMore = 100 * kMillisecond;
 constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
 constexpr Nanos kNotWorthSleeping = 200 * kMicrosecond;
 constexpr Nanos kHeldBack = 100 * kMicrosecond;
-constexpr Nanos kReadsEvery = 200 * kMicrosecond;
+constexpr Nanos kReadsEvery = kMillisecond;
 constexpr std::size_t kMostHeldBack = 48 * 1024;  // bytes: as much as leaves in one piece
 
 void Pause(Nanos time) {
@@ -271,7 +271,8 @@ std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId c
     if (more && !error) held_back_ += begin.size() + end.size();
     if (!more || held_back_ >= kMostHeldBack) Flush(*endpoint);
     const bool given = Give();
-    // Who only sends must learn what was acknowledged, too.
+    // Who only sends must learn what was acknowledged, too.  Not often: what waits for that is sent
+    // in few datagrams then.
     if (given && !more && now - progressed_ > kReadsEvery) Progress();
     if (given || error) return error;
     // Whether the daemon found the message when it took over.
