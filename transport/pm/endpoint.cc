@@ -194,10 +194,11 @@ bool Endpoint::HasSomethingToSay(const Peer& peer) const {
   return false;
 }
 
-bool Endpoint::HasUnsent(const Peer& peer) const {
+// Bytes that were not sent, or no more messages that may be given: the application may wait.
+bool Endpoint::NeedsCredit(const Peer& peer) const {
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const SendStream& out = send_streams_[StreamIndex(IdOf(peer), channel)];
-    if (out.written > out.cut) return true;
+    if (out.written > out.cut || out.messages >= out.message_limit) return true;
   }
   return false;
 }
@@ -205,7 +206,7 @@ bool Endpoint::HasUnsent(const Peer& peer) const {
 // Data that waits for credit while nothing is in flight would not notice that the peer died.
 void Endpoint::WatchCredit(Peer& peer) {
   const bool can_wait = peer.has_session && peer.state != PeerState::kGone && !paused();
-  if (!can_wait || !HasUnsent(peer)) {
+  if (!can_wait || !NeedsCredit(peer)) {
     peer.persist_at = kNever;
     peer.persist_tries = 0;
   } else if (peer.in_flight_packets > 0) {

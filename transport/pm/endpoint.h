@@ -213,6 +213,7 @@ class Endpoint {
   bool Acceptable(Peer& peer, const Packet& packet, bool& eliciting, bool& closing);
   bool Apply(Peer& peer, const Packet& packet);
   bool StoreData(Peer& peer, const Frame& frame);
+  void RepeatLimits(Peer& peer);
   void NoteArrival(Peer& peer, const Header& header, bool eliciting, bool ce);
   void AllotGrants();
   std::uint64_t Beyond(const Peer& peer) const;
@@ -225,6 +226,7 @@ class Endpoint {
   void Acknowledge(Peer& peer, std::uint32_t sent, bool was_lost);
   void AcknowledgeSegment(Peer& peer, const SegmentRef& ref);
   void DetectLosses(Peer& peer);
+  void RepeatCredits(const Peer& peer);
   void DeclareLost(Peer& peer, std::uint32_t sent, bool by_gap);
   void ForgetLost(Peer& peer);
   void GiveUpFlight(Peer& peer, std::uint32_t keep);
@@ -248,7 +250,7 @@ class Endpoint {
   std::uint64_t Backlog(const Peer& peer) const;
   bool MustWait(const Peer& peer, std::uint64_t backlog, std::uint64_t more) const;
   bool HasSomethingToSay(const Peer& peer) const;
-  bool HasUnsent(const Peer& peer) const;
+  bool NeedsCredit(const Peer& peer) const;
   void AddAck(Peer& peer, Draft& draft);
   void AddControl(Peer& peer, Draft& draft, std::uint64_t backlog);
   std::uint32_t Fitting(const Draft& draft, std::uint32_t index) const;

@@ -166,8 +166,7 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
         return false;
       case FrameKind::kPing:
         peer.ack_now = true;
-        // It may wait for a grant that was lost.
-        peer.grant_due = peer.grant_now = peer.granted > peer.received;
+        RepeatLimits(peer);
         break;
       case FrameKind::kPad:
         break;
@@ -175,6 +174,13 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
     if (peer.state == PeerState::kGone) return false;
   }
   return stored;
+}
+
+// The peer may wait for one that was lost: without a loss that we would hear of, if it was saved
+// before it heard the limit, and restored after that.
+void Endpoint::RepeatLimits(Peer& peer) {
+  peer.grant_due = peer.grant_now = peer.granted > peer.received;
+  RepeatCredits(peer);
 }
 
 bool Endpoint::StoreData(Peer& peer, const Frame& frame) {

@@ -130,6 +130,15 @@ void Endpoint::DetectLosses(Peer& peer) {
   Work(peer);
 }
 
+void Endpoint::RepeatCredits(const Peer& peer) {
+  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+    ReceiveStream& in = receive_streams_[StreamIndex(IdOf(peer), channel)];
+    if (in.byte_limit > config_.receive_ring || in.message_limit > kMessagesBeforeCredit) {
+      in.credit_due = true;
+    }
+  }
+}
+
 void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
   Sent& packet = sent_[index];
   peer.in_flight -= packet.size;
@@ -153,14 +162,7 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
     segment.state = Segment::State::kLost;
     peer.lost_segments.PushBack(segments_, ref.index);
   }
-  if ((packet.carried & kCarriedCredit) != 0) {
-    for (std::size_t channel = 0; channel < config_.channels; ++channel) {
-      ReceiveStream& in = receive_streams_[StreamIndex(IdOf(peer), channel)];
-      if (in.byte_limit > config_.receive_ring || in.message_limit > kMessagesBeforeCredit) {
-        in.credit_due = true;
-      }
-    }
-  }
+  if ((packet.carried & kCarriedCredit) != 0) RepeatCredits(peer);
   if ((packet.carried & kCarriedGrant) != 0) peer.grant_due = true;
   if ((packet.carried & kCarriedWant) != 0) peer.want_reported = 0;
   if ((packet.carried & kCarriedGang) != 0) peer.gang_due = true;
