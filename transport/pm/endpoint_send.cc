@@ -14,8 +14,8 @@ constexpr std::uint32_t kBurst = 16;  // datagrams in a row to one peer: one seg
 constexpr std::uint32_t kSmallInFlight = 4;
 constexpr std::size_t kSmallRoom = 64;  // bytes
 constexpr std::uint64_t kStreaming = 128 * 1024;
-constexpr std::uint8_t kHopeless = 3;  // time-outs in a row
 constexpr std::uint64_t kShortTrain = 16 * 1024;
+constexpr std::uint8_t kHopeless = 3;  // time-outs in a row
 // From here on the kernel takes a payload out of its ring; less is copied faster than described.
 constexpr std::size_t kInPlace = 512;
 

@@ -195,6 +195,23 @@ class DaemonTest : public ::testing::Test {
     return error == 0 ? text : std::string("error ") + strerror(error) + "\n";
   }
 
+  // The memory of a context of ours, as who traces it gets it; -1 if it was refused.
+  int MemoryOf(std::uint16_t node) {
+    const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
+    const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
+    AskMessage ask;
+    ask.ask = Ask::kTrace;
+    ask.config.context = 5;
+    ask.config.node = node;
+    AnswerMessage answer;
+    Received received;
+    EXPECT_EQ(AskDaemon(fd, ask, std::span(&key, 1), 10000, answer, received), 0);
+    EXPECT_EQ(received.fd_count, 1u);
+    close(fd);
+    close(key);
+    return received.fds[0];
+  }
+
   // Datagrams that left.
   static std::string Datagrams(const std::string& top) {
     const std::size_t at = top.find("datagrams in");

@@ -30,22 +30,6 @@ class Near : public DaemonTest {
     return out;
   }
 
-  // The memory of a context of ours.
-  int MemoryOf(std::uint16_t node) {
-    const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
-    const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
-    AskMessage ask;
-    ask.ask = Ask::kTrace;
-    ask.config.context = 5;
-    ask.config.node = node;
-    AnswerMessage answer;
-    Received received;
-    EXPECT_EQ(AskDaemon(fd, ask, std::span(&key, 1), 5000, answer, received), 0);
-    close(fd);
-    close(key);
-    return received.fds[0];
-  }
-
   // Answers each message, until the board says stop.
   void Echo(pmContext* context) {
     std::uint64_t number;

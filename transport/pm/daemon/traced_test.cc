@@ -11,21 +11,9 @@ namespace {
 class Traced : public DaemonTest {
  protected:
   std::unique_ptr<TracedContext> Trace(std::uint16_t node) {
-    const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
-    const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
-    AskMessage ask;
-    ask.ask = Ask::kTrace;
-    ask.config.context = 5;
-    ask.config.node = node;
-    AnswerMessage answer;
-    Received received;
-    EXPECT_EQ(AskDaemon(fd, ask, std::span(&key, 1), 10000, answer, received), 0);
-    close(fd);
-    close(key);
     std::unique_ptr<TracedContext> context;
-    EXPECT_EQ(received.fd_count, 1u);
-    if (received.fd_count == 1) {
-      EXPECT_FALSE(TracedContext::Open(received.fds[0], context));
+    if (const int memory = MemoryOf(node); memory >= 0) {
+      EXPECT_FALSE(TracedContext::Open(memory, context));
     }
     return context;
   }
