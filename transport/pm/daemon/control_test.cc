@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that are stopped, saved and let go, and who asks sekisho-pmd for it.
+#include <errno.h>
+#include <fcntl.h>
+
+#include <future>
+
+#include "transport/pm/daemon/daemon_test.h"
+
+namespace sekisho::pm {
+namespace {
+
+// Sends numbers and checks those that come, for ever.
+void Chatter(Board& board, pmContext* context, int to) {
+  for (;;) {
+    while (board.stop) {  // between two messages: the board says all that there is to say
+      board.resting = 1;
+      usleep(1000);
+    }
+    const std::uint64_t next = board.accepted.load();
+    if (DaemonTest::SendNumber(context, to, next, 8 + next * 37 % 4000) == 0) ++board.accepted;
+    void* buffer;
+    std::size_t length;
+    if (pmReceive(context, &buffer, &length) != 0) continue;
+    std::uint64_t number;
+    std::memcpy(&number, buffer, sizeof number);
+    if (number != board.received.load()) ++board.wrong;
+    ++board.received;
+    pmReleaseReceiveBuffer(context);
+  }
+}
+
+TEST_F(DaemonTest, AStoppedJobIsSilentAndGoesOn) {
+  const pid_t programs[2] = {Spawn(0, [this](pmContext* c) { Chatter(board_[0], c, 1); }),
+                             Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); })};
+  const auto received = [&] { return board_[0].received + board_[1].received; };
+  Nanos slowest = 0;
+  for (int stop = 0; stop < Rounds(10); ++stop) {
+    const std::uint64_t before = received();
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return received() > before + 200; })) << Top(0) << Top(1);
+    const Nanos begin = Wire::Now();
+    ASSERT_EQ(Control(Ask::kStop, 0), 0);
+    ASSERT_EQ(Control(Ask::kStop, 1), 0);
+    slowest = std::max(slowest, Wire::Now() - begin);
+    const std::uint64_t flushed = received();
+    EXPECT_TRUE(Until(5 * kSecond, [&] {  // perhaps a last acknowledgement of credits
+      const std::string silent = Datagrams(Top(0)) + Datagrams(Top(1));
+      usleep(20'000);
+      return Datagrams(Top(0)) + Datagrams(Top(1)) == silent;
+    }));
+    EXPECT_LE(received(), flushed + 2) << "more than what each program had in its hands";
+    ASSERT_EQ(Control(Ask::kGo, 0), 0);
+    ASSERT_EQ(Control(Ask::kGo, 1), 0);
+  }
+  std::printf("slowest stop of two nodes %.3f ms\n", static_cast<double>(slowest) / 1e6);
+  EXPECT_EQ(board_[0].wrong + board_[1].wrong, 0u);
+  for (const pid_t pid : programs) Kill(pid);
+}
+
+TEST_F(DaemonTest, AStopThatTookTooLongIsTakenBack) {
+  const pid_t first = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 1"); }));
+  EXPECT_EQ(Control(Ask::kStop, 1, nullptr, -1, 200), ETIMEDOUT)
+      << "its leader, node 0, is not here";
+
+  const pid_t leader = Spawn(0, [this](pmContext* c) { Chatter(board_[0], c, 1); });
+
+  EXPECT_TRUE(
+      Until(20 * kSecond, [&] { return board_[0].received > 2000 && board_[1].received > 2000; }))
+      << Top(0) << Top(1);
+  EXPECT_EQ(board_[0].wrong + board_[1].wrong, 0u);
+  Kill(first);
+  Kill(leader);
+}
+
+TEST_F(DaemonTest, WhoAsksOfAContextThatEndsHearsThatItIsOver) {
+  pid_t program = Spawn(1, [](pmContext*) { pause(); });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 1"); }));
+  std::future<int> stop = std::async(std::launch::async, [this] {
+    return Control(Ask::kStop, 1, nullptr, -1, 9000);  // it waits for its leader, node 0
+  });
+  ASSERT_TRUE(Until(5 * kSecond, [&] { return Control(Ask::kGo, 1) == EBUSY; }));
+  Kill(program);
+  EXPECT_EQ(stop.get(), ENOENT);
+
+  for (int round = 0; round < Rounds(30); ++round) {
+    program = Spawn(1, [](pmContext*) { pause(); });
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return Control(Ask::kTop, 1) == 0; }));
+    std::future<int> top = std::async(std::launch::async, [this] {
+      int error;
+      while ((error = Control(Ask::kTop, 1)) == 0) continue;
+      return error;
+    });
+    Kill(program);
+    EXPECT_EQ(top.get(), ENOENT) << "round " << round;
+  }
+}
+
+TEST_F(DaemonTest, AStoppedJobWhoseProgramsHaveEndedIsLetGoAndOver) {
+  const pid_t programs[2] = {Spawn(0, [](pmContext*) { pause(); }),
+                             Spawn(1, [](pmContext*) { pause(); })};
+  for (std::uint16_t node : {0, 1}) {
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return Control(Ask::kTop, node) == 0; }));
+  }
+  ASSERT_EQ(Control(Ask::kStop, 0), 0);
+  for (const pid_t pid : programs) Kill(pid);
+  ASSERT_TRUE(Until(20 * kSecond, [&] {
+    return Top(0).find("program gone") != std::string::npos &&
+           Top(1).find("program gone") != std::string::npos;
+  }));
+  EXPECT_EQ(Control(Ask::kGo, 0), 0);
+  EXPECT_TRUE(Until(20 * kSecond, [&] { return !IsListed("node"); }));
+}
+
+TEST_F(DaemonTest, WhoAsksOfAKilledKeeperIsToldByTheNextOne) {
+  const pid_t program = Spawn(1, [](pmContext*) { pause(); });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 1"); }));
+  for (int round = 0; round < Rounds(30); ++round) {
+    ASSERT_EQ(kill(Keeper(), SIGKILL), 0);
+    int error;  // what is on its way to the old one is lost with it
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return (error = Control(Ask::kTop, 1)) != ECONNRESET; }));
+    EXPECT_EQ(error, 0) << strerror(error);
+  }
+  Kill(program);
+}
+
+TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {
+  const pid_t own = Spawn(0, [this](pmContext* c) { Chatter(board_[0], c, 1); });
+  const pid_t first = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return board_[1].received > 500; }));
+  board_[1].stop = 1;  // its own state is saved by someone else: here it is on the board
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return board_[1].resting == 1; }));
+  kill(first, SIGSTOP);
+  ASSERT_EQ(Control(Ask::kStop, 1), 0);
+  ASSERT_EQ(Control(Ask::kStop, 0), 0);
+  const std::string name = folder_ + "/saved";
+  const int file = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  unlink(name.c_str());
+  ASSERT_EQ(Control(Ask::kSave, 1, nullptr, file), 0);
+  StopDaemon(SIGKILL);
+  Kill(first);
+
+  StartDaemon();
+  ASSERT_EQ(Control(Ask::kRestore, 1, nullptr, file), 0);
+  EXPECT_TRUE(IsListed("parked"));
+  ASSERT_EQ(Control(Ask::kGo, 1), 0);
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 0"); }));
+  ASSERT_EQ(Control(Ask::kGo, 0), 0);
+  board_[1].stop = 0;
+  const pid_t second = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
+  const std::uint64_t before[2] = {board_[0].received, board_[1].received};
+  EXPECT_TRUE(Until(
+      20 * kSecond,
+      [&] { return board_[0].received > before[0] + 500 && board_[1].received > before[1] + 500; }))
+      << Top(0) << Top(1);
+
+  EXPECT_EQ(board_[0].wrong + board_[1].wrong, 0u);
+  Kill(second);
+  Kill(own);
+  close(file);
+}
+
+}  // namespace
+}  // namespace sekisho::pm
