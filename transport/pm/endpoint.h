@@ -231,6 +231,8 @@ class Endpoint {
   void ForgetLost(Peer& peer);
   void GiveUpFlight(Peer& peer, std::uint32_t keep);
   void OnProbeTimeout(Peer& peer);
+  void NoteLoss(Peer& peer, std::uint64_t packets);
+  void NoteFound(Peer& peer);
   Nanos ProbeDeadline(const Peer& peer) const;
   Nanos ReorderWindow(const Peer& peer) const;
 

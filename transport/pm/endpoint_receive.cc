@@ -202,14 +202,18 @@ bool Endpoint::StoreData(Peer& peer, const Frame& frame) {
 void Endpoint::NoteArrival(Peer& peer, const Header& header, bool eliciting, bool ce) {
   const std::uint64_t number = header.number;
   const bool has_time = (header.flags & kFlagNoHurry) != 0;
-  const bool newest = number > peer.window.largest();
+  const std::uint64_t before = peer.window.largest();
   const bool in_order = peer.window.Mark(number);
-  if (newest) peer.largest_time = state_->now;
+  if (number > before) peer.largest_time = state_->now;
   if (ce) {
     ++peer.ce_count;
     ++state_->counters.ce_marks;
   }
-  if (!in_order) peer.last_loss = state_->now;
+  // A driver that took over left more numbers out than can be under way.
+  if (number > before + 1 && number - before <= kNumbersInFlight) {
+    NoteLoss(peer, number - before - 1);
+  }
+  if (number < before) NoteFound(peer);
   if (!eliciting) return;
   ++peer.unacknowledged;
   if (!in_order || ce || peer.unacknowledged >= (has_time ? kAckEveryUnhurried : kAckEvery)) {
@@ -264,8 +268,9 @@ std::uint64_t Endpoint::Allowance(Peer& peer) {
   }
   const std::uint64_t senders =
       std::max<std::uint32_t>({1, state_->senders_now, state_->senders_before});
+  const bool trusted = state_->now - peer.last_loss >= kTrustedAfter;
   return std::clamp<std::uint64_t>(2 * config_.incast_budget / senders, kLeastAllowance,
-                                   kFreeAllowance);
+                                   trusted ? kTrustedAllowance : kFreeAllowance);
 }
 
 void Endpoint::NoteReceived(Peer& peer, std::uint64_t fresh) {

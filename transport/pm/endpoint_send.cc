@@ -128,6 +128,7 @@ std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
     draft.writer.One(FrameKind::kClose, static_cast<std::uint64_t>(peer.reason));
     return Finish(peer, draft, room);
   }
+  if (!peer.lost.empty()) ForgetLost(peer);  // which may mean that nobody has time any more
   if (MaySend(peer)) {
     const std::uint64_t backlog = Backlog(peer);
     // Credits and grants alone wait for the acknowledgement that is due soon, or an answer before.

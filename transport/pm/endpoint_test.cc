@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/pm/sim/cluster.h"
+#include "transport/pm/endpoint_test.h"
 
 namespace {
 
@@ -31,23 +31,7 @@ namespace {
 
 using sim::Cluster;
 
-constexpr Nanos kOneWay = 100 * kMicrosecond;
-
-void MakeSteady(Cluster& cluster) {
-  for (sim::Link& link : cluster.network().links()) link.delay = kOneWay, link.jitter = 0;
-}
-
 Kind KindOf(Bytes datagram) { return static_cast<Kind>(datagram[0] & 15); }
-
-// A session between 0 and 1, with a measured round trip and nothing in flight.
-void Connect(Cluster& cluster) {
-  MakeSteady(cluster);
-  for (int i = 0; i < 4; ++i) {
-    cluster.SendText(0, 1, 0, 8);
-    cluster.SendText(1, 0, 0, 8);
-    cluster.Run(20 * kMillisecond);
-  }
-}
 
 TEST(Endpoint, FirstMessageArrivesAfterOneAndAHalfRoundTrips) {
   Cluster cluster(2);
@@ -135,63 +119,6 @@ TEST(Endpoint, ALostMessageCostsAboutOneRoundTrip) {
 
   EXPECT_LE(cluster.network().now() - start, 4 * kOneWay);
   EXPECT_EQ(cluster[0].counters().timeouts, 0u);
-}
-
-// The first loss after a calm time is noticed late, as acknowledgements had time; the next at once.
-TEST(Endpoint, ALostTailIsProbedBeforeTheTimeout) {
-  Cluster cluster(2);
-  Connect(cluster);
-  for (int loss = 1; loss <= 2; ++loss) {
-    const std::uint64_t before = cluster.delivered(1);
-    int count = 0;
-    cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes) {
-      return from != 0 || ++count != 1;
-    };
-    const Nanos start = cluster.network().now();
-
-    cluster.SendText(0, 1, 0, 8);
-    ASSERT_TRUE(cluster.Run(kSecond, [&] { return cluster.delivered(1) == before + 1; }));
-
-    const Nanos took = cluster.network().now() - start;
-    EXPECT_LT(took, kMillisecond + (loss == 1 ? kUnhurried : 0));
-    EXPECT_EQ(cluster[0].counters().probes, static_cast<std::uint64_t>(loss));
-    cluster.Run(100 * kMillisecond);
-  }
-}
-
-TEST(Endpoint, AcknowledgementsWaitForDataWhereNothingIsLost) {
-  Cluster cluster(2);
-  Connect(cluster);
-  std::uint64_t alone = cluster[1].counters().acks_only;
-  const auto acks = [&] { return cluster[1].counters().acks_only - alone; };
-
-  // An answer within 4 ms takes the acknowledgement along.
-  for (int i = 0; i < 10; ++i) {
-    cluster.SendText(0, 1, 0, 8);
-    cluster.Run(2 * kMillisecond);
-    cluster.SendText(1, 0, 0, 8);
-    cluster.Run(2 * kMillisecond);
-  }
-  EXPECT_EQ(acks(), 0u);
-  EXPECT_EQ(cluster[0].counters().probes + cluster[0].counters().retransmitted, 0u);
-
-  // Without one it comes by itself; sooner if the sender waits for it, or in a job that stops.
-  for (const bool asks : {false, true}) {
-    cluster.SendText(0, 1, 0, 8);
-    cluster.Run(kMillisecond);
-    EXPECT_FALSE(cluster[0].Drained(1));
-    if (asks) cluster[0].Hurry(1, cluster.now()), cluster.Pump(0);
-    cluster.Run(asks ? 3 * kOneWay : kUnhurried + kOneWay);
-    EXPECT_TRUE(cluster[0].Drained(1)) << asks;
-  }
-  cluster.Run(10 * kMillisecond);
-  cluster.SendText(0, 1, 0, 8);
-  cluster.Run(2 * kOneWay);
-  ASSERT_FALSE(cluster[0].Drained(1));
-  cluster[1].AskGang(true, cluster.now());
-  cluster.Pump(1);
-  cluster.Run(4 * kOneWay);
-  EXPECT_TRUE(cluster[0].Drained(1));
 }
 
 TEST(Endpoint, AMessageStuckInOneChannelDoesNotStopAnother) {
@@ -299,24 +226,6 @@ TEST(Endpoint, WhatIsGivenBackAgainOrInAnotherSessionChangesNothing) {
   EXPECT_EQ(to.Check(), nullptr);
 }
 
-TEST(Endpoint, AnAcknowledgementThatIsDueSoonIsNotSleptOver) {
-  Cluster cluster(2);
-  Connect(cluster);
-  std::vector<std::uint8_t> room(kDatagramMax);
-  Address to;
-  ASSERT_FALSE(cluster[0].Send(1, 0, Bytes(room).first(8), cluster.now()));
-  const std::size_t size = cluster[0].NextDatagram(cluster.now(), room, to);
-  cluster[1].OnDatagram(Cluster::AddressOf(0), MutableBytes(room).first(size), false,
-                        cluster.now());
-  ASSERT_EQ(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
-  const Nanos due = cluster[1].NextDeadline();
-
-  cluster[1].AcknowledgeBefore(due - 1, cluster.now());
-  EXPECT_EQ(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
-  cluster[1].AcknowledgeBefore(due, cluster.now());
-  EXPECT_GT(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
-}
-
 TEST(Endpoint, SmallMessagesArePackedWhileOthersAreInFlight) {
   Cluster cluster(2);
   Connect(cluster);
@@ -327,18 +236,6 @@ TEST(Endpoint, SmallMessagesArePackedWhileOthersAreInFlight) {
 
   EXPECT_EQ(cluster.delivered(1), 1004u);
   EXPECT_LT(cluster[0].counters().datagrams_out - before, 60u);
-}
-
-TEST(Endpoint, ManyMessagesAreAnsweredByFewAcknowledgements) {
-  Cluster cluster(2);
-  Connect(cluster);
-  const std::uint64_t before = cluster[1].counters().datagrams_out;
-
-  for (int i = 0; i < 160; ++i) cluster.SendText(0, 1, 0, 1300);
-  cluster.Run(kSecond);
-
-  EXPECT_EQ(cluster.delivered(1), 164u);
-  EXPECT_LT(cluster[1].counters().datagrams_out - before, 60u);
 }
 
 TEST(Endpoint, EmptyAndHugeMessagesArrive) {

@@ -68,6 +68,7 @@ void Endpoint::Acknowledge(Peer& peer, std::uint32_t index, bool was_lost) {
     if (packet.by_gap) {
       peer.reorder_shift = std::min<std::uint8_t>(peer.reorder_shift + 1, 8);
       peer.reorder_calm = state_->now;
+      NoteFound(peer);
     }
     peer.congestion.OnSpurious(packet.size);
     peer.lost.Remove(sent_, index);
@@ -98,6 +99,21 @@ void Endpoint::AcknowledgeSegment(Peer& peer, const SegmentRef& ref) {
     ++segments_[done].generation;
     segments_.Put(done);
   }
+}
+
+// `packets` were lost, or as many numbers are missing.
+void Endpoint::NoteLoss(Peer& peer, std::uint64_t packets) {
+  if (IsCalm(peer)) {
+    peer.loss_before = peer.last_loss;
+    peer.missing = 0;
+  }
+  peer.last_loss = state_->now;
+  peer.missing += static_cast<std::uint32_t>(packets);
+}
+
+// One of them was only late.
+void Endpoint::NoteFound(Peer& peer) {
+  if (peer.missing > 0 && --peer.missing == 0) peer.last_loss = peer.loss_before;
 }
 
 Nanos Endpoint::ReorderWindow(const Peer& peer) const {
@@ -151,7 +167,8 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
     return;
   }
   peer.congestion.OnLost(packet.size);
-  peer.last_loss = state_->now;
+  // After a time-out it is more often late than lost: its host's processors are busy.
+  if (by_gap) NoteLoss(peer, 1);
   NoteLargePacket(peer, packet.size, false);
   for (const SegmentRef& ref : packet.refs()) {
     Segment& segment = segments_[ref.index];
@@ -179,6 +196,7 @@ void Endpoint::ForgetLost(Peer& peer) {
     const bool crowded = sent_.free_count() < sent_.size() / 4 ||
                          peer.next_number - sent_[index].number > kNumbersInFlight / 2;
     if (state_->now - sent_[index].lost_time < memory && !crowded) return;
+    if (!sent_[index].by_gap) NoteLoss(peer, 1);
     peer.lost.Remove(sent_, index);
     sent_.Put(index);
   }

@@ -22,7 +22,11 @@ inline constexpr std::size_t kSegmentsPerPacket = 4;
 inline constexpr std::uint64_t kNumbersInFlight = 1792;  // from the oldest unresolved to the next
 
 inline constexpr std::uint64_t kWantMax = 16 * 1024 * 1024;  // whatever a peer says
-inline constexpr std::uint64_t kFreeAllowance = 16 * 1024;   // bytes that need no grant
+// Bytes that need no grant: from one of whom nothing was lost for a minute, and from others.  Who
+// has used up what he was given wakes us to ask for more, and is woken for the answer.
+inline constexpr std::uint64_t kTrustedAllowance = 64 * 1024;
+inline constexpr std::uint64_t kFreeAllowance = 16 * 1024;
+inline constexpr Nanos kTrustedAfter = 60 * kSecond;
 
 // How long an acknowledgement may wait for data that it can go with, where nothing was lost for
 // kCalm.
@@ -120,7 +124,9 @@ struct Peer {
   Nanos rack_time = 0;  // when the newest acknowledged packet was sent
   std::uint64_t rack_number = 0;
   Nanos loss_deadline = kNever;
-  Nanos last_loss = -kCalm;        // or gap in what arrived
+  Nanos last_loss = -kTrustedAfter;    // or gap in what arrived
+  Nanos loss_before = -kTrustedAfter;  // the last one before the calm that it ended
+  std::uint32_t missing = 0;           // since then, and has not turned up
   std::uint8_t timeouts = 0;       // in a row, the probe included
   std::uint8_t reorder_shift = 0;  // the reordering window was doubled so often
   Nanos reorder_calm = 0;          // since when no spurious retransmission was seen

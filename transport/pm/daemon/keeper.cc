@@ -23,6 +23,9 @@ constexpr Nanos kLookAgain = kMillisecond;  // while the program drives
 // For one that waits: it is stopped, or will take what comes as soon as it gets the processor,
 // which we should only take away from it.
 constexpr Nanos kPatience = 4 * kMillisecond;
+constexpr Nanos kStarved = 20 * kMillisecond;  // if it does not get the processor
+constexpr Nanos kSoundSleep =
+    50 * kMillisecond;  // before, it is woken too often to be woken with it
 constexpr Nanos kWordRetry = 200 * kMicrosecond;  // while the program holds the word
 constexpr Nanos kLongestLinger = 60 * kSecond;    // of a dead program's messages
 constexpr Nanos kAdoptionRetry = 200 * kMillisecond;
@@ -178,6 +181,24 @@ Nanos Keeper::Due() const {
   return sleeps && deadline != kNever ? deadline + kPatience : deadline;
 }
 
+// A program that sleeps is woken for whatever we would be woken for.
+bool Keeper::IsUpToIt(Nanos now) {
+  const Nanos since = std::min(unread_since_, memory_.head().deadline.load());
+  if (since > now) return now - active_at_ < kSoundSleep;
+  const Nanos waited = now - since;
+  return waited < kPatience || (waited < kStarved && !ReadProcessState(setup_.program).stopped);
+}
+
+// A program that neither calls nor sleeps computes, or waits for a processor: then what we do costs
+// it more time.
+bool Keeper::IsStarved(Nanos now) {
+  const Nanos used = ProcessorTime(setup_.program);
+  const bool ran = used - used_ > (now - used_at_) / 4;
+  used_ = used;
+  used_at_ = now;
+  return !ran && now - active_at_ < kStarved && IsRunnable(setup_.program);
+}
+
 // Who drives?  The program as long as it calls; else we.
 void Keeper::Look() {
   SharedHead& head = memory_.head();
@@ -187,23 +208,27 @@ void Keeper::Look() {
   calls_ = calls;
   attended_ = active;
   if (active && asker_ < 0 && !takes_back_ && !IsStopped()) {
-    grace_ = false;
+    unread_since_ = kNever;
+    active_at_ = now;
     watching_ = false;
     wake_ = now + (head.program_waits.load() != 0 ? kPatience : kLookAgain);
     return;
   }
   readable_ = IsReadable(wire_.fd());
-  const bool sleeps = !dead_ && head.program_sleeps.load() != 0;
-  if (readable_ && sleeps && !grace_) {
-    grace_ = true;
+  unread_since_ = readable_ ? std::min(unread_since_, now) : kNever;
+  const bool must = dead_ || asker_ >= 0 || takes_back_ || predecessor_;
+  if (!must && head.program_sleeps.load() != 0 && !IsStopped() && IsUpToIt(now)) {
     watching_ = false;
     wake_ = now + kPatience;
     return;
   }
-  grace_ = false;
+  if (!must && (readable_ || Due() <= now) && !IsStopped() && IsStarved(now)) {
+    watching_ = false;
+    wake_ = now + kLookAgain;
+    return;
+  }
   watching_ = true;
-  const bool must = dead_ || asker_ >= 0 || takes_back_ || readable_ || predecessor_;
-  if ((must || Due() <= now) && !Pump()) {
+  if ((must || readable_ || Due() <= now) && !Pump()) {
     watching_ = false;
     wake_ = now + kWordRetry;
     return;

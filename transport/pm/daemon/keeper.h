@@ -53,6 +53,8 @@ class Keeper {
   bool AskToBeAdopted();
   bool AllDrained(Endpoint& endpoint);
   Nanos Due() const;
+  bool IsUpToIt(Nanos now);
+  bool IsStarved(Nanos now);
 
   Setup setup_;
   SharedMemory memory_;
@@ -60,10 +62,12 @@ class Keeper {
   bool dead_ = false;        // the program is, or has closed the context
   bool predecessor_ = true;  // the word may be held by a keeper that was killed
   bool readable_ = false;    // the socket, when last asked
-  bool grace_ = false;       // the program sleeps on the socket, too, and should be faster
   bool closed_ = false;
   std::uint32_t calls_ = 0;
   bool attended_ = false;
+  Nanos active_at_ = 0;           // when the program was last seen to call
+  Nanos unread_since_ = kNever;   // and has not called since
+  Nanos used_ = 0, used_at_ = 0;  // processor time of the program, and when that was asked
   bool watching_ = true;
   Nanos dead_since_ = 0;
   Nanos wake_ = 0;

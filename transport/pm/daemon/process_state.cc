@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -53,6 +54,22 @@ ProcessState ReadProcessState(pid_t pid) {
     ++threads;
   }
   return threads > 0 ? state : ProcessState{};
+}
+
+std::int64_t ProcessorTime(pid_t pid) {
+  clockid_t clock;
+  timespec time;
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+bool IsRunnable(pid_t pid) {
+  std::array<char, 64> path;
+  std::array<char, 512> line;
+  snprintf(path.data(), path.size(), "/proc/%d/stat", static_cast<int>(pid));
+  if (!ReadLine(path.data(), line)) return false;
+  const char* after = strrchr(line.data(), ')');
+  return after != nullptr && after[1] != 0 && after[2] == 'R';
 }
 
 int OpenPidFd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }

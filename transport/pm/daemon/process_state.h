@@ -18,6 +18,11 @@ struct ProcessState {
 // Not stopped if nothing can be learned.
 ProcessState ReadProcessState(pid_t pid);
 
+// What all its threads have used so far; 0 if nothing can be learned.
+std::int64_t ProcessorTime(pid_t pid);
+// Whether its first thread runs, or waits for a processor.
+bool IsRunnable(pid_t pid);
+
 int OpenPidFd(pid_t pid);
 bool IsReadable(int fd);  // also: closed by the other side; of a pidfd: the process is dead
 

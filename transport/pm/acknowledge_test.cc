@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// When acknowledgements and grants leave: docs/protocol/9-pm.md, "Numbers and acknowledgements".
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "transport/pm/endpoint_test.h"
+
+namespace sekisho::pm {
+namespace {
+
+using sim::Cluster;
+
+// The first loss after a calm time is noticed late, as acknowledgements had time; the next at once.
+TEST(Acknowledge, ALostTailIsProbedBeforeTheTimeout) {
+  Cluster cluster(2);
+  Connect(cluster);
+  for (int loss = 1; loss <= 2; ++loss) {
+    const std::uint64_t before = cluster.delivered(1);
+    int count = 0;
+    cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes) {
+      return from != 0 || ++count != 1;
+    };
+    const Nanos start = cluster.network().now();
+
+    cluster.SendText(0, 1, 0, 8);
+    ASSERT_TRUE(cluster.Run(kSecond, [&] { return cluster.delivered(1) == before + 1; }));
+
+    const Nanos took = cluster.network().now() - start;
+    EXPECT_LT(took, kMillisecond + (loss == 1 ? kUnhurried : 0));
+    EXPECT_EQ(cluster[0].counters().probes, static_cast<std::uint64_t>(loss));
+    cluster.Run(100 * kMillisecond);
+  }
+}
+
+TEST(Acknowledge, AcknowledgementsWaitForDataWhereNothingIsLost) {
+  Cluster cluster(2);
+  Connect(cluster);
+  std::uint64_t alone = cluster[1].counters().acks_only;
+  const auto acks = [&] { return cluster[1].counters().acks_only - alone; };
+
+  // An answer within 4 ms takes the acknowledgement along.
+  for (int i = 0; i < 10; ++i) {
+    cluster.SendText(0, 1, 0, 8);
+    cluster.Run(2 * kMillisecond);
+    cluster.SendText(1, 0, 0, 8);
+    cluster.Run(2 * kMillisecond);
+  }
+  EXPECT_EQ(acks(), 0u);
+  EXPECT_EQ(cluster[0].counters().probes + cluster[0].counters().retransmitted, 0u);
+
+  // Without one it comes by itself; sooner if the sender waits for it, or in a job that stops.
+  for (const bool asks : {false, true}) {
+    cluster.SendText(0, 1, 0, 8);
+    cluster.Run(kMillisecond);
+    EXPECT_FALSE(cluster[0].Drained(1));
+    if (asks) cluster[0].Hurry(1, cluster.now()), cluster.Pump(0);
+    cluster.Run(asks ? 3 * kOneWay : kUnhurried + kOneWay);
+    EXPECT_TRUE(cluster[0].Drained(1)) << asks;
+  }
+  cluster.Run(10 * kMillisecond);
+  cluster.SendText(0, 1, 0, 8);
+  cluster.Run(2 * kOneWay);
+  ASSERT_FALSE(cluster[0].Drained(1));
+  cluster[1].AskGang(true, cluster.now());
+  cluster.Pump(1);
+  cluster.Run(4 * kOneWay);
+  EXPECT_TRUE(cluster[0].Drained(1));
+}
+
+TEST(Acknowledge, AnAcknowledgementThatIsDueSoonIsNotSleptOver) {
+  Cluster cluster(2);
+  Connect(cluster);
+  std::vector<std::uint8_t> room(kDatagramMax);
+  Address to;
+  ASSERT_FALSE(cluster[0].Send(1, 0, Bytes(room).first(8), cluster.now()));
+  const std::size_t size = cluster[0].NextDatagram(cluster.now(), room, to);
+  cluster[1].OnDatagram(Cluster::AddressOf(0), MutableBytes(room).first(size), false,
+                        cluster.now());
+  ASSERT_EQ(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
+  const Nanos due = cluster[1].NextDeadline();
+
+  cluster[1].AcknowledgeBefore(due - 1, cluster.now());
+  EXPECT_EQ(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
+  cluster[1].AcknowledgeBefore(due, cluster.now());
+  EXPECT_GT(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
+}
+
+TEST(Acknowledge, ManyMessagesAreAnsweredByFewAcknowledgements) {
+  Cluster cluster(2);
+  Connect(cluster);
+  const std::uint64_t before = cluster[1].counters().datagrams_out;
+
+  for (int i = 0; i < 160; ++i) cluster.SendText(0, 1, 0, 1300);
+  cluster.Run(kSecond);
+
+  EXPECT_EQ(cluster.delivered(1), 164u);
+  EXPECT_LT(cluster[1].counters().datagrams_out - before, 60u);
+}
+
+// A message, and whether its acknowledgement waits for data of the other side.
+void ExpectCalm(Cluster& cluster, bool calm) {
+  const std::uint64_t alone = cluster[1].counters().acks_only;
+  cluster.SendText(0, 1, 0, 8);
+  cluster.Run(kUnhurried / 2);
+  EXPECT_EQ(cluster[1].counters().acks_only == alone, calm);
+  cluster.Run(kUnhurried);
+  EXPECT_TRUE(cluster[0].Drained(1));
+}
+
+TEST(Acknowledge, WhatIsOnlyLateIsNoLoss) {
+  Cluster cluster(2);
+  Connect(cluster);
+  ExpectCalm(cluster, true);
+
+  // The first of two arrives behind the second.
+  std::vector<std::uint8_t> late;
+  cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes datagram) {
+    if (from != 0 || !late.empty()) return true;
+    late.assign(datagram.begin(), datagram.end());
+    return false;
+  };
+  cluster.SendText(0, 1, 0, 8);
+  cluster.SendText(0, 1, 0, 8);
+  cluster.Run(kOneWay + kOneWay / 10);
+  cluster.Deliver(0, 1, late);
+  cluster.Run(10 * kMillisecond);
+  EXPECT_EQ(cluster[0].counters().retransmitted, 0u);
+  ExpectCalm(cluster, true);
+
+  // Nothing arrives for so long that the sender asks: the other's processor was busy.
+  std::vector<std::vector<std::uint8_t>> kept;
+  cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes datagram) {
+    if (from == 0) kept.emplace_back(datagram.begin(), datagram.end());
+    return from != 0;
+  };
+  const std::uint64_t probes = cluster[0].counters().probes;
+  cluster.SendText(0, 1, 0, 8);
+  cluster.Run(10 * kMillisecond, [&] { return cluster[0].counters().probes > probes; });
+  cluster.on_datagram = nullptr;
+  for (const auto& datagram : kept) cluster.Deliver(0, 1, datagram);
+  cluster.Run(100 * kMillisecond);
+  EXPECT_GT(cluster[0].counters().probes, probes);
+  EXPECT_GT(cluster[0].counters().spurious, 0u);
+  ExpectCalm(cluster, true);
+
+  // One that never arrives is a loss.
+  bool dropped = false;
+  cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes) {
+    return from != 0 || std::exchange(dropped, true);
+  };
+  cluster.SendText(0, 1, 0, 8);
+  cluster.Run(100 * kMillisecond);
+  ExpectCalm(cluster, false);
+}
+
+TEST(Acknowledge, WhoLosesNothingNeedNotAskForGrants) {
+  for (const bool loses : {false, true}) {
+    Cluster cluster(2, [](Config& config) { config.send_ring = config.receive_ring = 1 << 20; });
+    Connect(cluster);
+    bool dropped = !loses;
+    cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes) {
+      return from != 0 || std::exchange(dropped, true);
+    };
+    for (int i = 0; i < 12; ++i) {  // more than was granted before the loss
+      cluster.SendText(0, 1, 0, 8000);
+      cluster.Run(100 * kMillisecond);
+    }
+    EXPECT_EQ(cluster[0].peer(1).grant_limit - cluster[0].peer(1).new_bytes > kFreeAllowance,
+              !loses);
+  }
+}
+
+}  // namespace
+}  // namespace sekisho::pm
