@@ -230,14 +230,15 @@ void Context::TellGang(void (Endpoint::*tell)(bool, Nanos), bool stop) {
   do {
     Endpoint& endpoint = Take();
     Settle(endpoint);
-    (endpoint.*tell)(stop, Wire::Now());
-    Flush(endpoint);
+    const Nanos now = Wire::Now();
+    (endpoint.*tell)(stop, now);
+    Flush(endpoint, now);
   } while (!Give());
 }
 
-void Context::Flush(Endpoint& endpoint) {
+void Context::Flush(Endpoint& endpoint, Nanos now) {
   held_back_ = 0;
-  wire_.Flush(endpoint, {&head().word, mine_.bits()});
+  wire_.Flush(endpoint, {&head().word, mine_.bits()}, now);
 }
 
 std::error_code Context::SetAddress(NodeId node, const Address& address) {
@@ -269,7 +270,7 @@ std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId c
     const Nanos now = Wire::Now();
     const auto error = endpoint->Send(node, channel, kind, begin, end, now);
     if (more && !error) held_back_ += begin.size() + end.size();
-    if (!more || held_back_ >= kMostHeldBack) Flush(*endpoint);
+    if (!more || held_back_ >= kMostHeldBack) Flush(*endpoint, now);
     const bool given = Give();
     // Who only sends must learn what was acknowledged, too.  Not often: what waits for that is sent
     // in few datagrams then.
@@ -285,8 +286,9 @@ std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId c
 void Context::Hurry(NodeId node) {
   if (!view().MayHurry(node)) return;
   Endpoint& endpoint = Take();
-  endpoint.Hurry(node, Wire::Now());
-  Flush(endpoint);
+  const Nanos now = Wire::Now();
+  endpoint.Hurry(node, now);
+  Flush(endpoint, now);
   (void)Give();
 }
 
@@ -296,13 +298,17 @@ void Context::LeaveToDaemon() {
 
 void Context::CloseAll() {
   Endpoint& endpoint = Take();
-  for (NodeId node = 0; node < config().nodes; ++node) (void)endpoint.Close(node, Wire::Now());
-  Flush(endpoint);
+  const Nanos now = Wire::Now();
+  for (NodeId node = 0; node < config().nodes; ++node) (void)endpoint.Close(node, now);
+  Flush(endpoint, now);
   (void)Give();
 }
 
 void Context::Progress(bool spins) {
-  if (LeaveToKeeper()) return;
+  if (LeaveToKeeper()) {
+    progressed_ = Wire::Now();
+    return;
+  }
   for (int i = 0; i < 4; ++i) {
     const std::size_t pulled = wire_.Pull(spins);
     const bool full = wire_.full();
@@ -317,11 +323,11 @@ void Context::Progress(bool spins) {
     }
     Endpoint& endpoint = Take();
     Settle(endpoint);  // before anything that may stop the job
-    wire_.Feed(endpoint);
+    wire_.Feed(endpoint, now);
     if (sleepers_ == 0) near_.Poll(now, wire_.socket_is_empty());
     endpoint.NoteProgram(head().program_waits.load(std::memory_order_relaxed) != 0);
     if (endpoint.NextDeadline() <= now) endpoint.OnTimer(now);
-    Flush(endpoint);
+    Flush(endpoint, now);
     if (!Give() || !full) return;
   }
 }
@@ -366,7 +372,7 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
   for (;;) {
     if (lock_ != nullptr) lock_->LetOthersIn();
     Progress(true);
-    const Nanos now = Wire::Now();
+    const Nanos now = progressed_;
     if (holds()) {
       const Nanos waited = now - begin;
       pays_ = waited <= kLongestSpin ? std::max(waited, pays_ / 2) : pays_ / 2;
@@ -408,7 +414,7 @@ void Context::PrepareToSleep() {
   Endpoint& endpoint = Take();
   Settle(endpoint);
   endpoint.AcknowledgeBefore(soon, now);
-  Flush(endpoint);
+  Flush(endpoint, now);
   (void)Give();
 }
 

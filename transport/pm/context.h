@@ -145,7 +145,7 @@ class Context {
   void Settle(Endpoint& endpoint);
   void TellGang(void (Endpoint::*tell)(bool, Nanos), bool stop);
   bool Give();
-  void Flush(Endpoint& endpoint);
+  void Flush(Endpoint& endpoint, Nanos now);
   void Progress(bool spins);
   bool LeaveToKeeper();
   void RingKeeper();

@@ -17,7 +17,7 @@ bool Context::Receive(Message& message) {
     Endpoint& endpoint = Take();
     Settle(endpoint);
     const bool any = !endpoint.paused() && endpoint.Receive(message);
-    if (held_back_ > 0) Flush(endpoint);
+    if (held_back_ > 0) Flush(endpoint, Wire::Now());
     const std::uint32_t session = any ? endpoint.peer_session(message.source) : 0;
     if (Give()) {
       if (any) {
@@ -60,7 +60,7 @@ bool Context::Release(WhenStopped when_stopped, const Message& message) {
   if (endpoint == nullptr) return false;
   NoteReleased(message.source, message.channel);
   Settle(*endpoint);
-  Flush(*endpoint);
+  Flush(*endpoint, Wire::Now());
   if (!Give()) Restore();
   return true;
 }

@@ -33,19 +33,19 @@ Device::~Device() {
   if (!mapping_.empty()) munmap(mapping_.data(), mapping_.size());
 }
 
-void Device::Flush() { wire_.Flush(endpoint_, {}); }
+void Device::Flush() { wire_.Flush(endpoint_, {}, Now()); }
 
 bool Device::Progress() {
   bool any = false;
   for (int i = 0; i < 4 && wire_.Pull() > 0; ++i) {
     const bool full = wire_.full();  // there may be more than was taken
-    wire_.Feed(endpoint_);
+    wire_.Feed(endpoint_, Now());
     any = true;
     if (!full) break;
   }
   const Nanos now = Now();
   if (endpoint_.NextDeadline() <= now) endpoint_.OnTimer(now);
-  Flush();
+  wire_.Flush(endpoint_, {}, now);
   return any;
 }
 

@@ -272,8 +272,7 @@ std::size_t Wire::PullMany() {
   return pulled_;
 }
 
-void Wire::Feed(Endpoint& endpoint) {
-  const Nanos now = Now();
+void Wire::Feed(Endpoint& endpoint, Nanos now) {
   if (!near_pulled_.empty()) FeedNear(endpoint, now);
   for (std::size_t i = 0; i < pulled_; ++i) {
     const auto& [from, total, step, marked] = datagrams_[i];
@@ -401,8 +400,7 @@ void Wire::Add(Run& run, const Outgoing& datagram, std::uint8_t* room) {
 
 // As much as leaves in one turn: what is in cache, many datagrams to one address or a few to many.
 // False: there is no more.
-bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count) {
-  const Nanos now = Now();
+bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count, Nanos now) {
   std::size_t used = 0;
   count = piece_count_ = 0;
   Outgoing datagram;
@@ -423,10 +421,10 @@ bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count) 
   return true;
 }
 
-void Wire::Flush(Endpoint& endpoint, const Fence& fence) {
-  for (bool more = endpoint.HasWork(); more;) {
+void Wire::Flush(Endpoint& endpoint, const Fence& fence, Nanos now) {
+  for (bool more = endpoint.HasWork(); more; now = Now()) {
     std::size_t count;
-    more = Collect(endpoint, runs_, count);
+    more = Collect(endpoint, runs_, count, now);
     if (count == 0) return;
     if (!fence.holds()) return;
     if (trace_ != nullptr && trace_->asked()) Trace(std::span(runs_).first(count));

@@ -86,9 +86,9 @@ class Wire {
     return near_pulled_.size() == NearLinks::kAtOnce || pulled_ == kReceiveBuffers;
   }
   bool socket_is_empty() const { return socket_is_empty_; }  // when we last looked
-  void Feed(Endpoint& endpoint);
+  void Feed(Endpoint& endpoint, Nanos now);
   // Sends what may leave.
-  void Flush(Endpoint& endpoint, const Fence& fence);
+  void Flush(Endpoint& endpoint, const Fence& fence, Nanos now);
 
   int fd() const { return fd_; }
   const Address& own_address() const { return own_; }
@@ -124,7 +124,7 @@ class Wire {
   std::span<iovec> PiecesOf(const Run& run) {
     return std::span(pieces_).subspan(run.first_piece, run.pieces);
   }
-  bool Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count);
+  bool Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count, Nanos now);
   void Add(Run& run, const Outgoing& datagram, std::uint8_t* room);
   void AddPiece(Run& run, const std::uint8_t* data, std::size_t size);
   void Trace(std::span<const Run> runs);

@@ -148,7 +148,7 @@ bool Keeper::Pump() {
     head.releases.Apply(endpoint, head.releases.count() - ReleaseNotes::kNotes);
   for (int i = 0; i < 8 && wire_.Pull() > 0; ++i) {
     const bool full = wire_.full();
-    wire_.Feed(endpoint);
+    wire_.Feed(endpoint, Wire::Now());
     if (!full) break;
   }
   endpoint.AcknowledgeAtOnce();  // the program is elsewhere: it has no answer to put that into
@@ -161,9 +161,9 @@ bool Keeper::Pump() {
   endpoint.NoteProgram(dead_ || head.program_waits.load() != 0);
   if (asker_ >= 0 || takes_back_) endpoint.AskGang(asker_ >= 0 && asks_stop_, now);
   takes_back_ = false;
-  wire_.Flush(endpoint, fence);
+  wire_.Flush(endpoint, fence, now);
   CloseIfDone(endpoint, now);
-  if (closed_) wire_.Flush(endpoint, fence);
+  if (closed_) wire_.Flush(endpoint, fence, now);
   const bool stopped = endpoint.paused();
   const bool wakes = stopped ? false : was_stopped_ || endpoint.HasMessage();
   was_stopped_ = stopped;
