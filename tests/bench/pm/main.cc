@@ -31,6 +31,8 @@ struct Options {
   bool leaves = false;  // killed in the checkpoint, to go on elsewhere
   int checkpoint_at = -1;
   int iterations = 0;
+  int victim = -1;  // dies with `messages` to each other rank under way
+  int messages = 20;
   char size_class = 'S';
   double seconds = 0.2;
   std::size_t least = 4, most = 1 << 20;
@@ -116,6 +118,52 @@ void Messages(Ranks& ranks, const Options& options) {
       }
     });
   }
+}
+
+// What the victim says to one rank last.
+std::vector<unsigned char> LastWords(int to, int number, std::size_t bytes) {
+  std::vector<unsigned char> text(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    text[i] = static_cast<unsigned char>(7 * i + 31 * static_cast<std::size_t>(to) +
+                                         101 * static_cast<std::size_t>(number));
+  }
+  return text;
+}
+
+// All talk with all; then one is killed as soon as PM has accepted what it sends, and the others
+// want to have received all of it.
+int Farewell(Ranks& ranks, const Options& options) {
+  const auto count = static_cast<std::size_t>(ranks.size());
+  std::vector<unsigned char> out(options.least * count), in(options.least * count);
+  for (int i = 0; i < 20; ++i) ranks.Alltoall(out.data(), in.data(), options.least);
+  std::vector<std::vector<unsigned char>> texts;
+  for (int number = 0; number < options.messages; ++number) {
+    for (int to = 0; to < ranks.size(); ++to) {
+      texts.push_back(LastWords(to, number, options.least));
+    }
+  }
+  if (ranks.rank() == options.victim) {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const int to = static_cast<int>(i % count);
+      if (to != ranks.rank()) ranks.Send(to, 30, texts[i]);
+    }
+    ranks.WaitAll();
+    raise(SIGKILL);
+  }
+  int right = 0;
+  for (int number = 0; number < options.messages; ++number) {
+    std::vector<unsigned char> got(options.least);
+    ranks.Receive(options.victim, 30, got);
+    ranks.WaitAll();
+    right += got == texts[static_cast<std::size_t>(number) * count +
+                          static_cast<std::size_t>(ranks.rank())]
+                 ? 1
+                 : 0;
+  }
+  printf("{\"what\": \"farewell\", \"rank\": %d, \"messages\": %d, \"right\": %d}\n", ranks.rank(),
+         options.messages, right);
+  fflush(stdout);
+  return right == options.messages ? 0 : 1;
 }
 
 void SaveState(const std::string& file, int iteration, const std::vector<std::int32_t>& keys) {
@@ -219,6 +267,10 @@ bool ReadOptions(int argc, char** argv, Options& options) {
       options.size_class = value[0];
     else if (word == "--iterations")
       options.iterations = atoi(value);
+    else if (word == "--victim")
+      options.victim = atoi(value);
+    else if (word == "--messages")
+      options.messages = atoi(value);
     else if (word == "--checkpoint-at")
       options.checkpoint_at = atoi(value);
     else if (word == "--state")
@@ -232,6 +284,7 @@ bool ReadOptions(int argc, char** argv, Options& options) {
     else
       return false;
   }
+  if ((options.what == "farewell") != (options.victim >= 0)) return false;
   return !options.what.empty() && !options.link.job.empty();
 }
 
@@ -243,12 +296,14 @@ int Main(int argc, char** argv) {
             "spin|sleep|adaptive]\n"
             "  roundtrip|burst|broadcast|allgather|alltoall [--least BYTES] [--most BYTES] "
             "[--seconds S]\n"
+            "  farewell --victim NODE [--messages N] [--least BYTES]\n"
             "  is|ft|cg [--class S|W] [--iterations N]; is: [--state FILE --checkpoint-at I "
             "[--leave] | "
             "--resume]\n");
     return 2;
   }
   Ranks ranks(OpenLink(options));
+  if (options.what == "farewell") return Farewell(ranks, options);
   int code = 0;
   if (options.what == "is" || options.what == "ft" || options.what == "cg") {
     code = Kernel(ranks, options);
