@@ -169,6 +169,7 @@ bool Keeper::Pump() {
   was_stopped_ = stopped;
   head.deadline.store(endpoint.NextDeadline());
   head.take_overs.fetch_add(1, std::memory_order_relaxed);
+  pause_ = 0;
   (void)hand_over().GiveBack(mine);
   if (wakes && head.program_sleeps.load() != 0) Ring(setup_.fds.program_bell);
   turns = turns + 1;
@@ -187,6 +188,12 @@ bool Keeper::IsUpToIt(Nanos now) {
   if (since > now) return now - active_at_ < kSoundSleep;
   const Nanos waited = now - since;
   return waited < kPatience || (waited < kStarved && !ReadProcessState(setup_.program).stopped);
+}
+
+// Longer, the longer nothing has to be done: to look takes a processor away from somebody.
+void Keeper::Pause(Nanos now, Nanos least) {
+  pause_ = std::clamp(2 * pause_, least, kPatience);
+  wake_ = now + pause_;
 }
 
 // A program that neither calls nor sleeps computes, or waits for a processor: then what we do costs
@@ -211,7 +218,7 @@ void Keeper::Look() {
     unread_since_ = kNever;
     active_at_ = now;
     watching_ = false;
-    wake_ = now + (head.program_waits.load() != 0 ? kPatience : kLookAgain);
+    Pause(now, head.program_waits.load() != 0 ? kPatience : kLookAgain);
     return;
   }
   readable_ = IsReadable(wire_.fd());
@@ -224,7 +231,7 @@ void Keeper::Look() {
   }
   if (!must && (readable_ || Due() <= now) && !IsStopped() && IsStarved(now)) {
     watching_ = false;
-    wake_ = now + kLookAgain;
+    Pause(now, kLookAgain);
     return;
   }
   watching_ = true;

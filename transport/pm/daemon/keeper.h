@@ -55,6 +55,7 @@ class Keeper {
   Nanos Due() const;
   bool IsUpToIt(Nanos now);
   bool IsStarved(Nanos now);
+  void Pause(Nanos now, Nanos least);
 
   Setup setup_;
   SharedMemory memory_;
@@ -67,6 +68,7 @@ class Keeper {
   bool attended_ = false;
   Nanos active_at_ = 0;           // when the program was last seen to call
   Nanos unread_since_ = kNever;   // and has not called since
+  Nanos pause_ = 0;               // before this look
   Nanos used_ = 0, used_at_ = 0;  // processor time of the program, and when that was asked
   bool watching_ = true;
   Nanos dead_since_ = 0;
