@@ -14,6 +14,8 @@
 namespace sekisho::pm {
 namespace {
 
+constexpr Nanos kLookEvery = 100 * kMicrosecond;
+
 class PmPeers final : public PeersEnd {
  public:
   explicit PmPeers(const Traffic& traffic) : PeersEnd(traffic) {
@@ -66,17 +68,19 @@ class PmPeers final : public PeersEnd {
     for (std::size_t i = 0; i < devices_.size(); ++i) {
       readable.Add(devices_[i]->fd(), static_cast<std::uint32_t>(i));
     }
+    // Who has just answered is not due; so all are looked at only where nothing arrives, or seldom.
+    Nanos due = 0, looked = 0;
     for (;;) {
-      Nanos due = kNever;
-      for (const auto& device : devices_) {
-        due = std::min(due, device->endpoint().NextDeadline());
-      }
-      for (const epoll_event& event : readable.Wait(spins() ? 0 : due)) {
-        Answer(*devices_[event.data.u32]);
-      }
+      const auto events = readable.Wait(spins() ? 0 : due);
+      for (const epoll_event& event : events) Answer(*devices_[event.data.u32]);
       const Nanos now = Wire::Now();
+      due = now;
+      if (!events.empty() && now < looked + kLookEvery) continue;
+      looked = now;
+      due = kNever;
       for (const auto& device : devices_) {
         if (device->endpoint().NextDeadline() <= now) Answer(*device);
+        due = std::min(due, device->endpoint().NextDeadline());
       }
     }
   }
