@@ -67,7 +67,7 @@ class JobTest : public ::testing::Test {
     own.NoteProgram(silent_);
     if (own.paused()) return;
     Message message;
-    while (own.Receive(message)) {
+    while (node != deaf_ && own.Receive(message)) {
       ++received_[node];
       (void)own.Release(message.source, message.channel, cluster_.now());
     }
@@ -132,6 +132,7 @@ class JobTest : public ::testing::Test {
   sim::Cluster cluster_{kNodes};
   std::map<std::uint32_t, std::uint64_t> sent_, received_;
   bool silent_ = false;
+  std::uint32_t deaf_ = kNodes;  // a node that reads nothing
 };
 
 TEST_F(JobTest, NothingIsUnderWayWhenItHasStopped) {
@@ -263,6 +264,46 @@ TEST_F(JobTest, AStopThatWasGivenUpBeforeItsLeaderHeardOfItStopsNobody) {
   for (std::uint32_t node = 0; node < kNodes; ++node) Turn(node), cluster_.Pump(node);
   EXPECT_TRUE(
       cluster_.Run(kSecond, [&, before = Received()] { return Received() > before + 500; }));
+}
+
+// Where a node still holds messages of one that was started anew, two can lead: the new one, and
+// who does not let it in.  The job may be let go before the second says that it is flushed; it is
+// too late for it to settle.
+TEST_F(JobTest, OfTwoLeadersNoneSettlesAJobThatWasLetGo) {
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Received() > 500; }));
+  Ask(1, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+  Ask(1, false);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kRunning); }));
+  for (sim::Link& link : cluster_.network().links()) link.loss = 0;
+  silent_ = true;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  deaf_ = 1;
+  cluster_.SendText(0, 1, 0, 100);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  cluster_.Restart(0);
+  for (std::uint32_t to = 1; to < kNodes; ++to) cluster_.SendText(0, to, 0, 100);
+  ASSERT_TRUE(cluster_.Run(
+      kSecond, [&] { return cluster_[1].peer(0).is_replaced && cluster_[0].peer(5).confirmed; }));
+
+  // What the others say to node 1 while the job stops arrives, but of node 3 only later.
+  cluster_.network().link(3, 1).delay = 20 * kMillisecond;
+  Ask(0, true);
+  ASSERT_TRUE(cluster_.Run(10 * kMillisecond, [&] { return cluster_[1].gang(5).reported == 6; }));
+  for (const std::uint32_t from : {2, 4, 5}) cluster_.network().link(from, 1).loss = 1;
+  Ask(0, false);
+  std::uint64_t last = 0;
+  bool flushed = false, settled = false;
+  EXPECT_TRUE(cluster_.Run(kSecond, [&] {
+    last = cluster_[1].gang().wave;
+    flushed = flushed || PhaseOf(last) == GangPhase::kFlushed;
+    settled = settled || PhaseOf(last) == GangPhase::kSettled;
+    return last == 8;
+  }));
+
+  EXPECT_TRUE(flushed) << "else this shows nothing";
+  EXPECT_FALSE(settled);
+  EXPECT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kRunning); }));
 }
 
 // One frame of a member must not keep a node busy for ever.

@@ -67,5 +67,18 @@ TEST(Simulation, SixteenNodesSurviveEveryFault) {
   RunSeeds(plan, 2, "Simulation.SixteenNodesSurviveEveryFault");
 }
 
+// Whatever they run into by now.
+TEST(Simulation, SeedsThatFailedOncePass) {
+  Plan plan;
+  plan.messages = 150;
+  for (const std::uint64_t seed : {103143, 910173, 920195}) {
+    EXPECT_EQ(World(plan, seed).Run(), "") << seed;
+  }
+  plan.nodes = 16;
+  for (const std::uint64_t seed : {1001, 1244, 1689, 2246}) {
+    EXPECT_EQ(World(plan, seed).Run(), "") << seed;
+  }
+}
+
 }  // namespace
 }  // namespace sekisho::pm::sim

@@ -73,6 +73,7 @@ void World::Start(std::uint32_t id) {
   for (Outgoing& out : node.out) out = Outgoing();
   for (Incoming& in : node.in) in.partial.clear();
   node.timer_at = kNever;
+  node.checked_wave = 0;
 }
 
 void World::DrawFaults() {
@@ -223,7 +224,7 @@ void World::Handle(Event& event) {
   Pump(id);
   if (const char* wrong = node.endpoint->Check())
     Fail(std::string("node ") + std::to_string(id) + ": " + wrong);
-  CheckFlush(id);
+  CheckStop(id);
 }
 
 // Now and then somebody stops the whole job, or lets it go.

@@ -58,6 +58,7 @@ class World {
     std::vector<std::uint8_t> memory;
     std::unique_ptr<Endpoint> endpoint;
     std::uint64_t kills = 0;
+    std::uint64_t checked_wave = 0;
     std::uint64_t timer = 0;
     Nanos timer_at = kNever;
     Nanos clock_offset = 0;
@@ -80,7 +81,8 @@ class World {
   void Handle(Event& event);
   void Step(std::uint32_t id);
   void Preempt(std::uint32_t id);
-  void CheckFlush(std::uint32_t id);
+  void CheckStop(std::uint32_t id);
+  bool HasFlushed(std::uint64_t wave);
   void GoOn(std::uint32_t id);
   void SendSome(std::uint32_t id);
   void SendOne(std::uint32_t id, NodeId to, ChannelId channel);
@@ -107,7 +109,7 @@ class World {
   std::uint32_t next_series_ = 1;
   std::uint64_t events_ = 0;
   std::uint64_t delivered_ = 0;
-  std::uint64_t checked_wave_ = 0;
+  std::map<std::uint64_t, bool> flushed_;  // by wave: whether it was true when a node first said so
   std::uint64_t flushes_ = 0;
   bool healed_ = false;
   std::string failure_;

@@ -56,27 +56,43 @@ void World::Verify(std::uint32_t id, const Message& message) {
   }
 }
 
-// As soon as a node knows the job to be flushed, all that was sent has arrived: of every pair that
-// neither was killed.
-void World::CheckFlush(std::uint32_t id) {
-  const std::uint64_t wave = nodes_[id].endpoint->gang().wave;
-  if (PhaseOf(wave) != GangPhase::kFlushed || wave <= checked_wave_) return;
-  checked_wave_ = wave;
-  ++flushes_;
+// As soon as a node knows the job to be flushed, all that was sent has arrived, and what is settled
+// was flushed.
+void World::CheckStop(std::uint32_t id) {
+  Node& node = nodes_[id];
+  const std::uint64_t wave = node.endpoint->gang().wave;
+  if (wave == node.checked_wave) return;
+  node.checked_wave = wave;
+  if (PhaseOf(wave) == GangPhase::kFlushed && !flushed_.contains(wave)) {
+    flushed_[wave] = HasFlushed(wave);
+    ++flushes_;
+  }
+  if (PhaseOf(wave) == GangPhase::kSettled && !flushed_[wave - 1]) {
+    Fail("settled, and the job never was flushed");
+  }
+}
+
+// Of every pair that neither was killed.  Where two lead, one may have let the job go before the
+// other says that it is flushed: false, and then it must not settle.
+bool World::HasFlushed(std::uint64_t wave) {
+  for (const Node& node : nodes_) {
+    if (node.kills == 0 && node.endpoint->gang().wave >= NextRunning(wave)) return false;
+  }
   for (const Node& from : nodes_) {
     for (const Node& to : nodes_) {
       if (&from == &to || from.kills + to.kills > 0) continue;
       const NodeId a = from.config.node, b = to.config.node;
-      if (!from.endpoint->paused()) return Fail("flushed, and a node does not know that it stops");
+      if (!from.endpoint->paused()) Fail("flushed, and a node does not know that it stops");
       for (std::uint16_t channel = 0; channel < channels_; ++channel) {
         const SendStream& out = from.endpoint->send_streams(b)[channel];
         const auto& in = to.endpoint->receive_stream(a, static_cast<ChannelId>(channel));
         if (from.endpoint->peer_state(b) == PeerState::kGone) continue;
         if (out.acked != out.cut || in.contiguous != out.cut)
-          return Fail("flushed, and data is under way");
+          Fail("flushed, and data is under way");
       }
     }
   }
+  return true;
 }
 
 // All of a series arrived, unless one of its ends was killed meanwhile.
