@@ -91,7 +91,8 @@ void Endpoint::StepGang() {
     if (PhaseOf(own.wave) == GangPhase::kStopping && own.reported <= own.wave && Flushed()) {
       own.reported = own.wave + 1;
     }
-    if (PhaseOf(own.wave) == GangPhase::kFlushed && own.reported <= own.wave) {
+    // A node that the leader let in only now was not asked before.
+    if (PhaseOf(own.wave) == GangPhase::kFlushed && own.reported <= own.wave && Flushed()) {
       own.idle = Idle() ? 1 : 0;
       Publish();
       own.reported = own.wave + 1;

@@ -85,7 +85,8 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
   Work(peer);
   if (!Apply(peer, packet)) return;  // not stored or gone: its data did not arrive
   NoteArrival(peer, packet.header, eliciting, ce);
-  if (PhaseOf(state_->gang.wave) == GangPhase::kStopping) StepGang();  // was it the last?
+  const GangPhase phase = PhaseOf(state_->gang.wave);  // was it the last?
+  if (phase == GangPhase::kStopping || phase == GangPhase::kFlushed) StepGang();
 }
 
 // Everything that can be wrong with a genuine packet, before any of it is applied.

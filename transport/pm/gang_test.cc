@@ -306,6 +306,37 @@ TEST_F(JobTest, OfTwoLeadersNoneSettlesAJobThatWasLetGo) {
   EXPECT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kRunning); }));
 }
 
+// A node that was started anew has not flushed with the others, if its leader did not let it in
+// before.
+TEST_F(JobTest, WhoComesToAFlushedJobFlushesBeforeItSettles) {
+  for (sim::Link& link : cluster_.network().links()) link.loss = 0;
+  silent_ = true;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  deaf_ = 0;
+  cluster_.SendText(1, 0, 0, 100);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  cluster_.Restart(1);
+  cluster_.SendText(1, 0, 0, 100);
+  cluster_.SendText(1, 3, 0, 100);
+  ASSERT_TRUE(cluster_.Run(
+      kSecond, [&] { return cluster_[0].peer(1).is_replaced && cluster_[1].Drained(3); }));
+  CutOff(1, true);
+  cluster_.SendText(1, 3, 0, 100);  // under way
+  deaf_ = kNodes, Turn(0), cluster_.Pump(0);
+
+  Ask(2, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return cluster_[0].gang().wave == 2; }));
+  cluster_.network().link(5, 0).loss = 1;  // settles nothing yet
+  cluster_.network().link(0, 1).loss = cluster_.network().link(1, 0).loss = 0;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return cluster_[0].gang(1).wave == 2; }));
+  cluster_.network().link(5, 0).loss = 0;
+  EXPECT_FALSE(cluster_.Run(100 * kMillisecond, [&] { return cluster_[0].gang().wave == 3; }));
+
+  CutOff(1, false);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+  EXPECT_EQ(cluster_[3].receive_stream(1, 0).contiguous, 2 * Padded(8 + 100));
+}
+
 // One frame of a member must not keep a node busy for ever.
 TEST_F(JobTest, AMemberThatAsksForTheLargestWaveHoldsNobodyUp) {
   constexpr std::uint64_t kLargest = (std::uint64_t{1} << 62) - 1;

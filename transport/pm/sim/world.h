@@ -83,6 +83,9 @@ class World {
   void Preempt(std::uint32_t id);
   void CheckStop(std::uint32_t id);
   bool HasFlushed(std::uint64_t wave);
+  void CheckSettled(const Node& leader);
+  static bool Talk(const Node& a, const Node& b);
+  bool Arrived(const Node& from, const Node& to) const;
   void GoOn(std::uint32_t id);
   void SendSome(std::uint32_t id);
   void SendOne(std::uint32_t id, NodeId to, ChannelId channel);
@@ -109,7 +112,8 @@ class World {
   std::uint32_t next_series_ = 1;
   std::uint64_t events_ = 0;
   std::uint64_t delivered_ = 0;
-  std::map<std::uint64_t, bool> flushed_;  // by wave: whether it was true when a node first said so
+  // Waves of which a node said that it is flushed or settled, and whether that was true.
+  std::map<std::uint64_t, bool> claims_;
   std::uint64_t flushes_ = 0;
   bool healed_ = false;
   std::string failure_;

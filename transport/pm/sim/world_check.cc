@@ -63,13 +63,29 @@ void World::CheckStop(std::uint32_t id) {
   const std::uint64_t wave = node.endpoint->gang().wave;
   if (wave == node.checked_wave) return;
   node.checked_wave = wave;
-  if (PhaseOf(wave) == GangPhase::kFlushed && !flushed_.contains(wave)) {
-    flushed_[wave] = HasFlushed(wave);
-    ++flushes_;
+  const GangPhase phase = PhaseOf(wave);
+  if (phase == GangPhase::kSettled && !claims_[wave - 1]) {
+    return Fail("settled, and the job never was flushed");
   }
-  if (PhaseOf(wave) == GangPhase::kSettled && !flushed_[wave - 1]) {
-    Fail("settled, and the job never was flushed");
+  if (phase == GangPhase::kRunning || phase == GangPhase::kStopping || claims_.contains(wave)) {
+    return;
   }
+  if (phase == GangPhase::kSettled) {
+    claims_[wave] = true;
+    return CheckSettled(node);
+  }
+  claims_[wave] = HasFlushed(wave);
+  ++flushes_;
+}
+
+// All that was sent has arrived.
+bool World::Arrived(const Node& from, const Node& to) const {
+  for (std::uint16_t channel = 0; channel < channels_; ++channel) {
+    const SendStream& out = from.endpoint->send_streams(to.config.node)[channel];
+    const auto& in = to.endpoint->receive_stream(from.config.node, static_cast<ChannelId>(channel));
+    if (out.acked != out.cut || in.contiguous != out.cut) return false;
+  }
+  return true;
 }
 
 // Of every pair that neither was killed.  Where two lead, one may have let the job go before the
@@ -81,18 +97,34 @@ bool World::HasFlushed(std::uint64_t wave) {
   for (const Node& from : nodes_) {
     for (const Node& to : nodes_) {
       if (&from == &to || from.kills + to.kills > 0) continue;
-      const NodeId a = from.config.node, b = to.config.node;
       if (!from.endpoint->paused()) Fail("flushed, and a node does not know that it stops");
-      for (std::uint16_t channel = 0; channel < channels_; ++channel) {
-        const SendStream& out = from.endpoint->send_streams(b)[channel];
-        const auto& in = to.endpoint->receive_stream(a, static_cast<ChannelId>(channel));
-        if (from.endpoint->peer_state(b) == PeerState::kGone) continue;
-        if (out.acked != out.cut || in.contiguous != out.cut)
-          Fail("flushed, and data is under way");
-      }
+      if (from.endpoint->peer_state(to.config.node) == PeerState::kGone) continue;
+      if (!Arrived(from, to)) Fail("flushed, and data is under way");
     }
   }
   return true;
+}
+
+// Both have a session, the same one.
+bool World::Talk(const Node& a, const Node& b) {
+  const auto knows = [](const Node& one, const Node& other) {
+    const Peer& peer = one.endpoint->peer(other.config.node);
+    return !other.dead && peer.has_session && peer.state != PeerState::kGone &&
+           peer.incarnation == other.config.incarnation;
+  };
+  return knows(a, b) && knows(b, a);
+}
+
+// The first to know that the job is settled leads; whoever it has let in has flushed, however often
+// it was killed before.
+void World::CheckSettled(const Node& leader) {
+  for (const Node& from : nodes_) {
+    if (&from != &leader && !Talk(leader, from)) continue;
+    for (const Node& to : nodes_) {
+      if (&from == &to || !Talk(from, to)) continue;
+      if (!Arrived(from, to)) Fail("settled, and data is under way");
+    }
+  }
 }
 
 // All of a series arrived, unless one of its ends was killed meanwhile.
