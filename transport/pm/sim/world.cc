@@ -230,10 +230,11 @@ void World::Handle(Event& event) {
 // Now and then somebody stops the whole job, or lets it go.
 void World::Preempt(std::uint32_t id) {
   Endpoint& endpoint = *nodes_[id].endpoint;
+  const double share = 4.0 / plan_.nodes;  // a large job takes long to stop
   endpoint.NoteProgram(random_.Chance(0.5));
   if (!endpoint.paused()) {
     if (!healed_ && random_.Chance(0.01)) endpoint.AskGang(true, LocalTime(nodes_[id]));
-  } else if (random_.Chance(healed_ ? 0.5 : 0.05)) {
+  } else if (random_.Chance(healed_ ? 0.5 : 0.05 * share * share * share)) {
     endpoint.AskGang(false, LocalTime(nodes_[id]));
   }
 }
