@@ -136,6 +136,12 @@ class Endpoint {
 
   // What is wrong with the state, or null; for tests, O(everything).
   const char* Check() const;
+  // The same in parts: of one peer, which also adds what it holds, and of the sum over all peers.
+  struct Held {
+    std::uint64_t records = 0, segments = 0, intervals = 0, beyond = 0;
+  };
+  const char* Check(NodeId node, Held& held) const;
+  const char* CheckSum(const Held& all) const;
 
  private:
   struct Reply {

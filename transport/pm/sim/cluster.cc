@@ -108,8 +108,7 @@ void Cluster::Pump(std::uint32_t id) {
     if (size == 0) break;
     const std::uint32_t target = to.port - kPort;
     if (on_datagram && !on_datagram(id, target, Bytes(room_).first(size))) continue;
-    network_.Transmit(id, target,
-                      {room_.begin(), room_.begin() + static_cast<std::ptrdiff_t>(size)});
+    network_.Transmit(id, target, Bytes(room_).first(size));
   }
   const Nanos deadline = node.endpoint->NextDeadline();
   if (deadline == kNever) {
@@ -125,13 +124,12 @@ void Cluster::Pump(std::uint32_t id) {
 
 bool Cluster::Run(Nanos limit, const std::function<bool()>& done) {
   const Nanos end = network_.now() + limit;
-  Event event;
   while (!done()) {
     if (network_.NextTime() > end) {
       network_.AdvanceTo(end);
       return done();
     }
-    (void)network_.Next(event);
+    Event& event = *network_.Next();
     Node& node = nodes_[event.node];
     if (event.kind == Event::Kind::kTimer) {
       if (event.tag != node.timer) continue;

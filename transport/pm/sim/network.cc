@@ -3,30 +3,27 @@
 #include "transport/pm/sim/network.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace sekisho::pm::sim {
 
-void Network::Push(Event event) {
-  std::uint32_t slot = static_cast<std::uint32_t>(events_.size());
+// The record of a new event, whose time and place in the queue are fixed.
+Event& Network::Push(Nanos time) {
   if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<std::uint32_t>(events_.size()));
     events_.emplace_back();
-  } else {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
   }
-  queue_.push({event.time, event.order, slot});
-  events_[slot] = std::move(event);
+  const std::uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  queue_.push(Key{time} << 64 | (order_++ << kSlotBits | slot));
+  events_[slot].time = time;
+  return events_[slot];
 }
 
 void Network::At(Nanos time, Event::Kind kind, std::uint32_t node, std::uint64_t tag) {
-  Event event;
-  event.time = std::max(time, now_);
-  event.order = order_++;
+  Event& event = Push(std::max(time, now_));
   event.kind = kind;
   event.node = node;
   event.tag = tag;
-  Push(std::move(event));
 }
 
 namespace {
@@ -45,52 +42,52 @@ Nanos Pass(Gate& gate, Nanos now, std::size_t size) {
 
 }  // namespace
 
-void Network::Deliver(Link& link, Arrival arrival, std::size_t size) {
+void Network::Deliver(Link& link, std::uint32_t from, std::uint32_t to, Bytes datagram) {
+  const std::size_t size = datagram.size();
   Nanos start = Pass(link, now_, size);
-  if (start >= 0) start = Pass(ports_[arrival.to], start, size);
+  if (start >= 0) start = Pass(ports_[to], start, size);
   if (start < 0) {
     ++dropped_;
     return;
   }
-  Event event;
-  event.time = start + link.delay + (link.jitter > 0 ? random_.In(0, link.jitter) : 0);
-  if (link.reorder_by > 0 && random_.Chance(link.reorder))
-    event.time += random_.In(0, link.reorder_by);
-  event.order = order_++;
+  Nanos time = start + link.delay + (link.jitter > 0 ? random_.In(0, link.jitter) : 0);
+  if (link.reorder_by > 0 && random_.Chance(link.reorder)) time += random_.In(0, link.reorder_by);
+  Event& event = Push(time);
   event.kind = Event::Kind::kArrival;
-  event.node = arrival.to;
+  event.node = to;
+  Arrival& arrival = event.arrival;
+  arrival.from = from;
+  arrival.to = to;
   arrival.ce = random_.Chance(link.mark);
+  arrival.datagram.assign(datagram.begin(), datagram.end());
   if (random_.Chance(link.corrupt)) {
-    const auto bit = static_cast<std::size_t>(
-        random_.In(0, static_cast<std::int64_t>(arrival.datagram.size()) * 8 - 1));
+    const auto bit =
+        static_cast<std::size_t>(random_.In(0, static_cast<std::int64_t>(size) * 8 - 1));
     arrival.datagram[bit / 8] =
         static_cast<std::uint8_t>(arrival.datagram[bit / 8] ^ 1u << bit % 8);
   }
-  event.arrival = std::move(arrival);
-  Push(std::move(event));
 }
 
-void Network::Transmit(std::uint32_t from, std::uint32_t to, std::vector<std::uint8_t> datagram) {
+void Network::Transmit(std::uint32_t from, std::uint32_t to, Bytes datagram) {
   Link& wire = link(from, to);
-  const std::size_t size = datagram.size();
   wire.in_burst =
       wire.in_burst ? !random_.Chance(wire.burst_end) : random_.Chance(wire.burst_start);
-  if (wire.in_burst || size > wire.mtu || random_.Chance(wire.loss)) {
+  if (wire.in_burst || datagram.size() > wire.mtu || random_.Chance(wire.loss)) {
     ++dropped_;
     return;
   }
-  if (random_.Chance(wire.duplicate)) Deliver(wire, {from, to, false, datagram}, size);
-  Deliver(wire, {from, to, false, std::move(datagram)}, size);
+  if (random_.Chance(wire.duplicate)) Deliver(wire, from, to, datagram);
+  Deliver(wire, from, to, datagram);
 }
 
-bool Network::Next(Event& event) {
-  if (queue_.empty()) return false;
-  const std::uint32_t slot = queue_.top().slot;
+Event* Network::Next() {
+  if (current_ != kNil) free_slots_.push_back(current_);
+  current_ = kNil;
+  if (queue_.empty()) return nullptr;
+  current_ = static_cast<std::uint32_t>(queue_.top()) & ((1u << kSlotBits) - 1);
   queue_.pop();
-  event = std::move(events_[slot]);
-  free_slots_.push_back(slot);
-  now_ = event.time;
-  return true;
+  now_ = events_[current_].time;
+  return &events_[current_];
 }
 
 }  // namespace sekisho::pm::sim

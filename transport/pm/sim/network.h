@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <queue>
 #include <vector>
@@ -72,7 +73,6 @@ struct Event {
   enum class Kind : std::uint8_t { kArrival, kTimer, kApplication, kFault };
 
   Nanos time = 0;
-  std::uint64_t order = 0;  // ties: first come, first served
   Kind kind = Kind::kTimer;
   std::uint32_t node = 0;
   std::uint64_t tag = 0;  // of a timer: only the newest counts
@@ -90,37 +90,32 @@ class Network {
 
   void At(Nanos time, Event::Kind kind, std::uint32_t node, std::uint64_t tag = 0);
   // What the link does to the datagram decides when, and how often, it arrives.
-  void Transmit(std::uint32_t from, std::uint32_t to, std::vector<std::uint8_t> datagram);
+  void Transmit(std::uint32_t from, std::uint32_t to, Bytes datagram);
 
-  // False when nothing is left to happen.
-  bool Next(Event& event);
-  Nanos NextTime() const { return queue_.empty() ? kNever : queue_.top().time; }
+  // Null when nothing is left to happen.  The event is valid until the next call.
+  Event* Next();
+  Nanos NextTime() const { return queue_.empty() ? kNever : TimeOf(queue_.top()); }
   Nanos now() const { return now_; }
   void AdvanceTo(Nanos time) { now_ = time > now_ ? time : now_; }
   std::uint64_t dropped() const { return dropped_; }
 
  private:
-  // The queue orders small keys; the events stay where they are.
-  struct Key {
-    Nanos time;
-    std::uint64_t order;
-    std::uint32_t slot;
-  };
-  struct Later {
-    bool operator()(const Key& a, const Key& b) const {
-      return a.time != b.time ? a.time > b.time : a.order > b.order;
-    }
-  };
-  void Push(Event event);
-  void Deliver(Link& link, Arrival arrival, std::size_t size);
+  // The queue orders small keys, the time before the order before the slot (ties: first come, first
+  // served); the events stay where they are, with the memory of their datagrams.
+  using Key = __int128;
+  static constexpr int kSlotBits = 24;
+  static Nanos TimeOf(Key key) { return static_cast<Nanos>(key >> 64); }
+  Event& Push(Nanos time);
+  void Deliver(Link& link, std::uint32_t from, std::uint32_t to, Bytes datagram);
 
   Random random_;
   std::size_t nodes_;
   std::vector<Link> links_;
   std::vector<Port> ports_;
-  std::priority_queue<Key, std::vector<Key>, Later> queue_;
-  std::vector<Event> events_;  // by slot
+  std::priority_queue<Key, std::vector<Key>, std::greater<>> queue_;
+  std::deque<Event> events_;  // by slot
   std::vector<std::uint32_t> free_slots_;
+  std::uint32_t current_ = kNil;  // the slot of what happens now
   Nanos now_ = 0;
   std::uint64_t order_ = 0;
   std::uint64_t dropped_ = 0;

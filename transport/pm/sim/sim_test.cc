@@ -24,8 +24,14 @@ void RunSeeds(const Plan& plan, std::uint64_t seeds, const char* name) {
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     Plan run = plan;
     run.nodes = static_cast<std::uint32_t>(Setting("PM_SIM_NODES", plan.nodes));
+    run.thorough = Setting("PM_SIM_THOROUGH", 0) != 0;
     World world(run, seed);
-    const std::string failure = world.Run();
+    std::string failure = world.Run();
+    if (!failure.empty()) {
+      run.thorough = true;  // says which event it was
+      const std::string thorough = World(run, seed).Run();
+      if (!thorough.empty()) failure = thorough;
+    }
     events += world.events();
     delivered += world.delivered();
     flushes += world.flushes();

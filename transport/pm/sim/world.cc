@@ -56,22 +56,24 @@ World::World(const Plan& plan, std::uint64_t seed)
 
 void World::Start(std::uint32_t id) {
   Node& node = nodes_[id];
-  if (node.endpoint) buried_.push_back(node.endpoint->counters());
+  if (node.endpoint) {
+    CheckAll(id);
+    buried_.push_back(node.endpoint->counters());
+  }
   node.config.seed = random_.Next();
-  node.memory.assign(Endpoint::MemoryNeeded(node.config) + 64, 0xa5);
-  const auto address = reinterpret_cast<std::uintptr_t>(node.memory.data());
+  const MutableBytes memory = node.memory.Filled(Endpoint::MemoryNeeded(node.config));
   node.endpoint = std::make_unique<Endpoint>();
-  const auto error =
-      node.endpoint->Init(node.config, MutableBytes(node.memory).subspan((64 - address % 64) % 64),
-                          nullptr, LocalTime(node));
+  const auto error = node.endpoint->Init(node.config, memory, nullptr, LocalTime(node));
   if (error) Fail("init: " + error.message());
   for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
     (void)node.endpoint->SetAddress(static_cast<NodeId>(peer), AddressOf(peer));
   }
+  node.audit.Start(plan_.nodes, plan_.thorough);
   node.holds = false;
   node.socket.clear();
   for (Outgoing& out : node.out) out = Outgoing();
   for (Incoming& in : node.in) in.partial.clear();
+  node.settled.assign(plan_.nodes, kNil);
   node.timer_at = kNever;
   node.checked_wave = 0;
 }
@@ -162,14 +164,15 @@ void World::Fail(const std::string& what) {
 }
 
 std::string World::Run() {
-  Event event;
-  while (failure_.empty() && network_.Next(event)) {
+  while (failure_.empty()) {
+    Event* event = network_.Next();
+    if (event == nullptr) break;
     ++events_;
     if (network_.now() > plan_.end_at) {
       Fail("stalled: not quiet at the end" + Unfinished());
       break;
     }
-    Handle(event);
+    Handle(*event);
   }
   if (failure_.empty()) CheckEnd();
   return failure_;
@@ -197,6 +200,7 @@ void World::Handle(Event& event) {
       if (node.socket.size() < 64) node.socket.push_back(std::move(event.arrival));
       return;
     }
+    node.audit.Touch(event.arrival.from);
     node.endpoint->OnDatagram(AddressOf(event.arrival.from), event.arrival.datagram,
                               event.arrival.ce, LocalTime(node));
   } else if (paused) {
@@ -209,6 +213,7 @@ void World::Handle(Event& event) {
     return;
   }
   for (Arrival& arrival : node.socket) {
+    node.audit.Touch(arrival.from);
     node.endpoint->OnDatagram(AddressOf(arrival.from), arrival.datagram, arrival.ce,
                               LocalTime(node));
   }
@@ -222,7 +227,7 @@ void World::Handle(Event& event) {
     }
   }
   Pump(id);
-  if (const char* wrong = node.endpoint->Check())
+  if (const char* wrong = node.audit.Check(*node.endpoint))
     Fail(std::string("node ") + std::to_string(id) + ": " + wrong);
   CheckStop(id);
 }
@@ -246,6 +251,7 @@ void World::Step(std::uint32_t id) {
   if (node.endpoint->paused()) return;
   if (node.holds) {
     node.holds = false;
+    node.audit.Touch(node.held_from);
     if (const auto error =
             node.endpoint->Release(node.held_from, node.held_channel, LocalTime(node))) {
       Fail("release: " + error.message());
@@ -260,6 +266,7 @@ void World::ReceiveSome(std::uint32_t id) {
   Message message;
   while (node.endpoint->Receive(message)) {
     Verify(id, message);
+    node.audit.Touch(message.source);
     if (random_.Chance(0.05)) {
       node.holds = true;
       node.held_from = message.source;
@@ -274,9 +281,12 @@ void World::ReceiveSome(std::uint32_t id) {
 void World::GoOn(std::uint32_t id) {
   Node& node = nodes_[id];
   for (std::uint32_t to = 0; to < plan_.nodes; ++to) {
+    const std::uint32_t session = node.endpoint->peer_session(static_cast<NodeId>(to));
+    if (session == node.settled[to]) continue;
+    node.settled[to] = session;
+    node.audit.Touch(to);
     for (std::uint16_t channel = 0; channel < channels_; ++channel) {
       Outgoing& out = node.out[to * channels_ + channel];
-      const std::uint32_t session = node.endpoint->peer_session(static_cast<NodeId>(to));
       if (out.session > 0 && session != out.session) out = Outgoing();
       if (out.session == 0 && session > 1) out = Outgoing();  // a whole session passed meanwhile
       if (out.session == 0 && out.series != 0) out.session = session;
@@ -285,6 +295,7 @@ void World::GoOn(std::uint32_t id) {
           node.endpoint->Append(static_cast<NodeId>(to), static_cast<ChannelId>(channel),
                                 Bytes(out.part).subspan(out.part_done), LocalTime(node));
       if (out.part_done == out.part.size()) out.part.clear();
+      if (!out.part.empty()) node.settled[to] = kNil;
     }
   }
 }
@@ -310,14 +321,19 @@ void World::SendOne(std::uint32_t id, NodeId to, ChannelId channel) {
     out.session = endpoint.peer_session(to);
     out.kills = node.kills + nodes_[to].kills;
   }
-  const std::vector<std::uint8_t> message = MakeMessage(id, to, channel, out.series, out.sent);
-  std::error_code error = endpoint.Send(to, channel, message, LocalTime(node));
-  if (error == Error::kTooLong) {
-    error =
-        endpoint.Begin(to, channel, static_cast<std::uint32_t>(message.size()), LocalTime(node));
+  node.settled[to] = kNil;
+  node.audit.Touch(to);
+  // Most find no room, and then it does not matter what is in it.
+  const TextOf text(id, to, channel, out.series, out.sent);
+  std::error_code error = endpoint.Room(to, channel, text.size());
+  if (!error) {
+    error = endpoint.Send(to, channel, text.Write(text_), LocalTime(node));
+  } else if (error == Error::kTooLong) {
+    error = endpoint.Begin(to, channel, static_cast<std::uint32_t>(text.size()), LocalTime(node));
     if (!error) {
+      const Bytes message = text.Write(text_);
       out.part_done = endpoint.Append(to, channel, message, LocalTime(node));
-      if (out.part_done < message.size()) out.part = message;
+      if (out.part_done < message.size()) out.part.assign(message.begin(), message.end());
     }
   }
   if (error == Error::kPeerGone) {
@@ -337,13 +353,16 @@ void World::SendOne(std::uint32_t id, NodeId to, ChannelId channel) {
 void World::Pump(std::uint32_t id) {
   Node& node = nodes_[id];
   Address to;
+  // Whoever is given a datagram, or would be, is known before.
+  for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
+    if (node.endpoint->peer(static_cast<NodeId>(peer)).in_work) node.audit.Touch(peer);
+  }
   for (int i = 0;; ++i) {
     const std::size_t size = node.endpoint->NextDatagram(LocalTime(node), room_, to);
     if (size == 0) break;
     if (i > 5000) return Fail("a storm of datagrams in one instant");
     if (to.port < kPort || to.port >= kPort + plan_.nodes) return Fail("datagram to nowhere");
-    network_.Transmit(id, to.port - kPort,
-                      {room_.begin(), room_.begin() + static_cast<long>(size)});
+    network_.Transmit(id, to.port - kPort, Bytes(room_).first(size));
   }
   const Nanos deadline = node.endpoint->NextDeadline();
   if (deadline == kNever) {

@@ -23,6 +23,58 @@ struct Plan {
   Nanos heal_at = 80 * kMillisecond;
   Nanos end_at = 60 * kSecond;   // virtual; a run that is not quiet by then has stalled
   std::uint32_t messages = 400;  // per node
+  bool thorough = false;         // every event is followed by a check of all (Audit)
+};
+
+// A message says which it is; its length and all other bytes follow from that.
+class TextOf {
+ public:
+  TextOf(std::uint32_t from, std::uint32_t to, std::uint32_t channel, std::uint32_t series,
+         std::uint32_t number);
+
+  std::size_t size() const { return size_; }
+  // Into `room`, which grows if it must.
+  Bytes Write(std::vector<std::uint8_t>& room) const;
+
+ private:
+  std::uint32_t series_, number_;
+  Random random_;
+  std::size_t size_;
+};
+
+// Memory for an endpoint, and full of nonsense, not of zeros.  What a node of another run leaves
+// behind is taken again: new memory costs a page fault for every 4 KiB.
+class NodeMemory {
+ public:
+  NodeMemory() = default;
+  NodeMemory(NodeMemory&&) = default;
+  ~NodeMemory();
+
+  MutableBytes Filled(std::size_t size);
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+// Endpoint::Check after every event, at the price of what the event touched: the peers that it may
+// have changed are checked anew, and with what the others held before all records must still add
+// up.  So it finds what Check finds, except in a peer that an event had no business with; for that,
+// and if the sum is wrong, all is checked, and that is also done every 16 events.
+class Audit {
+ public:
+  void Start(std::size_t nodes, bool thorough);
+  // The event, or its answer, may change what is known of this peer.
+  void Touch(std::size_t peer) { touched_[peer] = true; }
+  const char* Check(const Endpoint& endpoint);
+  // Of everything, now.
+  const char* CheckAll(const Endpoint& endpoint);
+
+ private:
+  std::vector<Endpoint::Held> held_;
+  Endpoint::Held sum_;
+  std::vector<std::uint8_t> touched_;
+  std::uint32_t events_ = 0;  // since all was checked
+  bool thorough_ = false;
 };
 
 class World {
@@ -55,8 +107,9 @@ class World {
   };
   struct Node {
     Config config;
-    std::vector<std::uint8_t> memory;
+    NodeMemory memory;
     std::unique_ptr<Endpoint> endpoint;
+    Audit audit;
     std::uint64_t kills = 0;
     std::uint64_t checked_wave = 0;
     std::uint64_t timer = 0;
@@ -71,6 +124,7 @@ class World {
     ChannelId held_channel = 0;
     std::vector<Arrival> socket;  // datagrams that arrived while it was stopped
     std::vector<Outgoing> out;    // [destination * channels + channel]
+    std::vector<std::uint32_t> settled;  // the session in which nothing to this node must go on
     std::vector<Incoming> in;     // [source * channels + channel]
   };
 
@@ -90,13 +144,13 @@ class World {
   void SendSome(std::uint32_t id);
   void SendOne(std::uint32_t id, NodeId to, ChannelId channel);
   void ReceiveSome(std::uint32_t id);
-  static std::vector<std::uint8_t> MakeMessage(std::uint32_t from, std::uint32_t to,
-                                               std::uint32_t channel, std::uint32_t series,
-                                               std::uint32_t number);
   void Verify(std::uint32_t id, const Message& message);
   void Pump(std::uint32_t id);
-  bool Quiet() const;
+  bool Owes(const Node& node, NodeId id) const;
+  bool Busy(const Node& node) const;
+  bool Quiet();
   static bool Whole(const Node& from, const Node& to, const Outgoing& out, const Incoming& in);
+  void CheckAll(std::uint32_t id);
   void CheckEnd();
   void Fail(const std::string& what);
   std::string Unfinished() const;
@@ -115,8 +169,10 @@ class World {
   // Waves of which a node said that it is flushed or settled, and whether that was true.
   std::map<std::uint64_t, bool> claims_;
   std::uint64_t flushes_ = 0;
+  NodeId busy_ = 0, owed_ = 0;  // where Quiet found something last
   bool healed_ = false;
   std::string failure_;
+  std::vector<std::uint8_t> text_;  // a message, while it is sent or compared
   std::vector<std::uint8_t> room_ =
       std::vector<std::uint8_t>(9100);  // for a datagram on its way out
 };

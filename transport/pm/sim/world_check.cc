@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold: after every delivery, and when a run ends.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "transport/pm/sim/world.h"
@@ -9,25 +10,30 @@ namespace sekisho::pm::sim {
 namespace {
 
 constexpr std::int64_t kLargest = 40'000;
+constexpr std::uint32_t kAuditAll = 16;  // events
 
 }  // namespace
 
-// A message says which it is; its length and all other bytes follow from that.
-std::vector<std::uint8_t> World::MakeMessage(std::uint32_t from, std::uint32_t to,
-                                             std::uint32_t channel, std::uint32_t series,
-                                             std::uint32_t number) {
-  Random random((std::uint64_t{series} << 32 | number) * 31 + from * 65536 + to * 256 + channel);
-  std::size_t size = 8 + static_cast<std::size_t>(random.In(0, 64));
-  if (random.Chance(0.2)) size += static_cast<std::size_t>(random.In(0, 3000));
-  if (random.Chance(0.05)) size += static_cast<std::size_t>(random.In(0, kLargest));
-  std::vector<std::uint8_t> message(size);
-  for (std::size_t at = 0; at < size; at += 8) {
+TextOf::TextOf(std::uint32_t from, std::uint32_t to, std::uint32_t channel, std::uint32_t series,
+               std::uint32_t number)
+    : series_(series),
+      number_(number),
+      random_((std::uint64_t{series} << 32 | number) * 31 + from * 65536 + to * 256 + channel) {
+  size_ = 8 + static_cast<std::size_t>(random_.In(0, 64));
+  if (random_.Chance(0.2)) size_ += static_cast<std::size_t>(random_.In(0, 3000));
+  if (random_.Chance(0.05)) size_ += static_cast<std::size_t>(random_.In(0, kLargest));
+}
+
+Bytes TextOf::Write(std::vector<std::uint8_t>& room) const {
+  if (room.size() < size_ + 8) room.resize(size_ + 8);
+  Random random = random_;
+  for (std::size_t at = 0; at < size_; at += 8) {
     const std::uint64_t word = random.Next();
-    std::memcpy(message.data() + at, &word, std::min<std::size_t>(8, size - at));
+    std::memcpy(room.data() + at, &word, 8);
   }
-  std::memcpy(message.data(), &series, 4);
-  std::memcpy(message.data() + 4, &number, 4);
-  return message;
+  std::memcpy(room.data(), &series_, 4);
+  std::memcpy(room.data() + 4, &number_, 4);
+  return Bytes(room).first(size_);
 }
 
 // Exactly once, in order, unchanged.
@@ -36,24 +42,35 @@ void World::Verify(std::uint32_t id, const Message& message) {
   const std::uint32_t session = nodes_[id].endpoint->peer_session(message.source);
   if (in.session != session) in.partial.clear();  // the rest died with the peer
   in.session = session;
-  in.partial.insert(in.partial.end(), message.bytes.first.begin(), message.bytes.first.end());
-  in.partial.insert(in.partial.end(), message.bytes.second.begin(), message.bytes.second.end());
-  if (message.more) return;
-  const std::vector<std::uint8_t> got = std::move(in.partial);
-  in.partial.clear();
+  Pieces got = message.bytes;
+  if (message.more || !in.partial.empty()) {
+    in.partial.insert(in.partial.end(), got.first.begin(), got.first.end());
+    in.partial.insert(in.partial.end(), got.second.begin(), got.second.end());
+    if (message.more) return;
+    got = {in.partial, {}};
+  }
   if (got.size() < 8) return Fail("message too short");
+  std::array<std::uint8_t, 8> head;
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    head[i] = i < got.first.size() ? got.first[i] : got.second[i - got.first.size()];
+  }
   std::uint32_t series, number;
-  std::memcpy(&series, got.data(), 4);
-  std::memcpy(&number, got.data() + 4, 4);
+  std::memcpy(&series, head.data(), 4);
+  std::memcpy(&number, head.data() + 4, 4);
   if (series < in.series) return Fail("message of an old series");
   if (series > in.series) in.series = series, in.received = 0;
   if (number < in.received) return Fail("message delivered twice");
   if (number > in.received) return Fail("message missing");
   ++in.received;
   ++delivered_;
-  if (got != MakeMessage(message.source, id, message.channel, series, number)) {
+  const TextOf text(message.source, id, message.channel, series, number);
+  if (got.size() != text.size()) return Fail("message changed");
+  const std::uint8_t* wanted = text.Write(text_).data();
+  if (!std::equal(got.first.begin(), got.first.end(), wanted) ||
+      !std::equal(got.second.begin(), got.second.end(), wanted + got.first.size())) {
     Fail("message changed");
   }
+  in.partial.clear();
 }
 
 // As soon as a node knows the job to be flushed, all that was sent has arrived, and what is settled
@@ -133,29 +150,41 @@ bool World::Whole(const Node& from, const Node& to, const Outgoing& out, const I
          (in.series == out.series && in.received == out.sent);
 }
 
-// Nothing is left to send or to deliver.
-bool World::Quiet() const {
+// Something is left to send to this peer, or to deliver there.
+bool World::Owes(const Node& node, NodeId id) const {
+  const bool gone = node.endpoint->peer_state(id) == PeerState::kGone;
+  // What was sent to a process that was dead by then, and whose next life never spoke to us.
+  if (gone && node.endpoint->peer(id).incarnation < nodes_[id].config.incarnation) return false;
+  if (!gone && !node.endpoint->Drained(id)) return true;
+  for (std::uint16_t channel = 0; channel < channels_; ++channel) {
+    const Outgoing& out = node.out[id * std::size_t{channels_} + channel];
+    const Incoming& in = nodes_[id].in[node.config.node * std::size_t{channels_} + channel];
+    if (!Whole(node, nodes_[id], out, in)) return true;
+  }
+  return false;
+}
+
+bool World::Busy(const Node& node) const {
+  // Who leaves the messages of a dead node unread keeps its next life waiting.
+  if (node.endpoint->HasMessage()) return true;
+  if (node.to_send > 0 || node.holds || node.endpoint->paused() ||
+      network_.now() < node.paused_until)
+    return true;
+  // A stop that is on its way finds applications that let the job go on.
+  return node.endpoint->gang().asked > node.endpoint->gang().wave;
+}
+
+// Nothing is left to send or to deliver.  Who was busy last time often still is, and is asked
+// first.
+bool World::Quiet() {
+  if (Busy(nodes_[busy_]) || Owes(nodes_[busy_], owed_)) return false;
   for (const Node& node : nodes_) {
-    // Who leaves the messages of a dead node unread keeps its next life waiting.
-    if (node.endpoint->HasMessage()) return false;
-    if (node.to_send > 0 || node.holds || node.endpoint->paused() ||
-        network_.now() < node.paused_until)
-      return false;
-    // A stop that is on its way finds applications that let the job go on.
-    if (node.endpoint->gang().asked > node.endpoint->gang().wave) return false;
-    for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
-      const auto id = static_cast<NodeId>(peer);
-      const bool gone = node.endpoint->peer_state(id) == PeerState::kGone;
-      // What was sent to a process that was dead by then, and whose next life never spoke to us.
-      if (gone && node.endpoint->peer(id).incarnation < nodes_[peer].config.incarnation) continue;
-      if (!gone && !node.endpoint->Drained(id)) return false;
-      for (std::uint16_t channel = 0; channel < channels_; ++channel) {
-        const Outgoing& out = node.out[peer * channels_ + channel];
-        const Node& other = nodes_[peer];
-        const Incoming& in = other.in[(&node - nodes_.data()) * channels_ + channel];
-        if (!Whole(node, other, out, in)) return false;
-      }
+    busy_ = node.config.node;
+    if (Busy(node)) return false;
+    for (owed_ = 0; owed_ < plan_.nodes; ++owed_) {
+      if (Owes(node, owed_)) return false;
     }
+    owed_ = 0;
   }
   return true;
 }
@@ -229,7 +258,80 @@ std::string World::Unfinished() const {
   return text;
 }
 
+namespace {
+
+std::vector<std::vector<std::uint8_t>>& Spare() {
+  static std::vector<std::vector<std::uint8_t>> spare;
+  return spare;
+}
+
+}  // namespace
+
+NodeMemory::~NodeMemory() {
+  if (!bytes_.empty()) Spare().push_back(std::move(bytes_));
+}
+
+MutableBytes NodeMemory::Filled(std::size_t size) {
+  if (bytes_.empty() && !Spare().empty()) {
+    bytes_ = std::move(Spare().back());
+    Spare().pop_back();
+  }
+  if (bytes_.size() < size + 64) bytes_ = std::vector<std::uint8_t>(size + 64);
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
+  const MutableBytes memory = MutableBytes(bytes_).subspan((64 - address % 64) % 64, size);
+  std::fill(memory.begin(), memory.end(), std::uint8_t{0xa5});
+  return memory;
+}
+
+void Audit::Start(std::size_t nodes, bool thorough) {
+  held_.assign(nodes, {});
+  touched_.assign(nodes, false);
+  sum_ = {};
+  events_ = 0;
+  thorough_ = thorough;
+}
+
+const char* Audit::CheckAll(const Endpoint& endpoint) {
+  events_ = 0;
+  sum_ = {};
+  for (std::size_t peer = 0; peer < held_.size(); ++peer) {
+    touched_[peer] = false;
+    held_[peer] = {};
+    if (const char* wrong = endpoint.Check(static_cast<NodeId>(peer), held_[peer])) return wrong;
+    sum_.records += held_[peer].records;
+    sum_.segments += held_[peer].segments;
+    sum_.intervals += held_[peer].intervals;
+    sum_.beyond += held_[peer].beyond;
+  }
+  return endpoint.CheckSum(sum_);
+}
+
+const char* Audit::Check(const Endpoint& endpoint) {
+  if (++events_ >= kAuditAll || thorough_) return CheckAll(endpoint);
+  for (std::size_t peer = 0; peer < held_.size(); ++peer) {
+    if (!touched_[peer]) continue;
+    touched_[peer] = false;
+    Endpoint::Held now;
+    if (const char* wrong = endpoint.Check(static_cast<NodeId>(peer), now)) return wrong;
+    Endpoint::Held& held = held_[peer];
+    sum_.records += now.records - held.records;
+    sum_.segments += now.segments - held.segments;
+    sum_.intervals += now.intervals - held.intervals;
+    sum_.beyond += now.beyond - held.beyond;
+    held = now;
+  }
+  // Where records are scarce, others may have had to give theirs.
+  return endpoint.CheckSum(sum_) == nullptr ? nullptr : CheckAll(endpoint);
+}
+
+void World::CheckAll(std::uint32_t id) {
+  if (const char* wrong = nodes_[id].audit.CheckAll(*nodes_[id].endpoint)) {
+    Fail(std::string("node ") + std::to_string(id) + ": " + wrong);
+  }
+}
+
 void World::CheckEnd() {
+  for (std::uint32_t id = 0; id < plan_.nodes; ++id) CheckAll(id);
   if (!Quiet()) Fail("something was not delivered" + Unfinished());
   const Counters sum = Sum();
   // Each repetition needs a loss, a late packet or a time-out; nothing feeds on itself.
