@@ -221,10 +221,14 @@ void World::Handle(Event& event) {
   if (node.endpoint->NextDeadline() <= LocalTime(node)) node.endpoint->OnTimer(LocalTime(node));
   if (event.kind == Event::Kind::kApplication) {
     Step(id);
-    if (!healed_ || !Quiet()) {
+    node.ended = healed_ && Quiet();
+    if (!node.ended) {
       network_.At(network_.now() + random_.In(1, 500) * kMicrosecond, Event::Kind::kApplication,
                   id);
     }
+  } else if (node.ended && Busy(node)) {
+    node.ended = false;  // something of a process that died was still on its way
+    network_.At(network_.now() + kMillisecond, Event::Kind::kApplication, id);
   }
   Pump(id);
   if (const char* wrong = node.audit.Check(*node.endpoint))

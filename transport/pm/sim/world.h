@@ -117,6 +117,7 @@ class World {
     Nanos clock_offset = 0;
     Nanos paused_until = 0;
     bool dead = false;
+    bool ended = false;  // the application, until there is something to do for it
     std::uint32_t to_send = 0;
     double reads = 1;    // chance to read when it could
     bool holds = false;  // an open message, released at the next step
