@@ -203,10 +203,11 @@ bool Endpoint::NeedsCredit(const Peer& peer) const {
   return false;
 }
 
-// Data that waits for credit while nothing is in flight would not notice that the peer died.
-void Endpoint::WatchCredit(Peer& peer) {
-  const bool can_wait = peer.has_session && peer.state != PeerState::kGone && !paused();
-  if (!can_wait || !NeedsCredit(peer)) {
+// Who waits for the peer while nothing is in flight would not notice that it died: with data for
+// credit, or stopped for a wave.
+void Endpoint::WatchSilence(Peer& peer) {
+  const bool can_wait = peer.has_session && peer.state != PeerState::kGone;
+  if (!can_wait || !(paused() ? LeadsInstead(peer) : NeedsCredit(peer))) {
     peer.persist_at = kNever;
     peer.persist_tries = 0;
   } else if (peer.in_flight_packets > 0) {
@@ -218,7 +219,7 @@ void Endpoint::WatchCredit(Peer& peer) {
 }
 
 void Endpoint::Reschedule(Peer& peer) {
-  WatchCredit(peer);
+  WatchSilence(peer);
   Nanos when = std::min({peer.greet_deadline, peer.ack_deadline, peer.loss_deadline,
                          peer.persist_at, ProbeDeadline(peer)});
   if (peer.hold_until > state_->now) when = std::min(when, peer.hold_until);
@@ -244,7 +245,7 @@ void Endpoint::OnTimer(Nanos now) {
     if (peer.persist_at <= state_->now) {
       peer.persist_at = kNever;
       peer.persist_tries = std::min<std::uint8_t>(peer.persist_tries + 1, 8);
-      peer.probe_due = true;
+      (paused() ? peer.gang_due : peer.probe_due) = true;
       peer.want_reported = 0;  // a grant may have been lost
     }
     if (peer.hold_until <= state_->now) peer.hold_until = 0;  // expired: send what there is

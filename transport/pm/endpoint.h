@@ -180,7 +180,7 @@ class Endpoint {
   NodeId IdOf(const Peer& peer) const { return static_cast<NodeId>(&peer - peers_.data()); }
   void Work(Peer& peer);
   void Reschedule(Peer& peer);
-  void WatchCredit(Peer& peer);
+  void WatchSilence(Peer& peer);
   void Gone(Peer& peer, Reason reason);
   void ForgetFlight(Peer& peer);
   void MakeReady(std::uint32_t stream);
@@ -191,6 +191,7 @@ class Endpoint {
   void TellGang(Peer& peer);
   void NoteReplaced(Peer& peer);
   bool MayBeAway(const Peer& peer) const;
+  bool LeadsInstead(const Peer& peer) const;
   void SetWave(std::uint64_t wave);
   void StepGang();
   void OnGang(Peer& peer, const GangNote& said);

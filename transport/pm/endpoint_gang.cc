@@ -69,6 +69,16 @@ bool Endpoint::MayBeAway(const Peer& peer) const {
          own.joined <= own.wave;
 }
 
+// A lower node was started anew, and may lead the job without a way to tell us: this one has to,
+// and it may be started anew before it does.
+bool Endpoint::LeadsInstead(const Peer& peer) const {
+  if (!paused() || Leader() != IdOf(peer)) return false;
+  for (NodeId node = 0; node < IdOf(peer); ++node) {
+    if (peers_[node].is_replaced) return true;
+  }
+  return false;
+}
+
 void Endpoint::SetWave(std::uint64_t wave) {
   GangNote& own = state_->gang;
   const bool goes = paused() && PhaseOf(wave) == GangPhase::kRunning;

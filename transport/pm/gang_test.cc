@@ -337,6 +337,32 @@ TEST_F(JobTest, WhoComesToAFlushedJobFlushesBeforeItSettles) {
   EXPECT_EQ(cluster_[3].receive_stream(1, 0).contiguous, 2 * Padded(8 + 100));
 }
 
+// Its leader, started anew, must wait for that; the one that it follows instead was started anew,
+// too, and does not know of it.
+TEST_F(JobTest, AStoppedNodeWithUnreadMessagesNoticesThatItsLeadersWereStartedAnew) {
+  for (sim::Link& link : cluster_.network().links()) link.loss = 0;
+  silent_ = true;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  deaf_ = 3;
+  cluster_.SendText(0, 3, 0, 100);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  Ask(2, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+
+  cluster_.Restart(0);
+  for (std::uint32_t to = 1; to < kNodes; ++to) cluster_.SendText(0, to, 0, 100);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] {
+    return cluster_[3].peer(0).is_replaced && cluster_[1].gang(3).wave == 3 &&
+           PhaseOf(cluster_[0].gang().wave) == GangPhase::kSettled;
+  }));
+  cluster_.Run(10 * kMillisecond);
+  cluster_.Restart(1);
+  Ask(2, false);
+
+  deaf_ = kNodes;
+  EXPECT_TRUE(cluster_.Run(10 * kSecond, [&] { return Are(GangPhase::kRunning); }));
+}
+
 // One frame of a member must not keep a node busy for ever.
 TEST_F(JobTest, AMemberThatAsksForTheLargestWaveHoldsNobodyUp) {
   constexpr std::uint64_t kLargest = (std::uint64_t{1} << 62) - 1;
