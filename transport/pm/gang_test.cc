@@ -283,8 +283,10 @@ TEST_F(JobTest, OfTwoLeadersNoneSettlesAJobThatWasLetGo) {
   ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
   cluster_.Restart(0);
   for (std::uint32_t to = 1; to < kNodes; ++to) cluster_.SendText(0, to, 0, 100);
-  ASSERT_TRUE(cluster_.Run(
-      kSecond, [&] { return cluster_[1].peer(0).is_replaced && cluster_[0].peer(5).confirmed; }));
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] {
+    return cluster_[1].peer(0).is_replaced && cluster_[0].peer(5).confirmed &&
+           cluster_[0].gang().wave == 4;
+  }));
 
   // What the others say to node 1 while the job stops arrives, but of node 3 only later.
   cluster_.network().link(3, 1).delay = 20 * kMillisecond;
