@@ -221,7 +221,7 @@ class Endpoint {
   bool Apply(Peer& peer, const Packet& packet);
   bool StoreData(Peer& peer, const Frame& frame);
   void RepeatLimits(Peer& peer);
-  void NoteArrival(Peer& peer, const Header& header, bool eliciting, bool ce);
+  void NoteArrival(Peer& peer, const Packet& packet, bool eliciting, bool ce);
   void AllotGrants();
   std::uint64_t Beyond(const Peer& peer) const;
   std::uint64_t Allowance(Peer& peer);

@@ -87,7 +87,7 @@ void Endpoint::SetWave(std::uint64_t wave) {
   const bool stops = PhaseOf(wave) == GangPhase::kStopping;
   if (!goes && !stops) return;
   for (Peer& peer : peers_) {
-    if (peer.ack_deadline != kNever) peer.ack_now = true;
+    if (stops && peer.ack_deadline != kNever) peer.ack_now = true;
     if (peer.has_session) Work(peer);
   }
 }

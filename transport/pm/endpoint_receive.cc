@@ -84,7 +84,7 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
   peer.state = PeerState::kUp;
   Work(peer);
   if (!Apply(peer, packet)) return;  // not stored or gone: its data did not arrive
-  NoteArrival(peer, packet.header, eliciting, ce);
+  NoteArrival(peer, packet, eliciting, ce);
   const GangPhase phase = PhaseOf(state_->gang.wave);  // was it the last?
   if (phase == GangPhase::kStopping || phase == GangPhase::kFlushed) StepGang();
 }
@@ -200,9 +200,10 @@ bool Endpoint::StoreData(Peer& peer, const Frame& frame) {
   return true;
 }
 
-void Endpoint::NoteArrival(Peer& peer, const Header& header, bool eliciting, bool ce) {
-  const std::uint64_t number = header.number;
-  const bool has_time = (header.flags & kFlagNoHurry) != 0;
+void Endpoint::NoteArrival(Peer& peer, const Packet& packet, bool eliciting, bool ce) {
+  const std::uint64_t number = packet.header.number;
+  const bool is_waited_for = paused() && !packet.payload.empty();  // a job that stops is flushed
+  const bool has_time = (packet.header.flags & kFlagNoHurry) != 0 && !is_waited_for;
   const std::uint64_t before = peer.window.largest();
   const bool in_order = peer.window.Mark(number);
   if (number > before) peer.largest_time = state_->now;
@@ -217,7 +218,8 @@ void Endpoint::NoteArrival(Peer& peer, const Header& header, bool eliciting, boo
   if (number < before) NoteFound(peer);
   if (!eliciting) return;
   ++peer.unacknowledged;
-  if (!in_order || ce || peer.unacknowledged >= (has_time ? kAckEveryUnhurried : kAckEvery)) {
+  if (!in_order || ce || is_waited_for ||
+      peer.unacknowledged >= (has_time ? kAckEveryUnhurried : kAckEvery)) {
     peer.ack_now = true;
   } else {
     const Nanos due = state_->now + (has_time ? kUnhurried : peer.rtt.AckDelay());
@@ -227,6 +229,8 @@ void Endpoint::NoteArrival(Peer& peer, const Header& header, bool eliciting, boo
 
 // Whoever sent something has work.
 void Endpoint::AcknowledgeAtOnce() {
+  if (paused())
+    return;  // what is waited for is acknowledged, and the next wave takes the others along
   for (std::uint32_t i = state_->work.first; i != kNil; i = peers_[i].work_next) {
     if (peers_[i].ack_deadline != kNever) peers_[i].ack_now = true;
   }

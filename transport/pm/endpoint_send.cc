@@ -302,8 +302,10 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
 // wait for it: not we for room in the window or the ring, and not for a loss, of which there are
 // none.
 bool Endpoint::HasTime(const Peer& peer, const Draft& draft) const {
-  if (!draft.eliciting || draft.carried != 0 || draft.segment_count == 0 || paused()) return false;
-  if (peer.probe_due || peer.timeouts > 0 || !IsCalm(peer)) return false;
+  if (!draft.eliciting || peer.probe_due || peer.timeouts > 0 || !IsCalm(peer)) return false;
+  // A report or a wave alone: it is answered soon by the next.
+  if (draft.carried == kCarriedGang && draft.segment_count == 0) return true;
+  if (draft.carried != 0 || draft.segment_count == 0 || paused()) return false;
   if (2 * (peer.in_flight + draft.limit) > peer.congestion.window()) return false;
   for (std::size_t i = 0; i < draft.segment_count; ++i) {
     const SendStream& out = send_streams_[segments_[draft.segments[i]].stream];

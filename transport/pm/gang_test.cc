@@ -365,6 +365,21 @@ TEST_F(JobTest, AStoppedNodeWithUnreadMessagesNoticesThatItsLeadersWereStartedAn
   EXPECT_TRUE(cluster_.Run(10 * kSecond, [&] { return Are(GangPhase::kRunning); }));
 }
 
+// What every report and every wave would wake a process for.
+TEST_F(JobTest, WavesAndReportsAreNotAcknowledgedApart) {
+  for (sim::Link& link : cluster_.network().links()) link.loss = 0;
+  silent_ = true;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  cluster_.Run(kCalm + 10 * kMillisecond);
+  std::uint64_t datagrams = 0;
+  cluster_.on_datagram = [&](std::uint32_t, std::uint32_t, Bytes) { return ++datagrams > 0; };
+  Ask(0, true);
+  ASSERT_TRUE(cluster_.Run(kUnhurried / 2, [&] { return Are(GangPhase::kSettled); }));
+  EXPECT_EQ(datagrams, 3u * (kNodes - 1) + 2u * (kNodes - 1));  // waves, and reports on two
+  cluster_.Run(10 * kMillisecond);
+  EXPECT_EQ(datagrams, 6u * (kNodes - 1));  // and that all know the last
+}
+
 // One frame of a member must not keep a node busy for ever.
 TEST_F(JobTest, AMemberThatAsksForTheLargestWaveHoldsNobodyUp) {
   constexpr std::uint64_t kLargest = (std::uint64_t{1} << 62) - 1;

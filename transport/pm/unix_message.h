@@ -23,11 +23,12 @@ enum class Ask : std::uint32_t {
   kGo,        // the whole job
   kSave,      // of a stopped context; second descriptor: the file
   kRestore,
-  kDrop,   // of a stopped job, its program dead: forgotten, and nobody is told
-  kTrace,  // answer: a descriptor, the context's memory
-  kMove,   // a context has another program now; descriptor: the context's memory, which proves it
-  kNear,   // a ring to another context of the same user and job; descriptor: the own one's memory;
-           // answer: a descriptor, see near_links.h
+  kDrop,    // of a stopped job, its program dead: forgotten, and nobody is told
+  kTrace,   // answer: a descriptor, the context's memory
+  kMove,    // a context has another program now; descriptor: the context's memory, which proves it
+  kNear,    // a ring to another context of the same user and job; descriptor: the own one's memory;
+            // answer: a descriptor, see near_links.h
+  kAttend,  // sekisho-pmd to keepers: their job is about to stop; no answer
 };
 
 struct AskMessage {

@@ -214,7 +214,9 @@ void Keeper::Look() {
   const bool active = !dead_ && calls != calls_;
   calls_ = calls;
   attended_ = active;
-  if (active && asker_ < 0 && !takes_back_ && !IsStopped()) {
+  // Every node must do its part of a stop at once, also if its program computes.
+  const bool attends = now < attends_until_ && !IsStopped();
+  if (active && asker_ < 0 && !takes_back_ && !attends && !IsStopped()) {
     unread_since_ = kNever;
     active_at_ = now;
     watching_ = false;
@@ -223,13 +225,13 @@ void Keeper::Look() {
   }
   readable_ = IsReadable(wire_.fd());
   unread_since_ = readable_ ? std::min(unread_since_, now) : kNever;
-  const bool must = dead_ || asker_ >= 0 || takes_back_ || predecessor_;
-  if (!must && head.program_sleeps.load() != 0 && !IsStopped() && IsUpToIt(now)) {
+  const bool must = dead_ || asker_ >= 0 || takes_back_ || predecessor_ || (attends && readable_);
+  if (!must && !attends && head.program_sleeps.load() != 0 && !IsStopped() && IsUpToIt(now)) {
     watching_ = false;
     wake_ = now + kPatience;
     return;
   }
-  if (!must && (readable_ || Due() <= now) && !IsStopped() && IsStarved(now)) {
+  if (!must && !attends && (readable_ || Due() <= now) && !IsStopped() && IsStarved(now)) {
     watching_ = false;
     Pause(now, kLookAgain);
     return;
@@ -245,6 +247,7 @@ void Keeper::Look() {
   wake_ = Due();
   if (dead_ || asker_ >= 0) wake_ = std::min(wake_, now + 10 * kMillisecond);
   if (takes_back_) wake_ = now;
+  if (attends) wake_ = std::min(wake_, attends_until_);
 }
 
 void Keeper::Sleep() {

@@ -78,6 +78,7 @@ class Keeper {
   bool asks_stop_ = false;
   bool takes_back_ = false;  // a stop that took too long, as soon as we have the word
   Nanos asks_until_ = 0;
+  Nanos attends_until_ = 0;  // the job is about to stop
   bool was_stopped_ = false;
 };
 

@@ -20,6 +20,7 @@ namespace sekisho::pm {
 namespace {
 
 constexpr int kAdoptionTimeoutMs = 1000;
+constexpr Nanos kAttention = 50 * kMillisecond;
 
 const char* Name(PeerState state) {
   switch (state) {
@@ -197,6 +198,9 @@ void Keeper::TakeControl() {
     close(setup_.control);
     setup_.control = -1;
     return;
+  }
+  if (received.size == sizeof ask && ask.ask == Ask::kAttend) {
+    attends_until_ = Wire::Now() + kAttention;
   }
   if (received.size != sizeof ask || received.fd_count == 0) return;
   const int client = received.fds[0];

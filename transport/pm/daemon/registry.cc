@@ -320,6 +320,17 @@ int Registry::Trace(const Client& client, const AskMessage& ask, const Received&
   return 0;
 }
 
+// All of a job that are on this host are about to hear of it.
+void Registry::Attend(const Context& asked) {
+  AskMessage ask;
+  ask.ask = Ask::kAttend;
+  for (const auto& context : contexts_) {
+    const bool same = context->number == asked.number && context->uid == asked.uid &&
+                      context->key == asked.key && context.get() != &asked;
+    if (same && context->control >= 0) (void)SendMessage(context->control, BytesOf(ask), {});
+  }
+}
+
 // The keeper answers the client itself.
 int Registry::Forward(const Client& client, const AskMessage& ask, const Received& received) {
   const std::array<int, 2> fds = {client.fd, received.fds[1]};
@@ -328,6 +339,7 @@ int Registry::Forward(const Client& client, const AskMessage& ask, const Receive
     if (const int error = Named(client, ask, received, context)) return error;
     const int error = SendMessage(context->control, BytesOf(ask),
                                   std::span(fds).first(received.fd_count > 1 ? 2u : 1u));
+    if (error == 0 && ask.ask == Ask::kStop) Attend(*context);
     if (error != EPIPE) return error;
     // The keeper is ending: either the context is over, or another takes its place.
     siginfo_t ended;

@@ -65,6 +65,7 @@ class Registry {
   int Adopt(const Client& client, const AskMessage& ask, Received& received);
   int Named(const Client& client, const AskMessage& ask, const Received& received,
             Context*& context);
+  void Attend(const Context& asked);
   int Forward(const Client& client, const AskMessage& ask, const Received& received);
   int Trace(const Client& client, const AskMessage& ask, const Received& received);
   int Move(const Client& client, const AskMessage& ask, const Received& received);
