@@ -131,11 +131,15 @@ void Endpoint::StepGang() {
   state_->gang_told = own;
   state_->gang_leader = leader;
   const bool leads = leader == config_.node;
-  if (!leads) TellGang(peers_[leader]);
+  // That we know the newest wave says our acknowledgement.
+  const bool has_news = leads_anew || own.asked != before.asked || own.joined != before.joined ||
+                        own.reported != before.reported;
+  if (!leads && has_news) TellGang(peers_[leader]);
   if (own.wave == before.wave && !leads_anew) return;
   for (NodeId node = 0; node < config_.nodes; ++node) {
     // Also whoever takes us for the leader: it may have lost the one that we follow.
-    if (node != config_.node && (leads || peers_[node].gang != GangNote())) TellGang(peers_[node]);
+    if (node == config_.node || node == leader) continue;
+    if (leads || peers_[node].gang != GangNote()) TellGang(peers_[node]);
   }
 }
 

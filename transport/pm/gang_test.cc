@@ -377,7 +377,7 @@ TEST_F(JobTest, WavesAndReportsAreNotAcknowledgedApart) {
   ASSERT_TRUE(cluster_.Run(kUnhurried / 2, [&] { return Are(GangPhase::kSettled); }));
   EXPECT_EQ(datagrams, 3u * (kNodes - 1) + 2u * (kNodes - 1));  // waves, and reports on two
   cluster_.Run(10 * kMillisecond);
-  EXPECT_EQ(datagrams, 6u * (kNodes - 1));  // and that all know the last
+  EXPECT_EQ(datagrams, 6u * (kNodes - 1));  // and acknowledgements of the last
 }
 
 // One frame of a member must not keep a node busy for ever.
