@@ -115,6 +115,8 @@ class Endpoint {
   void AcknowledgeBefore(Nanos until, Nanos now);
   // False: neither would say anything now.
   bool HasWork() const { return state_->reply_count > 0 || !state_->work.empty(); }
+  // Whom NextDatagram looks at next, and behind him Peer::work_next; or kNil.
+  std::uint32_t first_work() const { return state_->work.first; }
   void OnTimer(Nanos now);
   Nanos NextDeadline() const { return deadlines_.earliest(); }
 

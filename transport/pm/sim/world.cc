@@ -358,8 +358,9 @@ void World::Pump(std::uint32_t id) {
   Node& node = nodes_[id];
   Address to;
   // Whoever is given a datagram, or would be, is known before.
-  for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
-    if (node.endpoint->peer(static_cast<NodeId>(peer)).in_work) node.audit.Touch(peer);
+  for (std::uint32_t peer = node.endpoint->first_work(); peer != kNil;) {
+    node.audit.Touch(peer);
+    peer = node.endpoint->peer(static_cast<NodeId>(peer)).work_next;
   }
   for (int i = 0;; ++i) {
     const std::size_t size = node.endpoint->NextDatagram(LocalTime(node), room_, to);

@@ -38,7 +38,7 @@ class TextOf {
 
  private:
   std::uint32_t series_, number_;
-  Random random_;
+  std::uint64_t seed_;
   std::size_t size_;
 };
 
@@ -59,20 +59,27 @@ class NodeMemory {
 // Endpoint::Check after every event, at the price of what the event touched: the peers that it may
 // have changed are checked anew, and with what the others held before all records must still add
 // up.  So it finds what Check finds, except in a peer that an event had no business with; for that,
-// and if the sum is wrong, all is checked, and that is also done every 16 events.
+// and if the sum is wrong, all is checked, and that is also done every 64 events.
 class Audit {
  public:
   void Start(std::size_t nodes, bool thorough);
   // The event, or its answer, may change what is known of this peer.
-  void Touch(std::size_t peer) { touched_[peer] = true; }
+  void Touch(std::uint32_t peer) {
+    if (is_touched_[peer]) return;
+    is_touched_[peer] = true;
+    touched_.push_back(peer);
+  }
   const char* Check(const Endpoint& endpoint);
   // Of everything, now.
   const char* CheckAll(const Endpoint& endpoint);
 
  private:
+  const char* CheckTouched(const Endpoint& endpoint);
+
   std::vector<Endpoint::Held> held_;
   Endpoint::Held sum_;
-  std::vector<std::uint8_t> touched_;
+  std::vector<std::uint8_t> is_touched_;
+  std::vector<std::uint32_t> touched_;
   std::uint32_t events_ = 0;  // since all was checked
   bool thorough_ = false;
 };
