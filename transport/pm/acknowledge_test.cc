@@ -172,5 +172,38 @@ TEST(Acknowledge, WhoLosesNothingNeedNotAskForGrants) {
   }
 }
 
+// Its peer knows that it heard its first limit; it was saved before, and restored after that.
+TEST(Acknowledge, WhoForgotALimitAsksForIt) {
+  Cluster cluster(2);
+  bool reads = false;
+  std::uint64_t read = 0;
+  cluster.on_turn = [&](std::uint32_t node) {
+    Message message;
+    while (reads && cluster[node].Receive(message)) {
+      ++read;
+      (void)cluster[node].Release(message.source, message.channel, cluster.now());
+    }
+  };
+  MakeSteady(cluster);
+  for (std::uint64_t i = 0; i < kMessagesBeforeCredit - 2; ++i) cluster.SendText(0, 1, 0, 8);
+  ASSERT_TRUE(cluster.Run(kSecond, [&] { return cluster[0].Drained(1); }));
+  const auto saved = cluster.Save(0);
+  reads = true;
+  ASSERT_TRUE(cluster.Run(kSecond, [&] {
+    return cluster[0].send_streams(1)[0].message_limit > kMessagesBeforeCredit;
+  }));
+  cluster.Run(10 * kMillisecond);
+  cluster.Restore(0, saved);
+  ASSERT_EQ(cluster[0].send_streams(1)[0].message_limit, kMessagesBeforeCredit);
+
+  for (int i = 0; i < 10; ++i) {
+    while (cluster[0].Room(1, 0, 8, 0)) {
+      if (!cluster.Run(kSecond, [&] { return !cluster[0].Room(1, 0, 8, 0); })) break;
+    }
+    cluster.SendText(0, 1, 0, 8);
+  }
+  EXPECT_TRUE(cluster.Run(kSecond, [&] { return read == kMessagesBeforeCredit + 8; })) << read;
+}
+
 }  // namespace
 }  // namespace sekisho::pm
