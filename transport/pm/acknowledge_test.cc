@@ -167,7 +167,7 @@ TEST(Acknowledge, WhoLosesNothingNeedNotAskForGrants) {
       cluster.SendText(0, 1, 0, 8000);
       cluster.Run(100 * kMillisecond);
     }
-    EXPECT_EQ(cluster[0].peer(1).grant_limit - cluster[0].peer(1).new_bytes > kFreeAllowance,
+    EXPECT_EQ(cluster[0].session(1).grant_limit - cluster[0].session(1).new_bytes > kFreeAllowance,
               !loses);
   }
 }

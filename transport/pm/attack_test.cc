@@ -145,7 +145,7 @@ TEST_F(Attack, OfRandomDatagramsNoneIsAccepted) {
     if (datagram.size() >= 40 && random_.Next() % 2 == 0) {
       WriteHeader(
           {static_cast<Kind>(1 + random_.Next() % 8), static_cast<std::uint8_t>(random_.Next() % 2),
-           0, 0, 1, nodes_[0].endpoint.peer(1).next_number + random_.Next() % 64,
+           0, 0, 1, nodes_[0].endpoint.session(1).next_number + random_.Next() % 64,
            static_cast<std::uint16_t>(random_.Next() % 16)},
           std::span(datagram).first<kHeaderSize>());
     }

@@ -253,7 +253,7 @@ int Main(int argc, char** argv) {
       "%lu, "
       "probe %lu), spurious %lu, blocked %lu; path MTU %u\n",
       c.datagrams_out, d.sent_together, c.datagrams_in, c.retransmitted, c.lost_by_gap,
-      c.lost_by_timeout, c.probes, c.spurious, d.blocked, client->endpoint().peer(1).mtu);
+      c.lost_by_timeout, c.probes, c.spurious, d.blocked, client->endpoint().session(1).mtu);
   for (const pid_t child : {tcp, pm}) {
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);

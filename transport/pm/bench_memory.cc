@@ -73,7 +73,11 @@ class PeerMemory final : public Measurement {
     if (peer->endpoint().Send(0, 0, text_, Device::Now())) Die("PM: no room");
     Message message;
     const Nanos limit = Wire::Now() + 10 * kSecond;
-    for (int got = 0; got < 2 || !own.Drained(node) || !peer->endpoint().Drained(0);) {
+    // Until nothing is in flight that nobody would acknowledge any more.
+    const auto is_quiet = [&] {
+      return own.NextDeadline() == kNever && peer->endpoint().NextDeadline() == kNever;
+    };
+    for (int got = 0; got < 2 || !is_quiet();) {
       if (Wire::Now() > limit) Die("PM: no answer");
       own.Progress();
       peer->Progress();

@@ -7,23 +7,25 @@ namespace sekisho::pm {
 
 const char* Endpoint::Check(NodeId node, Held& held) const {
   const Peer& peer = peers_[node];
+  const Session none;
+  const Session& session = peer.has_session ? SessionOf(peer) : none;
   std::uint64_t bytes = 0;
   std::uint32_t packets = 0, small = 0;
   std::uint64_t previous = 0;
-  for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
+  for (std::uint32_t i = session.sent.first; i != kNil; i = sent_[i].next) {
     if (sent_[i].number <= previous) return "packets in flight out of order";
     previous = sent_[i].number;
     bytes += sent_[i].size, ++packets, ++held.records;
     small += sent_[i].small ? 1 : 0;
   }
-  for (std::uint32_t i = peer.lost.first; i != kNil; i = sent_[i].next) ++held.records;
-  if (bytes != peer.in_flight || packets != peer.in_flight_packets) return "bytes in flight";
-  if (small != peer.in_flight_small) return "small packets in flight";
-  if (previous >= peer.next_number) return "packet number not used yet in flight";
-  for (std::uint32_t i = peer.lost_segments.first; i != kNil; i = segments_[i].lost_next) {
+  for (std::uint32_t i = session.lost.first; i != kNil; i = sent_[i].next) ++held.records;
+  if (bytes != session.in_flight || packets != session.in_flight_packets) return "bytes in flight";
+  if (small != session.in_flight_small) return "small packets in flight";
+  if (previous >= session.next_number) return "packet number not used yet in flight";
+  for (std::uint32_t i = session.lost_segments.first; i != kNil; i = segments_[i].lost_next) {
     if (segments_[i].state != Segment::State::kLost) return "lost list holds another state";
   }
-  held.beyond += Beyond(peer);
+  held.beyond += Beyond(session);
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(node, channel);
     const SendStream& out = send_streams_[stream];

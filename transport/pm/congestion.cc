@@ -40,6 +40,10 @@ std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return c == 0 ? 0 : static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b / c);
 }
 
+std::uint32_t Clamped(std::uint64_t value) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, UINT32_MAX));
+}
+
 }  // namespace
 
 void Congestion::Init(std::uint32_t fixed_window, std::uint32_t datagram, Nanos now) {
@@ -56,36 +60,32 @@ RateSample Congestion::OnSent(std::uint32_t, std::uint64_t in_flight_before, Nan
   return {delivered_, delivered_time_, first_sent_time_, app_limited_until_ > delivered_};
 }
 
-void Congestion::OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_t bytes,
-                         Nanos now) {
+void Congestion::OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_t bytes, Nanos now,
+                         Newest& newest) {
   delivered_ += bytes;
   delivered_time_ = now;
-  round_acked_ += bytes;
   if (sample.delivered >= round_end_ && now - round_start_ >= kLeastRound) {
     round_end_ = delivered_;
     round_start_ = now;
     round_over_ = true;
   }
   first_sent_time_ = std::max(first_sent_time_, sent_time);
-  if (sent_time < newest_sent_) return;
-  newest_ = sample;
-  newest_sent_ = sent_time;
+  if (sent_time >= newest.sent) newest = {sample, sent_time};
 }
 
 // The newest packet of an ACK tells the rate of all that arrived since that packet was sent.
-void Congestion::TakeRate(Nanos now) {
-  const RateSample sample = newest_;
-  const Nanos sent_time = newest_sent_;
-  newest_sent_ = -1;
-  if (sent_time < 0) return;
+void Congestion::TakeRate(const Newest& newest, Nanos now) {
+  const RateSample& sample = newest.sample;
+  if (newest.sent < 0) return;
   // Neither faster than it was sent nor faster than it was acknowledged.
-  const Nanos interval = std::max(now - sample.delivered_time, sent_time - sample.first_sent_time);
+  const Nanos interval =
+      std::max(now - sample.delivered_time, newest.sent - sample.first_sent_time);
   if (interval <= 0) return;
   const std::uint64_t rate =
       MulDiv(delivered_ - sample.delivered, kSecond, static_cast<std::uint64_t>(interval));
   if (sample.app_limited && rate <= bottleneck_) return;
-  std::uint64_t& best = round_rate_[round_ % round_rate_.size()];
-  best = std::max(best, rate);
+  std::uint32_t& best = round_rate_[round_ % kHistory];
+  best = std::max(best, Clamped((rate + kRateUnit - 1) / kRateUnit));
   bottleneck_ = std::max(bottleneck_, rate);
 }
 
@@ -93,9 +93,8 @@ void Congestion::SetPace(std::uint64_t rate) {
   pacing_rate_ = rate;
   unpaced_ = bottleneck_ >= kUnpaced;
   pace_ = MulDiv(kSecond, 1 << kPaceShift, std::max<std::uint64_t>(rate, kSlowest));
-  burst_ = std::max(std::uint64_t{kBurstPackets} * datagram_,
-                    std::min(MulDiv(bottleneck_, kBurstTime, kSecond), kBurstBytes));
-  burst_time_ = PaceOf(burst_);
+  burst_ = Clamped(std::max(std::uint64_t{kBurstPackets} * datagram_,
+                            std::min(MulDiv(bottleneck_, kBurstTime, kSecond), kBurstBytes)));
 }
 
 // A receiver that sleeps acknowledges much at once: so much more must be in flight to keep the
@@ -109,8 +108,8 @@ void Congestion::NoteAggregation(Nanos now) {
     epoch_delivered_ = delivered_;
     return;
   }
-  std::uint64_t& extra = round_extra_[round_ % round_extra_.size()];
-  extra = std::max(extra, std::min(got - expected, window()));
+  std::uint32_t& extra = round_extra_[round_ % kHistory];
+  extra = std::max(extra, Clamped(std::min(got - expected, window())));
   extra_ = std::max(extra_, extra);
 }
 
@@ -162,14 +161,14 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   ++round_;
   if (app_limited_until_ > delivered_) {
     // An idle round must not push a good measurement out.
-    round_rate_[round_ % round_rate_.size()] = round_rate_[(round_ - 1) % round_rate_.size()];
+    round_rate_[round_ % kHistory] = round_rate_[(round_ - 1) % kHistory];
   } else {
-    round_rate_[round_ % round_rate_.size()] = 0;
+    round_rate_[round_ % kHistory] = 0;
   }
-  bottleneck_ = *std::max_element(round_rate_.begin(), round_rate_.end());
-  round_extra_[round_ % round_extra_.size()] = 0;
+  bottleneck_ = kRateUnit * *std::max_element(round_rate_.begin(), round_rate_.end());
+  round_extra_[round_ % kHistory] = 0;
   extra_ = *std::max_element(round_extra_.begin(), round_extra_.end());
-  round_lost_ = round_acked_ = round_ce_ = 0;
+  round_lost_ = round_ce_ = 0;
   round_rtt_ = kNever;
 }
 
@@ -197,12 +196,12 @@ void Congestion::UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now) 
   }
 }
 
-void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t new_ce,
-                          Nanos now) {
+void Congestion::OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in_flight,
+                          std::uint64_t new_ce, Nanos now) {
   timed_out_ = false;
-  round_ce_ += new_ce;
+  round_ce_ = Clamped(round_ce_ + new_ce);
   round_rtt_ = std::min(round_rtt_, rtt.latest());
-  TakeRate(now);
+  TakeRate(newest, now);
   NoteAggregation(now);
   if (round_over_) EndRound(rtt, now);
   round_over_ = false;
@@ -220,7 +219,8 @@ void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t
              static_cast<std::uint64_t>(std::max<Nanos>(rtt.smoothed(), 1)));
   const std::uint64_t rate = std::max(MulDiv(bottleneck_, gain, 100), least);
   SetPace(mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate);
-  const std::uint64_t late = std::max(burst_, MulDiv(bottleneck_, kLateness, kSecond));
+  const std::uint64_t late =
+      std::max<std::uint64_t>(burst_, MulDiv(bottleneck_, kLateness, kSecond));
   const std::uint64_t target = mode_ == Mode::kStartup
                                    ? MulDiv(rate_delay, kStartupGain, 100) + late
                                    : 2 * rate_delay + late + extra_;
@@ -230,9 +230,7 @@ void Congestion::OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t
 
 void Congestion::OnLost(std::uint32_t bytes) { round_lost_ += bytes; }
 
-void Congestion::OnSpurious(std::uint32_t bytes) {
-  round_lost_ -= std::min<std::uint64_t>(round_lost_, bytes);
-}
+void Congestion::OnSpurious(std::uint32_t bytes) { round_lost_ -= std::min(round_lost_, bytes); }
 
 void Congestion::OnTimeout() { timed_out_ = true; }
 

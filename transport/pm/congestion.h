@@ -22,6 +22,12 @@ struct RateSample {
 
 class Congestion {
  public:
+  // Of the packets that one ACK names the one that was sent last.
+  struct Newest {
+    RateSample sample;
+    Nanos sent = -1;  // no packet yet
+  };
+
   // `fixed_window` bytes, or 0 for the model.
   void Init(std::uint32_t fixed_window, std::uint32_t datagram, Nanos now);
 
@@ -29,8 +35,10 @@ class Congestion {
   RateSample OnSent(std::uint32_t bytes, std::uint64_t in_flight_before, Nanos now);
 
   // Once per packet, then OnAckEnd once per ACK.
-  void OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_t bytes, Nanos now);
-  void OnAckEnd(const Rtt& rtt, std::uint64_t in_flight, std::uint64_t new_ce, Nanos now);
+  void OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_t bytes, Nanos now,
+               Newest& newest);
+  void OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in_flight, std::uint64_t new_ce,
+                Nanos now);
   void OnLost(std::uint32_t bytes);
   void OnSpurious(std::uint32_t bytes);
   void OnTimeout();
@@ -46,23 +54,28 @@ class Congestion {
   Nanos NextSend(Nanos previous, std::uint32_t bytes, Nanos now) const {
     if (fixed_window_ != 0 || pacing_rate_ == 0 || unpaced_) return now;
     // Credit for at most one burst, so that a late timer does not slow the flow down.
-    return std::max(previous, now - burst_time_) + PaceOf(bytes);
+    return std::max(previous, now - BurstTime()) + PaceOf(bytes);
   }
 
   // How long one who has used up his burst waits, to send some packets together again.
-  Nanos Quantum() const { return std::min(burst_time_ / 2, kLongestQuantum); }
+  Nanos Quantum() const { return std::min(BurstTime() / 2, kLongestQuantum); }
 
  private:
   enum class Mode : std::uint8_t { kStartup, kDrain, kProbe, kProbeRtt };
   static constexpr int kPaceShift = 20;
   static constexpr Nanos kLongestQuantum = 50 * kMicrosecond;
 
-  void TakeRate(Nanos now);
+  // Of a rate in the history, in units: seldom more than 32 bits of it are known.
+  static constexpr std::uint64_t kRateUnit = 64;  // bytes a second
+  static constexpr std::size_t kHistory = 10;     // rounds
+
+  void TakeRate(const Newest& newest, Nanos now);
   void SetPace(std::uint64_t rate);
   // The time that so many bytes take; without a division, as every packet asks.
   Nanos PaceOf(std::uint64_t bytes) const {
     return static_cast<Nanos>(bytes * pace_ >> kPaceShift);
   }
+  Nanos BurstTime() const { return PaceOf(burst_); }
   std::uint64_t Curve(Nanos since) const;
   void EndRound(const Rtt& rtt, Nanos now);
   void NoteAggregation(Nanos now);
@@ -76,41 +89,36 @@ class Congestion {
   bool timed_out_ = false;
   bool unpaced_ = false;
   bool round_over_ = false;
+  std::uint8_t calm_ = 0;  // rounds without a queue since a loss or a mark counted
   std::uint32_t fixed_window_ = 0;
   std::uint32_t datagram_ = 1200;
+  std::uint64_t window_ = 0;
+  std::uint64_t ceiling_ = UINT64_MAX;  // learned from losses together with a queue, and from marks
+  std::uint64_t pace_ = 0;              // nanoseconds a byte, shifted
+  std::uint64_t pacing_rate_ = 0;
+  std::uint32_t burst_ = 0;  // bytes that may leave together
+  std::uint32_t round_ = 0;
   std::uint64_t delivered_ = 0;
   Nanos delivered_time_ = 0;
   Nanos first_sent_time_ = 0;
   std::uint64_t app_limited_until_ = 0;
   std::uint64_t round_end_ = 0;
   Nanos round_start_ = 0;
-  std::uint64_t round_ = 0;
-  std::array<std::uint64_t, 10> round_rate_{};   // maximum of each of the last rounds
-  std::array<std::uint64_t, 10> round_extra_{};  // the same of what NoteAggregation saw
-  std::uint64_t extra_ = 0;
-  Nanos epoch_start_ = 0;  // of a run of acknowledgements at the bottleneck rate or above
-  std::uint64_t epoch_delivered_ = 0;
   std::uint64_t bottleneck_ = 0;
-  std::uint64_t full_rate_ = 0;
-  std::uint64_t window_ = 0;
-  std::uint64_t pacing_rate_ = 0;
-  std::uint64_t pace_ = 0;   // nanoseconds a byte, shifted
-  std::uint64_t burst_ = 0;  // bytes that may leave together
-  Nanos burst_time_ = 0;
-  // Of the packets that one ACK names the one that was sent last.
-  RateSample newest_;
-  Nanos newest_sent_ = -1;              // no packet yet
-  std::uint64_t ceiling_ = UINT64_MAX;  // learned from losses together with a queue, and from marks
-  std::uint64_t shared_most_ = 0;       // what was in flight when it was learned last
-  Nanos shared_since_ = 0;
-  std::uint8_t calm_ = 0;  // rounds without a queue since
+  std::uint32_t round_lost_ = 0;  // bytes
+  std::uint32_t round_ce_ = 0;
+  Nanos round_rtt_ = kNever;  // smallest of the round: what even the best packet waited
   Nanos phase_start_ = 0;
   Nanos probe_rtt_due_ = 0;
   Nanos probe_rtt_end_ = 0;
-  std::uint64_t round_lost_ = 0;
-  std::uint64_t round_acked_ = 0;
-  std::uint64_t round_ce_ = 0;
-  Nanos round_rtt_ = kNever;  // smallest of the round: what even the best packet waited
+  Nanos epoch_start_ = 0;  // of a run of acknowledgements at the bottleneck rate or above
+  std::uint64_t epoch_delivered_ = 0;
+  std::uint32_t extra_ = 0;
+  std::array<std::uint32_t, kHistory> round_extra_{};  // what NoteAggregation saw, as round_rate_
+  std::array<std::uint32_t, kHistory> round_rate_{};   // maximum of each of the last rounds
+  std::uint64_t full_rate_ = 0;
+  std::uint64_t shared_most_ = 0;  // what was in flight when the ceiling was learned last
+  Nanos shared_since_ = 0;
 };
 
 }  // namespace sekisho::pm

@@ -82,12 +82,13 @@ std::error_code Endpoint::Send(NodeId node, ChannelId channel, MessageKind kind,
 // Whether `more` bytes behind a backlog that could not leave cannot leave either: what it waits
 // for, an acknowledgement or a deadline, is known already.
 bool Endpoint::MustWait(const Peer& peer, std::uint64_t backlog, std::uint64_t more) const {
+  const Session& session = SessionOf(peer);
   if (backlog == 0 || peer.in_work) return false;
-  if (peer.hold_until != kNever && peer.hold_until > state_->now) {
-    return backlog + more + kRoomForControl < peer.mtu;
+  if (session.hold_until != kNever && session.hold_until > state_->now) {
+    return backlog + more + kRoomForControl < session.mtu;
   }
-  return peer.paced_until > state_->now ||
-         (peer.in_flight > 0 && peer.in_flight >= peer.congestion.window());
+  return session.paced_until > state_->now ||
+         (session.in_flight > 0 && session.in_flight >= session.congestion.window());
 }
 
 void Endpoint::MakeReady(std::uint32_t stream) {
@@ -185,7 +186,9 @@ std::uint64_t Endpoint::Backlog(const Peer& peer) const {
 }
 
 bool Endpoint::HasSomethingToSay(const Peer& peer) const {
-  if (peer.grant_due || peer.probe_due || peer.gang_due || !peer.lost_segments.empty()) return true;
+  const Session& session = SessionOf(peer);
+  if (session.grant_due || session.probe_due || peer.gang_due || !session.lost_segments.empty())
+    return true;
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
     const bool has_data = send_streams_[stream].sendable() > 0 && !paused();
@@ -203,30 +206,34 @@ bool Endpoint::NeedsCredit(const Peer& peer) const {
   return false;
 }
 
-// Who waits for the peer while nothing is in flight would not notice that it died: with data for
-// credit, or stopped for a wave.
+// Who waits for a peer that has a session, while nothing is in flight, would not notice that it
+// died: with data for credit, or stopped for a wave.
 void Endpoint::WatchSilence(Peer& peer) {
-  const bool can_wait = peer.has_session && peer.state != PeerState::kGone;
+  Session& session = SessionOf(peer);
+  const bool can_wait = peer.state != PeerState::kGone;
   if (!can_wait || !(paused() ? LeadsInstead(peer) : NeedsCredit(peer))) {
-    peer.persist_at = kNever;
-    peer.persist_tries = 0;
-  } else if (peer.in_flight_packets > 0) {
-    peer.persist_at = kNever;
-  } else if (peer.persist_at == kNever) {
-    peer.persist_at =
-        state_->now + std::min(kFirstPersist << std::min<unsigned>(peer.persist_tries, 8), kSecond);
+    session.persist_at = kNever;
+    session.persist_tries = 0;
+  } else if (session.in_flight_packets > 0) {
+    session.persist_at = kNever;
+  } else if (session.persist_at == kNever) {
+    session.persist_at =
+        state_->now +
+        std::min(kFirstPersist << std::min<unsigned>(session.persist_tries, 8), kSecond);
   }
 }
 
 void Endpoint::Reschedule(Peer& peer) {
+  Session& session = SessionOf(peer);
+  if (!peer.has_session) return deadlines_.Set(IdOf(peer), peer.greet_deadline);
   WatchSilence(peer);
-  Nanos when = std::min({peer.greet_deadline, peer.ack_deadline, peer.loss_deadline,
-                         peer.persist_at, ProbeDeadline(peer)});
-  if (peer.hold_until > state_->now) when = std::min(when, peer.hold_until);
-  if (peer.starved) when = std::min(when, state_->now + kMillisecond);
-  if (peer.has_session && peer.paced_until > state_->now && peer.state != PeerState::kGone &&
+  Nanos when = std::min({peer.greet_deadline, session.ack_deadline, session.loss_deadline,
+                         session.persist_at, ProbeDeadline(session)});
+  if (session.hold_until > state_->now) when = std::min(when, session.hold_until);
+  if (session.starved) when = std::min(when, state_->now + kMillisecond);
+  if (session.paced_until > state_->now && peer.state != PeerState::kGone &&
       HasSomethingToSay(peer)) {
-    when = std::min(when, peer.paced_until);
+    when = std::min(when, session.paced_until);
   }
   deadlines_.Set(IdOf(peer), when);
 }
@@ -236,36 +243,43 @@ void Endpoint::OnTimer(Nanos now) {
   while (deadlines_.earliest() <= state_->now) {
     Peer& peer = peers_[deadlines_.first()];
     if (peer.greet_deadline <= state_->now) GreetTimeout(peer);
-    if (peer.ack_deadline <= state_->now) {
-      peer.ack_now = true;
-      peer.ack_deadline = kNever;
-    }
-    if (peer.loss_deadline <= state_->now) DetectLosses(peer);
-    if (ProbeDeadline(peer) <= state_->now) OnProbeTimeout(peer);
-    if (peer.persist_at <= state_->now) {
-      peer.persist_at = kNever;
-      peer.persist_tries = std::min<std::uint8_t>(peer.persist_tries + 1, 8);
-      (paused() ? peer.gang_due : peer.probe_due) = true;
-      peer.want_reported = 0;  // a grant may have been lost
-    }
-    if (peer.hold_until <= state_->now) peer.hold_until = 0;  // expired: send what there is
-    peer.starved = false;
+    if (peer.has_session) SessionTimer(peer);
     // Sending renews the other deadlines; until then this one must not come up again.
     deadlines_.Set(IdOf(peer), kNever);
     Work(peer);
   }
 }
 
-// All that waits for the peer's acknowledgement, and what was learned of the path with it.
+void Endpoint::SessionTimer(Peer& peer) {
+  Session& session = SessionOf(peer);
+  if (session.ack_deadline <= state_->now) {
+    session.ack_now = true;
+    session.ack_deadline = kNever;
+  }
+  if (session.loss_deadline <= state_->now) DetectLosses(peer);
+  if (ProbeDeadline(session) <= state_->now) OnProbeTimeout(peer);
+  if (session.persist_at <= state_->now) {
+    session.persist_at = kNever;
+    session.persist_tries = std::min<std::uint8_t>(session.persist_tries + 1, 8);
+    (paused() ? peer.gang_due : session.probe_due) = true;
+    session.want_reported = 0;  // a grant may have been lost
+  }
+  if (session.hold_until <= state_->now) session.hold_until = 0;  // expired: send what there is
+  session.starved = false;
+}
+
+// All of a session that waits for the peer's acknowledgement, and what was learned of the path with
+// it.
 void Endpoint::ForgetFlight(Peer& peer) {
-  for (SentList* list : {&peer.sent, &peer.lost}) {
+  Session& session = SessionOf(peer);
+  for (SentList* list : {&session.sent, &session.lost}) {
     while (!list->empty()) {
       const std::uint32_t index = list->first;
       list->Remove(sent_, index);
       sent_.Put(index);
     }
   }
-  peer.lost_segments = {};
+  session.lost_segments = {};
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
     SendStream& out = send_streams_[stream];
@@ -277,28 +291,28 @@ void Endpoint::ForgetFlight(Peer& peer) {
     out.last = kNil;
     receive_streams_[stream].FreeIntervals(intervals_);
   }
-  peer.in_flight = 0;
-  peer.in_flight_packets = 0;
-  peer.in_flight_small = 0;
-  peer.mtu_in_flight = false;
-  state_->granted_beyond -= Beyond(peer);
-  peer.granted = peer.received;
-  peer.bulk = false;
-  if (peer.in_grants) state_->grants.Remove(peers_, IdOf(peer));
-  peer.in_grants = false;
-  peer.want = 0;
+  session.in_flight = 0;
+  session.in_flight_packets = 0;
+  session.in_flight_small = 0;
+  session.mtu_in_flight = false;
+  state_->granted_beyond -= Beyond(session);
+  session.granted = session.received;
+  session.bulk = false;
+  if (session.in_grants) state_->grants.Remove(sessions_, IdOf(peer));
+  session.in_grants = false;
+  session.want = 0;
+  session.ack_deadline = session.loss_deadline = session.hold_until = session.persist_at = kNever;
+  session.ack_now = session.probe_due = session.grant_due = session.starved = false;
+  session.unacknowledged = 0;
 }
 
 void Endpoint::Gone(Peer& peer, Reason reason) {
-  ForgetFlight(peer);
+  if (peer.has_session) ForgetFlight(peer);
   peer.state = PeerState::kGone;
   peer.reason = reason;
   peer.greet = Peer::Greet::kNone;
   peer.greet_due = false;
-  peer.greet_deadline = peer.ack_deadline = peer.loss_deadline = peer.hold_until = kNever;
-  peer.persist_at = kNever;
-  peer.ack_now = peer.probe_due = peer.grant_due = peer.starved = false;
-  peer.unacknowledged = 0;
+  peer.greet_deadline = kNever;
   peer.close_due = peer.has_session && reason != Reason::kClosed && reason != Reason::kSilent;
   Work(peer);
   AllotGrants();

@@ -109,7 +109,8 @@ class Endpoint {
   void Hurry(NodeId node, Nanos now);
   // Whether that would change anything.
   bool MayHurry(NodeId node) const {
-    return peers_[node].no_hurry && peers_[node].in_flight_packets > 0;
+    return peers_[node].has_session && sessions_[node].no_hurry &&
+           sessions_[node].in_flight_packets > 0;
   }
   // As AcknowledgeAtOnce, of what would be due before `until`.
   void AcknowledgeBefore(Nanos until, Nanos now);
@@ -125,6 +126,8 @@ class Endpoint {
   // Grows when a peer came back as a newer incarnation.
   std::uint32_t peer_session(NodeId node) const { return peers_[node].session; }
   const Peer& peer(NodeId node) const { return peers_[node]; }
+  // Of a peer that has one.
+  const Session& session(NodeId node) const { return sessions_[node]; }
   std::span<const SendStream> send_streams(NodeId node) const {
     return send_streams_.part(StreamIndex(node, 0), config_.channels);
   }
@@ -180,8 +183,12 @@ class Endpoint {
     return rings.subspan(stream * size, size);
   }
   NodeId IdOf(const Peer& peer) const { return static_cast<NodeId>(&peer - peers_.data()); }
+  // Means something only if it has one; never outside, as the peer is not.
+  Session& SessionOf(const Peer& peer) const { return sessions_.data()[IdOf(peer)]; }
+  ReceiveWindow::Bits& BitsOf(const Peer& peer) const { return window_bits_.data()[IdOf(peer)]; }
   void Work(Peer& peer);
   void Reschedule(Peer& peer);
+  void SessionTimer(Peer& peer);
   void WatchSilence(Peer& peer);
   void Gone(Peer& peer, Reason reason);
   void ForgetFlight(Peer& peer);
@@ -225,39 +232,39 @@ class Endpoint {
   void RepeatLimits(Peer& peer);
   void NoteArrival(Peer& peer, const Packet& packet, bool eliciting, bool ce);
   void AllotGrants();
-  std::uint64_t Beyond(const Peer& peer) const;
-  std::uint64_t Allowance(Peer& peer);
-  void NoteReceived(Peer& peer, std::uint64_t fresh);
+  std::uint64_t Beyond(const Session& session) const;
+  std::uint64_t Allowance(Session& session);
+  void NoteReceived(Session& session, std::uint64_t fresh);
 
   // loss.cc
   void OnAck(Peer& peer, const Frame& ack);
-  void SampleRtt(Peer& peer, const Sent& packet, const Frame& ack);
-  void Acknowledge(Peer& peer, std::uint32_t sent, bool was_lost);
-  void AcknowledgeSegment(Peer& peer, const SegmentRef& ref);
+  void SampleRtt(Session& session, const Sent& packet, const Frame& ack);
+  void Acknowledge(Session& session, std::uint32_t sent, bool was_lost, Congestion::Newest& newest);
+  void AcknowledgeSegment(Session& session, const SegmentRef& ref);
   void DetectLosses(Peer& peer);
   void RepeatCredits(const Peer& peer);
   void DeclareLost(Peer& peer, std::uint32_t sent, bool by_gap);
-  void ForgetLost(Peer& peer);
+  void ForgetLost(Session& session);
   void GiveUpFlight(Peer& peer, std::uint32_t keep);
   void OnProbeTimeout(Peer& peer);
-  void NoteLoss(Peer& peer, std::uint64_t packets);
-  void NoteFound(Peer& peer);
-  Nanos ProbeDeadline(const Peer& peer) const;
-  Nanos ReorderWindow(const Peer& peer) const;
+  void NoteLoss(Session& session, std::uint64_t packets);
+  void NoteFound(Session& session);
+  Nanos ProbeDeadline(const Session& session) const;
+  Nanos ReorderWindow(const Session& session) const;
 
   // mtu.cc
-  void SetMtu(Peer& peer, std::uint16_t mtu);
-  void OnMtuBlackHole(Peer& peer);
-  void NoteLargePacket(Peer& peer, std::uint32_t size, bool arrived);
-  void OnMtuProbe(Peer& peer, bool arrived);
-  std::uint16_t NextMtu(const Peer& peer) const;  // to be tried now, or 0
+  void SetMtu(Session& session, std::uint16_t mtu);
+  void OnMtuBlackHole(Session& session);
+  void NoteLargePacket(Session& session, std::uint32_t size, bool arrived);
+  void OnMtuProbe(Session& session, bool arrived);
+  std::uint16_t NextMtu(const Session& session) const;  // to be tried now, or 0
   std::size_t BuildMtuProbe(Peer& peer, MutableBytes room);
 
   // endpoint_send.cc
   struct Draft;
   std::size_t Build(Peer& peer, MutableBytes room);
-  bool MaySend(Peer& peer);
-  bool Hold(Peer& peer, std::uint64_t backlog, std::size_t room);
+  bool MaySend(Session& session);
+  bool Hold(Session& session, std::uint64_t backlog, std::size_t room);
   std::uint64_t Backlog(const Peer& peer) const;
   bool MustWait(const Peer& peer, std::uint64_t backlog, std::uint64_t more) const;
   bool HasSomethingToSay(const Peer& peer) const;
@@ -265,15 +272,15 @@ class Endpoint {
   void AddAck(Peer& peer, Draft& draft);
   void AddControl(Peer& peer, Draft& draft, std::uint64_t backlog);
   std::uint32_t Fitting(const Draft& draft, std::uint32_t index) const;
-  void AddLost(Peer& peer, Draft& draft);
+  void AddLost(Session& session, Draft& draft);
   void AddNew(Peer& peer, Draft& draft);
   bool SplitSegment(std::uint32_t index, std::uint32_t length);
-  bool IsCalm(const Peer& peer) const { return state_->now - peer.last_loss >= kCalm; }
-  bool HasTime(const Peer& peer, const Draft& draft) const;
+  bool IsCalm(const Session& session) const { return state_->now - session.last_loss >= kCalm; }
+  bool HasTime(const Session& session, const Draft& draft) const;
   std::size_t Finish(Peer& peer, Draft& draft, MutableBytes room);
   std::size_t Assemble(Peer& peer, const Draft& draft, std::uint64_t number, bool has_time,
                        MutableBytes room);
-  std::uint64_t Floor(const Peer& peer) const;
+  std::uint64_t Floor(const Session& session) const;
 
   // What is neither of one peer nor a record; in the memory, too.  No pointers: the memory lies at
   // another address in every process.
@@ -289,7 +296,7 @@ class Endpoint {
     PoolHead sent, segments, intervals;
     std::uint32_t deadlines = 0;  // how many
     List<Peer, &Peer::work_next, &Peer::work_previous> work;
-    List<Peer, &Peer::grant_next, &Peer::grant_previous> grants;
+    List<Session, &Session::grant_next, &Session::grant_previous> grants;
     ReadyList ready;
     std::uint64_t granted_beyond = 0;  // sum of Beyond over all peers
     Nanos epoch = -1;                  // senders are counted per epoch
@@ -306,6 +313,8 @@ class Endpoint {
   PayloadKey payload_key_{};
   State* state_ = nullptr;
   Items<Peer> peers_;
+  Items<Session> sessions_;
+  Items<ReceiveWindow::Bits> window_bits_;
   Items<SendStream> send_streams_;
   Items<ReceiveStream> receive_streams_;
   MutableBytes send_rings_, receive_rings_;

@@ -87,8 +87,10 @@ void Endpoint::SetWave(std::uint64_t wave) {
   const bool stops = PhaseOf(wave) == GangPhase::kStopping;
   if (!goes && !stops) return;
   for (Peer& peer : peers_) {
-    if (stops && peer.ack_deadline != kNever) peer.ack_now = true;
-    if (peer.has_session) Work(peer);
+    if (!peer.has_session) continue;
+    Session& session = SessionOf(peer);
+    if (stops && session.ack_deadline != kNever) session.ack_now = true;
+    Work(peer);
   }
 }
 

@@ -31,17 +31,19 @@ void Endpoint::Cut(Arena& area, Arena& rings) {
   const std::span<State> state = area.Take<State>(1);
   state_ = state.data();
   peers_ = area.Take<Peer>(config_.nodes);
+  sessions_ = area.Reserve<Session>(config_.nodes);
+  window_bits_ = area.Reserve<ReceiveWindow::Bits>(config_.nodes);
   send_streams_ = area.Take<SendStream>(streams);
   receive_streams_ = area.Take<ReceiveStream>(streams);
-  sent_items_ = area.Take<Sent>(config_.packets);
-  segment_items_ = area.Take<Segment>(std::size_t{config_.packets} * 2 + config_.nodes);
-  interval_items_ = area.Take<Interval>(config_.intervals);
-  const std::span<std::uint32_t> heap = area.Take<std::uint32_t>(config_.nodes);
-  const std::span<std::uint32_t> positions = area.Take<std::uint32_t>(config_.nodes);
-  const std::span<Nanos> times = area.Take<Nanos>(config_.nodes);
+  sent_items_ = area.Reserve<Sent>(config_.packets);
+  segment_items_ = area.Reserve<Segment>(std::size_t{config_.packets} * 2 + config_.nodes);
+  interval_items_ = area.Reserve<Interval>(config_.intervals);
+  const std::span<std::uint32_t> heap = area.Reserve<std::uint32_t>(config_.nodes);
+  const std::span<std::uint32_t> positions = area.Reserve<std::uint32_t>(config_.nodes);
+  const std::span<Nanos> times = area.Reserve<Nanos>(config_.nodes);
   if (state_ != nullptr) deadlines_.Attach(heap, positions, times, state_->deadlines);
-  send_rings_ = rings.Take<std::uint8_t>(streams * config_.send_ring);
-  receive_rings_ = rings.Take<std::uint8_t>(streams * config_.receive_ring);
+  send_rings_ = rings.Reserve<std::uint8_t>(streams * config_.send_ring);
+  receive_rings_ = rings.Reserve<std::uint8_t>(streams * config_.receive_ring);
 }
 
 std::size_t Endpoint::AreaNeeded(const Config& config) {
@@ -162,15 +164,22 @@ std::uint64_t Endpoint::RebuildReceive(const Endpoint& torn, const ReceiveStream
 
 void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
   const Peer& from = torn.peers_[node];
+  const Session& had = torn.sessions_[node];
   Peer& peer = peers_[node];
-  // The window first: what is marked in it has been stored, and so is found below.
-  peer.window = from.window;
+  Session& session = sessions_[node];
+  peer.has_session = from.has_session;
   Publish();
+  if (peer.has_session) {
+    session = Session();
+    // The window first: what is marked in it has been stored, and so is found below.
+    session.window = had.window;
+    if (session.window.has_bits()) window_bits_[node] = torn.window_bits_[node];
+    Publish();
+  }
   peer.address = from.address;
   peer.session = from.session;
   peer.reason = from.reason;
   peer.gang = Bounded(from.gang, state_->gang.wave);
-  peer.has_session = from.has_session;
   bool waiting = false;
   std::uint64_t received = 0, sent = 0;
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
@@ -189,31 +198,30 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
     peer.close_due = from.close_due;
   }
   if (!peer.has_session) {
-    peer.window = {};
     if (peer.state != PeerState::kGone && (waiting || from.state == PeerState::kGreeting)) {
       StartGreeting(peer);
     }
     return;
   }
   peer.incarnation = from.incarnation;
-  peer.session_send = from.session_send;
-  peer.session_receive = from.session_receive;
-  peer.next_number = from.next_number + kNumberGap;
+  session.session_send = had.session_send;
+  session.session_receive = had.session_receive;
+  session.next_number = had.next_number + kNumberGap;
   peer.confirmed = from.confirmed;
-  peer.rtt = from.rtt;
-  peer.congestion.Init(config_.fixed_window, peer.mtu, state_->now);
-  peer.reorder_calm = peer.largest_time = state_->now;
-  peer.ce_seen = from.ce_seen;
-  peer.ce_count = from.ce_count;
-  peer.new_bytes = sent;
-  peer.grant_limit = from.grant_limit;
-  peer.received = received;
-  peer.granted = std::max(from.granted, received);
+  session.rtt = had.rtt;
+  session.congestion.Init(config_.fixed_window, session.mtu, state_->now);
+  session.reorder_calm = session.largest_time = state_->now;
+  session.ce_seen = had.ce_seen;
+  session.ce_count = had.ce_count;
+  session.new_bytes = sent;
+  session.grant_limit = had.grant_limit;
+  session.received = received;
+  session.granted = std::max(had.granted, received);
   if (peer.state == PeerState::kGone) {
     if (peer.close_due) Work(peer);
   } else {
     peer.state = PeerState::kUp;
-    peer.grant_due = true;
+    session.grant_due = true;
     peer.gang_due = state_->gang_active;
     if (from.greet == Peer::Greet::kAnswer) {
       peer.nonce = from.nonce;
@@ -221,14 +229,14 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
       peer.greet = Peer::Greet::kAnswer;
       peer.greet_due = true;
     }
-    if (peer.window.largest() > 0) {
-      peer.unacknowledged = 1;
-      peer.ack_now = true;
+    if (session.window.largest() > 0) {
+      session.unacknowledged = 1;
+      session.ack_now = true;
     }
-    peer.want = std::min(Once(from.want), kWantMax);
-    if (peer.want > 0) {
-      peer.in_grants = true;
-      state_->grants.PushBack(peers_, node);
+    session.want = static_cast<std::uint32_t>(std::min<std::uint64_t>(Once(had.want), kWantMax));
+    if (session.want > 0) {
+      session.in_grants = true;
+      state_->grants.PushBack(sessions_, node);
     }
     Work(peer);
   }

@@ -42,12 +42,13 @@ void Endpoint::OnDatagram(const Address& from, MutableBytes datagram, bool ce, N
 
 void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
   Peer& peer = peers_[packet.header.source];
+  Session& session = SessionOf(peer);
   if (!peer.has_session) {
     ++state_->counters.no_session;
     return;
   }
   const std::uint64_t number = packet.header.number;
-  switch (peer.window.Check(number)) {
+  switch (session.window.Check(number, BitsOf(peer))) {
     case ReceiveWindow::Verdict::kNew:
       break;
     case ReceiveWindow::Verdict::kDuplicate:
@@ -57,7 +58,7 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
       ++state_->counters.too_old;
       return;
   }
-  if (!Open(peer.session_receive, cipher_, &payload_key_, datagram, packet)) {
+  if (!Open(session.session_receive, cipher_, &payload_key_, datagram, packet)) {
     ++state_->counters.bad_tag;
     return;
   }
@@ -67,7 +68,7 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
     return;
   }
   if (peer.state == PeerState::kGone) {
-    peer.window.Mark(number);
+    session.window.Mark(number, BitsOf(peer));
     if (!closing && eliciting && peer.reason != Reason::kClosed) {
       peer.close_due = true;
       Work(peer);
@@ -91,12 +92,13 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
 
 // Everything that can be wrong with a genuine packet, before any of it is applied.
 bool Endpoint::Acceptable(Peer& peer, const Packet& packet, bool& eliciting, bool& closing) {
+  Session& session = SessionOf(peer);
   FrameReader reader(packet.control, packet.payload);
   Frame frame;
   while (reader.Next(frame)) {
     switch (frame.kind) {
       case FrameKind::kAck:
-        if (frame.ranges[0].high >= peer.next_number) return false;
+        if (frame.ranges[0].high >= session.next_number) return false;
         continue;
       case FrameKind::kFloor:
         if (frame.value >= packet.header.number) return false;
@@ -128,6 +130,7 @@ bool Endpoint::Acceptable(Peer& peer, const Packet& packet, bool& eliciting, boo
 }
 
 bool Endpoint::Apply(Peer& peer, const Packet& packet) {
+  Session& session = SessionOf(peer);
   FrameReader reader(packet.control, packet.payload);
   Frame frame;
   bool stored = true;
@@ -146,13 +149,13 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
         break;
       }
       case FrameKind::kGrant:
-        peer.grant_limit = std::max(peer.grant_limit, frame.value);
+        session.grant_limit = std::max(session.grant_limit, frame.value);
         break;
       case FrameKind::kWant:
-        peer.want = std::min(frame.value, kWantMax);
-        if (!peer.in_grants && peer.want > 0) {
-          peer.in_grants = true;
-          state_->grants.PushBack(peers_, IdOf(peer));
+        session.want = static_cast<std::uint32_t>(std::min(frame.value, kWantMax));
+        if (!session.in_grants && session.want > 0) {
+          session.in_grants = true;
+          state_->grants.PushBack(sessions_, IdOf(peer));
         }
         AllotGrants();
         break;
@@ -160,13 +163,13 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
         OnGang(peer, frame.gang);
         break;
       case FrameKind::kFloor:
-        peer.window.SetFloor(packet.header.number - frame.value);
+        session.window.SetFloor(packet.header.number - frame.value);
         break;
       case FrameKind::kClose:
         Gone(peer, Reason::kClosed);
         return false;
       case FrameKind::kPing:
-        peer.ack_now = true;
+        session.ack_now = true;
         RepeatLimits(peer);
         break;
       case FrameKind::kPad:
@@ -180,7 +183,8 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
 // The peer may wait for one that was lost: without a loss that we would hear of, if it was saved
 // before it heard the limit, and restored after that.
 void Endpoint::RepeatLimits(Peer& peer) {
-  peer.grant_due = peer.grant_now = peer.granted > peer.received;
+  Session& session = SessionOf(peer);
+  session.grant_due = session.grant_now = session.granted > session.received;
   RepeatCredits(peer);
 }
 
@@ -194,36 +198,37 @@ bool Endpoint::StoreData(Peer& peer, const Frame& frame) {
     return false;
   }
   if (fresh > 0) {
-    NoteReceived(peer, fresh);
+    NoteReceived(SessionOf(peer), fresh);
     MakeReady(stream);
   }
   return true;
 }
 
 void Endpoint::NoteArrival(Peer& peer, const Packet& packet, bool eliciting, bool ce) {
+  Session& session = SessionOf(peer);
   const std::uint64_t number = packet.header.number;
   const bool is_waited_for = paused() && !packet.payload.empty();  // a job that stops is flushed
   const bool has_time = (packet.header.flags & kFlagNoHurry) != 0 && !is_waited_for;
-  const std::uint64_t before = peer.window.largest();
-  const bool in_order = peer.window.Mark(number);
-  if (number > before) peer.largest_time = state_->now;
+  const std::uint64_t before = session.window.largest();
+  const bool in_order = session.window.Mark(number, BitsOf(peer));
+  if (number > before) session.largest_time = state_->now;
   if (ce) {
-    ++peer.ce_count;
+    ++session.ce_count;
     ++state_->counters.ce_marks;
   }
   // A driver that took over left more numbers out than can be under way.
   if (number > before + 1 && number - before <= kNumbersInFlight) {
-    NoteLoss(peer, number - before - 1);
+    NoteLoss(session, number - before - 1);
   }
-  if (number < before) NoteFound(peer);
+  if (number < before) NoteFound(session);
   if (!eliciting) return;
-  ++peer.unacknowledged;
+  ++session.unacknowledged;
   if (!in_order || ce || is_waited_for ||
-      peer.unacknowledged >= (has_time ? kAckEveryUnhurried : kAckEvery)) {
-    peer.ack_now = true;
+      session.unacknowledged >= (has_time ? kAckEveryUnhurried : kAckEvery)) {
+    session.ack_now = true;
   } else {
-    const Nanos due = state_->now + (has_time ? kUnhurried : peer.rtt.AckDelay());
-    peer.ack_deadline = std::min(peer.ack_deadline, due);
+    const Nanos due = state_->now + (has_time ? kUnhurried : session.rtt.AckDelay());
+    session.ack_deadline = std::min(session.ack_deadline, due);
   }
 }
 
@@ -232,14 +237,16 @@ void Endpoint::AcknowledgeAtOnce() {
   if (paused())
     return;  // what is waited for is acknowledged, and the next wave takes the others along
   for (std::uint32_t i = state_->work.first; i != kNil; i = peers_[i].work_next) {
-    if (peers_[i].ack_deadline != kNever) peers_[i].ack_now = true;
+    if (!peers_[i].has_session) continue;
+    Session& session = sessions_[i];
+    if (session.ack_deadline != kNever) session.ack_now = true;
   }
 }
 
 void Endpoint::Hurry(NodeId node, Nanos now) {
   Clock(now);
   if (node >= config_.nodes || !MayHurry(node)) return;
-  peers_[node].probe_due = true;
+  sessions_[node].probe_due = true;
   Work(peers_[node]);
 }
 
@@ -247,70 +254,75 @@ void Endpoint::AcknowledgeBefore(Nanos until, Nanos now) {
   Clock(now);
   while (deadlines_.earliest() <= until) {
     Peer& peer = peers_[deadlines_.first()];
-    if (peer.ack_deadline > until) return;  // something else, which must wait until then
-    peer.ack_now = true;
-    peer.ack_deadline = kNever;
+    Session& session = SessionOf(peer);
+    // Something else, which must wait until then.
+    if (!peer.has_session || session.ack_deadline > until) return;
+    session.ack_now = true;
+    session.ack_deadline = kNever;
     Work(peer);
     Reschedule(peer);
   }
 }
 
-std::uint64_t Endpoint::Beyond(const Peer& peer) const {
-  return peer.bulk && peer.granted > peer.received ? peer.granted - peer.received : 0;
+std::uint64_t Endpoint::Beyond(const Session& session) const {
+  return session.bulk && session.granted > session.received ? session.granted - session.received
+                                                            : 0;
 }
 
 // What everyone may be ahead without asking: less when many have sent of late.
-std::uint64_t Endpoint::Allowance(Peer& peer) {
+std::uint64_t Endpoint::Allowance(Session& session) {
   const Nanos epoch = state_->now / kActiveEpoch;
   if (epoch != state_->epoch) {
     state_->senders_before = epoch == state_->epoch + 1 ? state_->senders_now : 0;
     state_->senders_now = 0;
     state_->epoch = epoch;
   }
-  if (peer.active_epoch != epoch) {
-    peer.active_epoch = epoch;
+  if (session.active_epoch != epoch) {
+    session.active_epoch = epoch;
     ++state_->senders_now;
   }
   const std::uint64_t senders =
       std::max<std::uint32_t>({1, state_->senders_now, state_->senders_before});
-  const bool trusted = state_->now - peer.last_loss >= kTrustedAfter;
+  const bool trusted = state_->now - session.last_loss >= kTrustedAfter;
   return std::clamp<std::uint64_t>(2 * config_.incast_budget / senders, kLeastAllowance,
                                    trusted ? kTrustedAllowance : kFreeAllowance);
 }
 
-void Endpoint::NoteReceived(Peer& peer, std::uint64_t fresh) {
-  const std::uint64_t allowance = Allowance(peer);
-  state_->granted_beyond -= Beyond(peer);
-  peer.received += fresh;
-  if (peer.granted <= peer.received + allowance) peer.bulk = false;
-  if (peer.granted < peer.received + allowance / 2) {
-    peer.granted = peer.received + allowance;
-    peer.grant_due = true;
+void Endpoint::NoteReceived(Session& session, std::uint64_t fresh) {
+  const std::uint64_t allowance = Allowance(session);
+  state_->granted_beyond -= Beyond(session);
+  session.received += fresh;
+  if (session.granted <= session.received + allowance) session.bulk = false;
+  if (session.granted < session.received + allowance / 2) {
+    session.granted = session.received + allowance;
+    session.grant_due = true;
   }
-  state_->granted_beyond += Beyond(peer);
+  state_->granted_beyond += Beyond(session);
   if (!state_->grants.empty()) AllotGrants();
 }
 
 // To each that wants, in turn, until the budget is given away.
 void Endpoint::AllotGrants() {
   while (!state_->grants.empty()) {
-    Peer& peer = peers_[state_->grants.first];
-    const std::uint64_t budget = std::max<std::uint64_t>(config_.incast_budget, peer.want);
+    const std::uint32_t node = state_->grants.first;
+    Session& session = sessions_[node];
+    const std::uint64_t budget = std::max<std::uint64_t>(config_.incast_budget, session.want);
     if (state_->granted_beyond >= budget) return;
-    const std::uint64_t chunk = std::min({kGrantChunk, peer.want, budget - state_->granted_beyond});
-    state_->granted_beyond -= Beyond(peer);
-    peer.bulk = true;
-    peer.granted = std::max(peer.granted, peer.received) + chunk;
-    state_->granted_beyond += Beyond(peer);
-    peer.want -= chunk;
-    peer.grant_due = peer.grant_now = true;
-    state_->grants.Remove(peers_, IdOf(peer));
-    if (peer.want > 0) {
-      state_->grants.PushBack(peers_, IdOf(peer));
+    const std::uint64_t chunk =
+        std::min<std::uint64_t>({kGrantChunk, session.want, budget - state_->granted_beyond});
+    state_->granted_beyond -= Beyond(session);
+    session.bulk = true;
+    session.granted = std::max(session.granted, session.received) + chunk;
+    state_->granted_beyond += Beyond(session);
+    session.want -= static_cast<std::uint32_t>(chunk);
+    session.grant_due = session.grant_now = true;
+    state_->grants.Remove(sessions_, node);
+    if (session.want > 0) {
+      state_->grants.PushBack(sessions_, node);
     } else {
-      peer.in_grants = false;
+      session.in_grants = false;
     }
-    Work(peer);
+    Work(peers_[node]);
   }
 }
 

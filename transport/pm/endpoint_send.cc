@@ -68,59 +68,62 @@ std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
   return size;
 }
 
-std::uint64_t Endpoint::Floor(const Peer& peer) const {
-  std::uint64_t floor = peer.next_number;
-  if (!peer.sent.empty()) floor = std::min(floor, sent_[peer.sent.first].number);
-  if (!peer.lost.empty()) floor = std::min(floor, sent_[peer.lost.first].number);
+std::uint64_t Endpoint::Floor(const Session& session) const {
+  std::uint64_t floor = session.next_number;
+  if (!session.sent.empty()) floor = std::min(floor, sent_[session.sent.first].number);
+  if (!session.lost.empty()) floor = std::min(floor, sent_[session.lost.first].number);
   return floor;
 }
 
-bool Endpoint::MaySend(Peer& peer) {
+bool Endpoint::MaySend(Session& session) {
   if (sent_.free_count() == 0) {
-    for (Peer& other : peers_) ForgetLost(other);
+    for (Peer& other : peers_) {
+      if (other.has_session) ForgetLost(SessionOf(other));
+    }
   }
-  if (sent_.free_count() == 0 && peer.timeouts < kHopeless) {
+  if (sent_.free_count() == 0 && session.timeouts < kHopeless) {
     // From whom nothing is heard; the last one in flight keeps his time-outs going.
     for (Peer& other : peers_) {
-      if (other.timeouts >= kHopeless) GiveUpFlight(other, 1);
+      if (other.has_session && SessionOf(other).timeouts >= kHopeless) GiveUpFlight(other, 1);
     }
   }
   if (sent_.free_count() == 0) {
-    if (!peer.starved) ++state_->counters.no_packet_record;
-    peer.starved = true;
+    if (!session.starved) ++state_->counters.no_packet_record;
+    session.starved = true;
     return false;
   }
-  if (peer.next_number - Floor(peer) >= kNumbersInFlight) {
-    ForgetLost(peer);
-    if (peer.next_number - Floor(peer) >= kNumbersInFlight) return false;
+  if (session.next_number - Floor(session) >= kNumbersInFlight) {
+    ForgetLost(session);
+    if (session.next_number - Floor(session) >= kNumbersInFlight) return false;
   }
-  if (peer.probe_due) return true;
-  return peer.in_flight < peer.congestion.window() && peer.paced_until <= state_->now;
+  if (session.probe_due) return true;
+  return session.in_flight < session.congestion.window() && session.paced_until <= state_->now;
 }
 
 // Whether what there is waits a moment for more, as enough is on its way: a packet that would not
 // be full, or the end of a message that would leave as a short train behind long ones.
-bool Endpoint::Hold(Peer& peer, std::uint64_t backlog, std::size_t room) {
-  const bool small = peer.in_flight_small >= kSmallInFlight && backlog < room;
-  const bool streams = peer.in_flight >= kStreaming && backlog < kShortTrain;
+bool Endpoint::Hold(Session& session, std::uint64_t backlog, std::size_t room) {
+  const bool small = session.in_flight_small >= kSmallInFlight && backlog < room;
+  const bool streams = session.in_flight >= kStreaming && backlog < kShortTrain;
   if (!small && !streams) {
-    peer.hold_until = kNever;
+    session.hold_until = kNever;
     return false;
   }
-  if (peer.hold_until == kNever) {
-    peer.hold_until =
-        state_->now + std::clamp(peer.rtt.smoothed() / 4, 10 * kMicrosecond, 100 * kMicrosecond);
+  if (session.hold_until == kNever) {
+    session.hold_until =
+        state_->now + std::clamp(session.rtt.smoothed() / 4, 10 * kMicrosecond, 100 * kMicrosecond);
     ++state_->counters.held_small;
   }
-  return peer.hold_until > state_->now;
+  return session.hold_until > state_->now;
 }
 
 std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
+  Session& session = SessionOf(peer);
   if (peer.greet_due) return BuildGreeting(peer, room);
   if (!peer.has_session || peer.is_replaced) return 0;
   const std::size_t overhead = kHeaderSize + kFloorRoom + TagSize(cipher_);
   if (room.size() < overhead + 64) return 0;
-  const std::size_t mtu = std::clamp<std::size_t>(Once(peer.mtu), kDatagramBase, kDatagramMax);
+  const std::size_t mtu = std::clamp<std::size_t>(Once(session.mtu), kDatagramBase, kDatagramMax);
   Draft draft(std::min(mtu, room.size()) - overhead);
   if (peer.state == PeerState::kGone) {
     if (!peer.close_due) return 0;
@@ -128,42 +131,45 @@ std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
     draft.writer.One(FrameKind::kClose, static_cast<std::uint64_t>(peer.reason));
     return Finish(peer, draft, room);
   }
-  if (!peer.lost.empty()) ForgetLost(peer);  // which may mean that nobody has time any more
-  if (MaySend(peer)) {
+  // Which may mean that nobody has time any more.
+  if (!session.lost.empty()) ForgetLost(session);
+  if (MaySend(session)) {
     const std::uint64_t backlog = Backlog(peer);
     // Credits and grants alone wait for the acknowledgement that is due soon, or an answer before.
-    const bool control_only = backlog == 0 && peer.lost_segments.empty() && !peer.probe_due;
-    if (control_only && !peer.grant_now && !peer.gang_due && !peer.ack_now &&
-        peer.ack_deadline != kNever)
+    const bool control_only = backlog == 0 && session.lost_segments.empty() && !session.probe_due;
+    if (control_only && !session.grant_now && !peer.gang_due && !session.ack_now &&
+        session.ack_deadline != kNever)
       return 0;
-    if (backlog > peer.mtu && !peer.probe_due) {
+    if (backlog > session.mtu && !session.probe_due) {
       if (const std::size_t size = BuildMtuProbe(peer, room)) return size;
     }
-    AddLost(peer, draft);
+    AddLost(session, draft);
     AddAck(peer, draft);
     AddControl(peer, draft, backlog);
-    if (draft.eliciting || peer.probe_due || !Hold(peer, backlog, draft.room())) {
+    if (draft.eliciting || session.probe_due || !Hold(session, backlog, draft.room())) {
       AddNew(peer, draft);
     }
-    if (peer.probe_due && !draft.eliciting) draft.eliciting = draft.writer.Ping();
-  } else if (peer.ack_now) {
+    if (session.probe_due && !draft.eliciting) draft.eliciting = draft.writer.Ping();
+  } else if (session.ack_now) {
     AddAck(peer, draft);
   }
-  if (!draft.eliciting && !(draft.acks && peer.ack_now)) return 0;
+  if (!draft.eliciting && !(draft.acks && session.ack_now)) return 0;
   return Finish(peer, draft, room);
 }
 
 void Endpoint::AddAck(Peer& peer, Draft& draft) {
-  if (peer.unacknowledged == 0) return;
+  Session& session = SessionOf(peer);
+  if (session.unacknowledged == 0) return;
   std::array<NumberRange, kAckRangesMax> ranges;
-  const std::size_t count = peer.window.Ranges(ranges);
+  const std::size_t count = session.window.Ranges(ranges, BitsOf(peer));
   if (count == 0) return;
   const auto delay_us =
-      static_cast<std::uint64_t>((state_->now - peer.largest_time) / kMicrosecond);
-  draft.acks = draft.writer.Ack(std::span(ranges).first(count), delay_us, peer.ce_count);
+      static_cast<std::uint64_t>((state_->now - session.largest_time) / kMicrosecond);
+  draft.acks = draft.writer.Ack(std::span(ranges).first(count), delay_us, session.ce_count);
 }
 
 void Endpoint::AddControl(Peer& peer, Draft& draft, std::uint64_t backlog) {
+  Session& session = SessionOf(peer);
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     ReceiveStream& in = receive_streams_[StreamIndex(IdOf(peer), channel)];
     if (!in.credit_due) continue;
@@ -175,24 +181,24 @@ void Endpoint::AddControl(Peer& peer, Draft& draft, std::uint64_t backlog) {
     in.credit_due = false;
     draft.carried |= kCarriedCredit;
   }
-  if (peer.grant_due && draft.writer.One(FrameKind::kGrant, peer.granted)) {
+  if (session.grant_due && draft.writer.One(FrameKind::kGrant, session.granted)) {
     draft.grants = true;
     // Where nothing is lost nobody needs to hear that it arrived, if nobody waits for it.
-    if (peer.grant_now || !IsCalm(peer)) draft.carried |= kCarriedGrant;
+    if (session.grant_now || !IsCalm(session)) draft.carried |= kCarriedGrant;
   }
-  const std::uint64_t granted = peer.grant_limit - peer.new_bytes;
+  const std::uint64_t granted = session.grant_limit - session.new_bytes;
   if (backlog > granted) {
-    const std::uint64_t window = std::max<std::uint64_t>(peer.congestion.window(), 64 * 1024);
+    const std::uint64_t window = std::max<std::uint64_t>(session.congestion.window(), 64 * 1024);
     const std::uint64_t want = std::min(backlog - granted, window);
-    const bool stale =
-        peer.want_reported == 0 || peer.grant_limit - peer.want_base >= peer.want_reported / 2;
+    const bool stale = session.want_reported == 0 ||
+                       session.grant_limit - session.want_base >= session.want_reported / 2;
     if (stale && draft.writer.One(FrameKind::kWant, want)) {
-      peer.want_reported = want;
-      peer.want_base = peer.grant_limit;
+      session.want_reported = static_cast<std::uint32_t>(want);
+      session.want_base = session.grant_limit;
       draft.carried |= kCarriedWant;
     }
   } else {
-    peer.want_reported = 0;
+    session.want_reported = 0;
   }
   if (peer.gang_due && draft.writer.Gang(state_->gang)) {
     peer.gang_due = false;
@@ -236,16 +242,16 @@ std::uint32_t Endpoint::Fitting(const Draft& draft, std::uint32_t index) const {
 }
 
 // Data that was lost goes first, the oldest loss before the others.
-void Endpoint::AddLost(Peer& peer, Draft& draft) {
-  while (!peer.lost_segments.empty() && draft.segment_count < kSegmentsPerPacket) {
-    std::uint32_t index = peer.lost_segments.first;
+void Endpoint::AddLost(Session& session, Draft& draft) {
+  while (!session.lost_segments.empty() && draft.segment_count < kSegmentsPerPacket) {
+    std::uint32_t index = session.lost_segments.first;
     std::uint32_t length = Fitting(draft, index);
     while (length == 0 && draft.segment_count == 0 && segments_[index].lost_next != kNil) {
       index = segments_[index].lost_next;  // this one waits for a record
       length = Fitting(draft, index);
     }
     if (length == 0) {
-      peer.starved = peer.starved || draft.segment_count == 0;
+      session.starved = session.starved || draft.segment_count == 0;
       return;
     }
     const bool split = length < segments_[index].length;
@@ -254,16 +260,17 @@ void Endpoint::AddLost(Peer& peer, Draft& draft) {
     draft.writer.Data(segment.stream % config_.channels, segment.offset, length);
     draft.AddSegment(index, length);
     draft.eliciting = true;
-    peer.lost_segments.Remove(segments_, index);
+    session.lost_segments.Remove(segments_, index);
     segment.state = Segment::State::kInFlight;
-    if (split) peer.lost_segments.PushFront(segments_, segment.next);
+    if (split) session.lost_segments.PushFront(segments_, segment.next);
     ++state_->counters.retransmitted;
   }
 }
 
 void Endpoint::AddNew(Peer& peer, Draft& draft) {
-  if (paused()) return peer.congestion.OnAppLimited(peer.in_flight);
-  const std::uint16_t start = peer.next_channel;
+  Session& session = SessionOf(peer);
+  if (paused()) return session.congestion.OnAppLimited(session.in_flight);
+  const std::uint16_t start = session.next_channel;
   for (std::uint32_t i = 0; i < config_.channels; ++i) {
     if (draft.segment_count == kSegmentsPerPacket) break;
     const std::size_t channel = (start + i) % config_.channels;
@@ -271,11 +278,11 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
     SendStream& out = send_streams_[stream];
     const std::size_t frame = DataFrameSize(channel, out.cut, draft.room());
     if (draft.room() < frame + 1) break;
-    const std::uint64_t length = std::min({out.sendable(), peer.grant_limit - peer.new_bytes,
+    const std::uint64_t length = std::min({out.sendable(), session.grant_limit - session.new_bytes,
                                            static_cast<std::uint64_t>(draft.room() - frame)});
     if (length == 0) continue;
     if (segments_.free_count() <= config_.nodes) {
-      peer.starved = true;
+      session.starved = true;
       break;
     }
     const std::uint32_t index = segments_.Get();
@@ -292,21 +299,23 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
     draft.AddSegment(index, static_cast<std::uint32_t>(length));
     draft.eliciting = true;
     out.cut += length;
-    peer.new_bytes += length;
-    peer.next_channel = static_cast<std::uint16_t>((channel + 1) % config_.channels);
+    session.new_bytes += length;
+    session.next_channel = static_cast<std::uint16_t>((channel + 1) % config_.channels);
   }
-  if (Backlog(peer) == 0) peer.congestion.OnAppLimited(peer.in_flight);
+  if (Backlog(peer) == 0) session.congestion.OnAppLimited(session.in_flight);
 }
 
 // Whether the peer may keep the acknowledgement back until it has data to send it with.  Nobody may
 // wait for it: not we for room in the window or the ring, and not for a loss, of which there are
 // none.
-bool Endpoint::HasTime(const Peer& peer, const Draft& draft) const {
-  if (!draft.eliciting || peer.probe_due || peer.timeouts > 0 || !IsCalm(peer)) return false;
+bool Endpoint::HasTime(const Session& session, const Draft& draft) const {
+  if (!draft.eliciting || session.probe_due || session.timeouts > 0 || !IsCalm(session)) {
+    return false;
+  }
   // A report or a wave alone: it is answered soon by the next.
   if (draft.carried == kCarriedGang && draft.segment_count == 0) return true;
   if (draft.carried != 0 || draft.segment_count == 0 || paused()) return false;
-  if (2 * (peer.in_flight + draft.limit) > peer.congestion.window()) return false;
+  if (2 * (session.in_flight + draft.limit) > session.congestion.window()) return false;
   for (std::size_t i = 0; i < draft.segment_count; ++i) {
     const SendStream& out = send_streams_[segments_[draft.segments[i]].stream];
     if (out.written - out.acked > config_.send_ring / 4) return false;
@@ -317,6 +326,7 @@ bool Endpoint::HasTime(const Peer& peer, const Draft& draft) const {
 // Header, control part, payload and tag.
 std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t number, bool has_time,
                                MutableBytes room) {
+  Session& session = SessionOf(peer);
   const std::size_t control = draft.writer.size();
   const std::uint8_t flags = has_time ? kFlagNoHurry : 0;
   WriteHeader({Kind::kData, flags, config_.context, config_.node, IdOf(peer), number,
@@ -332,7 +342,7 @@ std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t num
     if (in_place_ != nullptr && cipher_ == nullptr && draft.segment_count == 1 &&
         draft.padding == 0 && data.second.empty() && data.first.size() >= kInPlace) {
       *in_place_ = data.first;
-      return SealApart(peer.session_send, key, room, size, data.first) + data.first.size();
+      return SealApart(session.session_send, key, room, size, data.first) + data.first.size();
     }
     std::memcpy(room.data() + size, data.first.data(), data.first.size());
     size += data.first.size();
@@ -342,25 +352,26 @@ std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t num
     }
   }
   std::memset(room.data() + size, 0, draft.padding);
-  return Seal(peer.session_send, cipher_, key, room, size + draft.padding);
+  return Seal(session.session_send, cipher_, key, room, size + draft.padding);
 }
 
 // Numbers, assembles, seals and remembers the packet.
 std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
-  const std::uint64_t number = peer.next_number++;
+  Session& session = SessionOf(peer);
+  const std::uint64_t number = session.next_number++;
   if (draft.eliciting) {
     draft.writer.SetRoom(draft.limit - draft.payload + kFloorRoom);
-    const std::uint64_t floor = std::min(Floor(peer), number);
+    const std::uint64_t floor = std::min(Floor(session), number);
     draft.writer.Floor(number - floor);
   }
-  const bool has_time = HasTime(peer, draft);
+  const bool has_time = HasTime(session, draft);
   const std::size_t size = Assemble(peer, draft, number, has_time, room);
-  if (draft.grants) peer.grant_due = peer.grant_now = false;
+  if (draft.grants) session.grant_due = session.grant_now = false;
 
   if (draft.acks) {
-    peer.unacknowledged = 0;
-    peer.ack_now = false;
-    peer.ack_deadline = kNever;
+    session.unacknowledged = 0;
+    session.ack_now = false;
+    session.ack_deadline = kNever;
   }
   if (!draft.eliciting) {
     if (draft.acks) ++state_->counters.acks_only;
@@ -377,22 +388,22 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
   for (std::size_t i = 0; i < draft.segment_count; ++i) {
     packet.segments[i] = {draft.segments[i], segments_[draft.segments[i]].generation};
   }
-  packet.rate = peer.congestion.OnSent(packet.size, peer.in_flight, state_->now);
-  peer.sent.PushBack(sent_, index);
-  peer.in_flight += size;
-  ++peer.in_flight_packets;
+  packet.rate = session.congestion.OnSent(packet.size, session.in_flight, state_->now);
+  session.sent.PushBack(sent_, index);
+  session.in_flight += size;
+  ++session.in_flight_packets;
   packet.small =
       draft.segment_count > 0 && draft.limit > draft.writer.size() + draft.payload + kSmallRoom;
-  peer.in_flight_small += packet.small ? 1 : 0;
-  peer.last_eliciting = state_->now;
-  peer.next_send = peer.congestion.NextSend(peer.next_send, packet.size, state_->now);
+  session.in_flight_small += packet.small ? 1 : 0;
+  session.last_eliciting = state_->now;
+  session.next_send = session.congestion.NextSend(session.next_send, packet.size, state_->now);
   // Then not one packet at a time: some that leave together cost one call and one wake-up.
-  if (peer.next_send > state_->now) {
-    peer.paced_until = peer.next_send + peer.congestion.Quantum();
+  if (session.next_send > state_->now) {
+    session.paced_until = session.next_send + session.congestion.Quantum();
   }
-  peer.probe_due = false;
-  peer.no_hurry = has_time;
-  peer.hold_until = kNever;
+  session.probe_due = false;
+  session.no_hurry = has_time;
+  session.hold_until = kNever;
   return size;
 }
 

@@ -472,7 +472,7 @@ TEST(Endpoint, PathMtuIsFoundAndANarrowerPathSurvived) {
     for (int i = 0; i < 200; ++i) cluster.SendText(0, 1, 0, 30000), cluster.Run(kMillisecond);
   };
   flood();
-  EXPECT_EQ(cluster[0].peer(1).mtu, 8972);
+  EXPECT_EQ(cluster[0].session(1).mtu, 8972);
 
   cluster.network().link(0, 1).mtu = 1300;
   const std::uint64_t before = cluster.delivered(1);
@@ -480,7 +480,7 @@ TEST(Endpoint, PathMtuIsFoundAndANarrowerPathSurvived) {
   cluster.Run(5 * kSecond);
 
   EXPECT_EQ(cluster.delivered(1), before + 30);
-  EXPECT_EQ(cluster[0].peer(1).mtu, 1200);
+  EXPECT_EQ(cluster[0].session(1).mtu, 1200);
   EXPECT_GT(cluster[0].counters().cut_smaller, 0u);
 }
 
@@ -489,7 +489,7 @@ TEST(Endpoint, ANarrowerPathIsNoticedWhileSmallPacketsPass) {
   Cluster cluster(2);
   Connect(cluster);
   for (int i = 0; i < 20; ++i) cluster.SendText(0, 1, 0, 30'000), cluster.Run(kMillisecond);
-  ASSERT_EQ(cluster[0].peer(1).mtu, 1472);
+  ASSERT_EQ(cluster[0].session(1).mtu, 1472);
 
   cluster.network().link(0, 1).mtu = 1300;
   const std::uint64_t before = cluster.delivered(1);
@@ -544,6 +544,43 @@ TEST(Endpoint, NothingIsAllocatedAfterSetUp) {
 
   EXPECT_EQ(allocations, before);
   EXPECT_GT(cluster[1].counters().messages_in, 100u);
+}
+
+// Bytes of the area that are not as Cluster left them, in pieces that share no cache line.
+std::size_t Touched(Cluster& cluster, std::uint32_t node) {
+  const std::vector<std::uint8_t> memory = cluster.Save(node);
+  const std::size_t area = Endpoint::AreaNeeded(cluster[node].config());
+  std::size_t touched = 0;
+  for (std::size_t at = 0; at < area; at += 64) {
+    const auto line = memory.begin() + static_cast<std::ptrdiff_t>(at);
+    touched += std::count(line, line + 64, 0xa5) == 64 ? 0 : 64;
+  }
+  return touched;
+}
+
+TEST(Endpoint, APeerTakesHalfAKibibyteAndWithASessionOne) {
+  const auto small = [](Config& config) {
+    config.channels = 1;
+    config.send_ring = config.receive_ring = 4096;
+    config.packets = 16;  // records of packets, which all peers share, are used up by few
+  };
+  constexpr std::size_t kFew = 17, kMore = 64;
+  Cluster few(kFew, small), many(kFew + kMore, small);
+  const std::size_t silent = (Touched(many, 0) - Touched(few, 0)) / kMore;
+
+  const auto talk = [](Cluster& cluster, std::uint32_t nodes) {
+    for (std::uint32_t to = 1; to < nodes; ++to) {
+      cluster.SendText(0, to, 0, 100);
+      cluster.Run(100 * kMillisecond);
+    }
+  };
+  talk(few, kFew);
+  talk(many, kFew + kMore);
+  const std::size_t idle = (Touched(many, 0) - Touched(few, 0)) / kMore;
+
+  EXPECT_EQ(many.delivered(kFew + kMore - 1), 1u);
+  EXPECT_LE(silent, 512u);
+  EXPECT_LE(idle, 1024u);
 }
 
 TEST(Endpoint, ConfigurationsOutOfTheirLimitsAreRefused) {

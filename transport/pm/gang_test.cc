@@ -113,7 +113,7 @@ class JobTest : public ::testing::Test {
     ASSERT_TRUE(frames.Gang(note));
     ASSERT_TRUE(!close || frames.One(FrameKind::kClose, 0));
     const Config& config = cluster_[from].config();
-    const Peer& there = cluster_[from].peer(to);
+    const Session& there = cluster_[from].session(to);
     WriteHeader({Kind::kData, 0, config.context, from, to, there.next_number + 1000,
                  static_cast<std::uint16_t>(frames.size())},
                 std::span<std::uint8_t, kHeaderSize>(packet.data(), kHeaderSize));

@@ -138,6 +138,7 @@ void Endpoint::Challenge(const Address& from, const Peer& peer, const Greeting& 
 }
 
 void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
+  Session& session = SessionOf(peer);
   if (peer.greet == Peer::Greet::kAnswer && greeting.nonce == peer.nonce &&
       greeting.incarnation == peer.incarnation) {
     // It is there, and not ready for us yet: this does not count as silence.
@@ -174,7 +175,7 @@ void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
   const Nanos rtt = state_->now - peer.hello_time;
   const bool clear = peer.greet_tries == 1;  // else which HELLO is answered?
   StartSession(peer, greeting);
-  if (clear && rtt > 0) peer.rtt.Sample(rtt, 0, state_->now);
+  if (clear && rtt > 0) session.rtt.Sample(rtt, 0, state_->now);
   peer.cookie = greeting.cookie;
   peer.greet = Peer::Greet::kAnswer;
   peer.greet_due = true;
@@ -237,11 +238,12 @@ bool Endpoint::HasUnread(const Peer& peer) const {
 // A session with greeting.incarnation of the peer; if there was one before, everything of it ends
 // here.
 void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
+  Session& session = SessionOf(peer);
   const NodeId node = IdOf(peer);
   const bool restarted = peer.has_session;
   peer.has_session = false;  // until all of it is there: we may be killed in between
   Publish();
-  ForgetFlight(peer);
+  if (restarted) ForgetFlight(peer);
   Peer fresh;
   fresh.address = peer.address;
   fresh.greeting_send = peer.greeting_send;
@@ -252,18 +254,19 @@ void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
   fresh.work_next = peer.work_next;
   fresh.work_previous = peer.work_previous;
   peer = fresh;
+  session = Session();
 
   peer.state = PeerState::kUp;
   peer.reason = restarted ? Reason::kRestarted : Reason::kNone;
   peer.incarnation = greeting.incarnation;
   const std::uint64_t own = config_.incarnation;
-  peer.session_send =
+  session.session_send =
       SessionKey(config_.key, {config_.context, config_.node, node, own, peer.incarnation});
-  peer.session_receive =
+  session.session_receive =
       SessionKey(config_.key, {config_.context, node, config_.node, peer.incarnation, own});
-  peer.congestion.Init(config_.fixed_window, peer.mtu, state_->now);
-  peer.reorder_calm = state_->now;
-  peer.grant_limit = peer.granted = kFreeAllowance;
+  session.congestion.Init(config_.fixed_window, session.mtu, state_->now);
+  session.reorder_calm = state_->now;
+  session.grant_limit = session.granted = kFreeAllowance;
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(node, channel);
     if (restarted) {

@@ -19,76 +19,79 @@ bool Contains(const Frame& ack, std::uint64_t number) {
 
 }  // namespace
 
-void Endpoint::SampleRtt(Peer& peer, const Sent& packet, const Frame& ack) {
+void Endpoint::SampleRtt(Session& session, const Sent& packet, const Frame& ack) {
   const auto delay_us = static_cast<Nanos>(std::min<std::uint64_t>(ack.delay_us, 1'000'000));
-  peer.rtt.Sample(state_->now - packet.time,
-                  std::min(delay_us * kMicrosecond, std::max(kUnhurried, peer.rtt.AckDelay())),
-                  state_->now);
+  session.rtt.Sample(
+      state_->now - packet.time,
+      std::min(delay_us * kMicrosecond, std::max(kUnhurried, session.rtt.AckDelay())), state_->now);
 }
 
 void Endpoint::OnAck(Peer& peer, const Frame& ack) {
+  Session& session = SessionOf(peer);
   const std::uint64_t largest = ack.ranges[0].high;
   std::uint32_t acknowledged = 0;
-  for (std::uint32_t i = peer.sent.first; i != kNil && sent_[i].number <= largest;) {
+  Congestion::Newest newest;
+  for (std::uint32_t i = session.sent.first; i != kNil && sent_[i].number <= largest;) {
     const std::uint32_t next = sent_[i].next;
     if (Contains(ack, sent_[i].number)) {
-      if (sent_[i].number == largest) SampleRtt(peer, sent_[i], ack);
-      Acknowledge(peer, i, false);
+      if (sent_[i].number == largest) SampleRtt(session, sent_[i], ack);
+      Acknowledge(session, i, false, newest);
       ++acknowledged;
     }
     i = next;
   }
-  for (std::uint32_t i = peer.lost.first; i != kNil;) {
+  for (std::uint32_t i = session.lost.first; i != kNil;) {
     const std::uint32_t next = sent_[i].next;
     if (Contains(ack, sent_[i].number)) {
       // Without this a round trip that grew beyond the time-out would never be noticed.
-      if (sent_[i].number == largest) SampleRtt(peer, sent_[i], ack);
-      Acknowledge(peer, i, true);
+      if (sent_[i].number == largest) SampleRtt(session, sent_[i], ack);
+      Acknowledge(session, i, true, newest);
       ++acknowledged;
     }
     i = next;
   }
   if (acknowledged == 0) return;
-  peer.timeouts = 0;
+  session.timeouts = 0;
   DetectLosses(peer);
-  const std::uint64_t marked = ack.ce_count > peer.ce_seen ? ack.ce_count - peer.ce_seen : 0;
-  peer.ce_seen += marked;
-  peer.congestion.OnAckEnd(peer.rtt, peer.in_flight, marked, state_->now);
+  const std::uint64_t marked = ack.ce_count > session.ce_seen ? ack.ce_count - session.ce_seen : 0;
+  session.ce_seen += marked;
+  session.congestion.OnAckEnd(newest, session.rtt, session.in_flight, marked, state_->now);
 }
 
-void Endpoint::Acknowledge(Peer& peer, std::uint32_t index, bool was_lost) {
+void Endpoint::Acknowledge(Session& session, std::uint32_t index, bool was_lost,
+                           Congestion::Newest& newest) {
   Sent& packet = sent_[index];
-  if (packet.time > peer.rack_time ||
-      (packet.time == peer.rack_time && packet.number > peer.rack_number)) {
-    peer.rack_time = packet.time;
-    peer.rack_number = packet.number;
+  if (packet.time > session.rack_time ||
+      (packet.time == session.rack_time && packet.number > session.rack_number)) {
+    session.rack_time = packet.time;
+    session.rack_number = packet.number;
   }
   if (was_lost) {
     ++state_->counters.spurious;
     if (packet.by_gap) {
-      peer.reorder_shift = std::min<std::uint8_t>(peer.reorder_shift + 1, 8);
-      peer.reorder_calm = state_->now;
-      NoteFound(peer);
+      session.reorder_shift = std::min<std::uint8_t>(session.reorder_shift + 1, 8);
+      session.reorder_calm = state_->now;
+      NoteFound(session);
     }
-    peer.congestion.OnSpurious(packet.size);
-    peer.lost.Remove(sent_, index);
+    session.congestion.OnSpurious(packet.size);
+    session.lost.Remove(sent_, index);
   } else {
-    peer.in_flight -= packet.size;
-    --peer.in_flight_packets;
-    peer.in_flight_small -= packet.small ? 1 : 0;
-    peer.sent.Remove(sent_, index);
+    session.in_flight -= packet.size;
+    --session.in_flight_packets;
+    session.in_flight_small -= packet.small ? 1 : 0;
+    session.sent.Remove(sent_, index);
   }
-  NoteLargePacket(peer, packet.size, true);
-  peer.congestion.OnAcked(packet.rate, packet.time, packet.size, state_->now);
-  if ((packet.carried & kCarriedMtuProbe) != 0) OnMtuProbe(peer, true);
-  for (const SegmentRef& ref : packet.refs()) AcknowledgeSegment(peer, ref);
+  NoteLargePacket(session, packet.size, true);
+  session.congestion.OnAcked(packet.rate, packet.time, packet.size, state_->now, newest);
+  if ((packet.carried & kCarriedMtuProbe) != 0) OnMtuProbe(session, true);
+  for (const SegmentRef& ref : packet.refs()) AcknowledgeSegment(session, ref);
   sent_.Put(index);
 }
 
-void Endpoint::AcknowledgeSegment(Peer& peer, const SegmentRef& ref) {
+void Endpoint::AcknowledgeSegment(Session& session, const SegmentRef& ref) {
   Segment& segment = segments_[ref.index];
   if (segment.generation != ref.generation || segment.state == Segment::State::kAcked) return;
-  if (segment.state == Segment::State::kLost) peer.lost_segments.Remove(segments_, ref.index);
+  if (segment.state == Segment::State::kLost) session.lost_segments.Remove(segments_, ref.index);
   segment.state = Segment::State::kAcked;
   SendStream& out = send_streams_[segment.stream];
   while (out.first != kNil && segments_[out.first].state == Segment::State::kAcked) {
@@ -102,39 +105,41 @@ void Endpoint::AcknowledgeSegment(Peer& peer, const SegmentRef& ref) {
 }
 
 // `packets` were lost, or as many numbers are missing.
-void Endpoint::NoteLoss(Peer& peer, std::uint64_t packets) {
-  if (IsCalm(peer)) {
-    peer.loss_before = peer.last_loss;
-    peer.missing = 0;
+void Endpoint::NoteLoss(Session& session, std::uint64_t packets) {
+  if (IsCalm(session)) {
+    session.loss_before = session.last_loss;
+    session.missing = 0;
   }
-  peer.last_loss = state_->now;
-  peer.missing += static_cast<std::uint32_t>(packets);
+  session.last_loss = state_->now;
+  session.missing += static_cast<std::uint32_t>(packets);
 }
 
 // One of them was only late.
-void Endpoint::NoteFound(Peer& peer) {
-  if (peer.missing > 0 && --peer.missing == 0) peer.last_loss = peer.loss_before;
+void Endpoint::NoteFound(Session& session) {
+  if (session.missing > 0 && --session.missing == 0) session.last_loss = session.loss_before;
 }
 
-Nanos Endpoint::ReorderWindow(const Peer& peer) const {
-  const Nanos base = std::max(peer.rtt.minimum() / 4, 20 * kMicrosecond);
-  return std::min(base << std::min<unsigned>(peer.reorder_shift, 8),
-                  std::max(peer.rtt.smoothed(), base));
+Nanos Endpoint::ReorderWindow(const Session& session) const {
+  const Nanos base = std::max(session.rtt.minimum() / 4, 20 * kMicrosecond);
+  return std::min(base << std::min<unsigned>(session.reorder_shift, 8),
+                  std::max(session.rtt.smoothed(), base));
 }
 
 void Endpoint::DetectLosses(Peer& peer) {
-  peer.loss_deadline = kNever;
-  const Nanos calm = 16 * peer.rtt.smoothed();
-  if (peer.reorder_shift > 0 && state_->now - peer.reorder_calm > calm) {
-    --peer.reorder_shift;
-    peer.reorder_calm = state_->now;
+  Session& session = SessionOf(peer);
+  session.loss_deadline = kNever;
+  const Nanos calm = 16 * session.rtt.smoothed();
+  if (session.reorder_shift > 0 && state_->now - session.reorder_calm > calm) {
+    --session.reorder_shift;
+    session.reorder_calm = state_->now;
   }
-  const Nanos patience = std::max(peer.rtt.latest(), peer.rtt.smoothed()) + ReorderWindow(peer);
-  for (std::uint32_t i = peer.sent.first; i != kNil;) {
+  const Nanos patience =
+      std::max(session.rtt.latest(), session.rtt.smoothed()) + ReorderWindow(session);
+  for (std::uint32_t i = session.sent.first; i != kNil;) {
     const Sent& packet = sent_[i];
-    if (packet.number >= peer.rack_number || packet.time > peer.rack_time) break;
+    if (packet.number >= session.rack_number || packet.time > session.rack_time) break;
     if (packet.time + patience > state_->now) {
-      peer.loss_deadline = packet.time + patience;
+      session.loss_deadline = packet.time + patience;
       break;
     }
     const std::uint32_t next = packet.next;
@@ -142,7 +147,7 @@ void Endpoint::DetectLosses(Peer& peer) {
     DeclareLost(peer, i, true);
     i = next;
   }
-  ForgetLost(peer);
+  ForgetLost(session);
   Work(peer);
 }
 
@@ -156,20 +161,21 @@ void Endpoint::RepeatCredits(const Peer& peer) {
 }
 
 void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
+  Session& session = SessionOf(peer);
   Sent& packet = sent_[index];
-  peer.in_flight -= packet.size;
-  --peer.in_flight_packets;
-  peer.in_flight_small -= packet.small ? 1 : 0;
-  peer.sent.Remove(sent_, index);
+  session.in_flight -= packet.size;
+  --session.in_flight_packets;
+  session.in_flight_small -= packet.small ? 1 : 0;
+  session.sent.Remove(sent_, index);
   if ((packet.carried & kCarriedMtuProbe) != 0) {
-    OnMtuProbe(peer, false);
+    OnMtuProbe(session, false);
     sent_.Put(index);
     return;
   }
-  peer.congestion.OnLost(packet.size);
+  session.congestion.OnLost(packet.size);
   // After a time-out it is more often late than lost: its host's processors are busy.
-  if (by_gap) NoteLoss(peer, 1);
-  NoteLargePacket(peer, packet.size, false);
+  if (by_gap) NoteLoss(session, 1);
+  NoteLargePacket(session, packet.size, false);
   for (const SegmentRef& ref : packet.refs()) {
     Segment& segment = segments_[ref.index];
     if (segment.generation != ref.generation || segment.state != Segment::State::kInFlight ||
@@ -177,27 +183,27 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
       continue;
     }
     segment.state = Segment::State::kLost;
-    peer.lost_segments.PushBack(segments_, ref.index);
+    session.lost_segments.PushBack(segments_, ref.index);
   }
   if ((packet.carried & kCarriedCredit) != 0) RepeatCredits(peer);
-  if ((packet.carried & kCarriedGrant) != 0) peer.grant_due = true;
-  if ((packet.carried & kCarriedWant) != 0) peer.want_reported = 0;
+  if ((packet.carried & kCarriedGrant) != 0) session.grant_due = true;
+  if ((packet.carried & kCarriedWant) != 0) session.want_reported = 0;
   if ((packet.carried & kCarriedGang) != 0) peer.gang_due = true;
   packet.lost_time = state_->now;
   packet.by_gap = by_gap;
-  peer.lost.PushBack(sent_, index);
+  session.lost.PushBack(sent_, index);
 }
 
 // Packets whose acknowledgement will not come any more.
-void Endpoint::ForgetLost(Peer& peer) {
-  const Nanos memory = std::max(4 * peer.rtt.smoothed(), 10 * kMillisecond);
-  while (!peer.lost.empty()) {
-    const std::uint32_t index = peer.lost.first;
+void Endpoint::ForgetLost(Session& session) {
+  const Nanos memory = std::max(4 * session.rtt.smoothed(), 10 * kMillisecond);
+  while (!session.lost.empty()) {
+    const std::uint32_t index = session.lost.first;
     const bool crowded = sent_.free_count() < sent_.size() / 4 ||
-                         peer.next_number - sent_[index].number > kNumbersInFlight / 2;
+                         session.next_number - sent_[index].number > kNumbersInFlight / 2;
     if (state_->now - sent_[index].lost_time < memory && !crowded) return;
-    if (!sent_[index].by_gap) NoteLoss(peer, 1);
-    peer.lost.Remove(sent_, index);
+    if (!sent_[index].by_gap) NoteLoss(session, 1);
+    session.lost.Remove(sent_, index);
     sent_.Put(index);
   }
 }
@@ -205,40 +211,42 @@ void Endpoint::ForgetLost(Peer& peer) {
 // Nobody acknowledges, and others need the records of packets: all but the last `keep` in flight
 // are lost, and what is lost is not remembered.
 void Endpoint::GiveUpFlight(Peer& peer, std::uint32_t keep) {
-  while (peer.in_flight_packets > keep && !peer.sent.empty()) {
-    DeclareLost(peer, peer.sent.first, false);
+  Session& session = SessionOf(peer);
+  while (session.in_flight_packets > keep && !session.sent.empty()) {
+    DeclareLost(peer, session.sent.first, false);
   }
-  while (!peer.lost.empty()) {
-    const std::uint32_t index = peer.lost.first;
-    peer.lost.Remove(sent_, index);
+  while (!session.lost.empty()) {
+    const std::uint32_t index = session.lost.first;
+    session.lost.Remove(sent_, index);
     sent_.Put(index);
   }
 }
 
-Nanos Endpoint::ProbeDeadline(const Peer& peer) const {
-  if (peer.in_flight_packets == 0) return kNever;
-  return peer.last_eliciting + (peer.timeouts == 0
-                                    ? peer.rtt.ProbeTimeout() + (peer.no_hurry ? kUnhurried : 0)
-                                    : peer.rtt.RetransmitTimeout(peer.timeouts - 1u));
+Nanos Endpoint::ProbeDeadline(const Session& session) const {
+  if (session.in_flight_packets == 0) return kNever;
+  return session.last_eliciting +
+         (session.timeouts == 0 ? session.rtt.ProbeTimeout() + (session.no_hurry ? kUnhurried : 0)
+                                : session.rtt.RetransmitTimeout(session.timeouts - 1u));
 }
 
 void Endpoint::OnProbeTimeout(Peer& peer) {
-  peer.probe_due = true;
-  peer.last_eliciting = state_->now;
-  if (peer.timeouts < 255) ++peer.timeouts;
+  Session& session = SessionOf(peer);
+  session.probe_due = true;
+  session.last_eliciting = state_->now;
+  if (session.timeouts < 255) ++session.timeouts;
   // The probe: the oldest data once more, or new data if nothing can be repeated.  Its
   // acknowledgement tells what else was lost; silence alone does not, the peer may only be busy.
   ++state_->counters.probes;
-  for (std::uint32_t i = peer.sent.first; i != kNil; i = sent_[i].next) {
+  for (std::uint32_t i = session.sent.first; i != kNil; i = sent_[i].next) {
     // Later also what carried no data: it must not keep its record, or nobody may send any more.
-    if (sent_[i].segment_count == 0 && peer.timeouts == 1) continue;
+    if (sent_[i].segment_count == 0 && session.timeouts == 1) continue;
     DeclareLost(peer, i, false);
     break;
   }
-  if (peer.timeouts == 1) return;
+  if (session.timeouts == 1) return;
   ++state_->counters.timeouts;
-  peer.congestion.OnTimeout();
-  if (peer.timeouts == 3) OnMtuBlackHole(peer);
+  session.congestion.OnTimeout();
+  if (session.timeouts == 3) OnMtuBlackHole(session);
   if (++peer.silence >= kGoneAfter && MayBeAway(peer)) peer.silence = kSuspectAfter;
   if (peer.silence >= kGoneAfter) {
     Gone(peer, Reason::kSilent);

@@ -64,17 +64,22 @@ class Arena {
 
   template <typename T>
   std::span<T> Take(std::size_t count) {
+    const std::span<T> taken = Reserve<T>(count);
+    if (mode_ == Mode::kMake) {
+      std::uninitialized_value_construct_n(taken.data(), taken.size());
+    }
+    return taken;
+  }
+
+  // Not touched, and not initialised: costs no page until somebody uses it.
+  template <typename T>
+  std::span<T> Reserve(std::size_t count) {
     static_assert(std::is_trivially_destructible_v<T>);
     used_ = (used_ + 63) & ~std::size_t{63};
     const std::size_t at = used_;
     used_ += count * sizeof(T);
     if (memory_.empty() || used_ > memory_.size()) return {};
-    T* first = reinterpret_cast<T*>(memory_.data() + at);
-    // Bytes are left untouched: rings of peers that never speak cost no page.
-    if constexpr (!std::is_same_v<T, std::uint8_t>) {
-      if (mode_ == Mode::kMake) std::uninitialized_value_construct_n(first, count);
-    }
-    return {first, count};
+    return {reinterpret_cast<T*>(memory_.data() + at), count};
   }
 
   std::size_t used() const { return (used_ + 63) & ~std::size_t{63}; }
@@ -89,9 +94,10 @@ class Arena {
 struct PoolHead {
   std::uint32_t free = kNil;
   std::uint32_t free_count = 0;
+  std::uint32_t made = 0;  // those from here on were never used
 };
 
-// T has a field `next`, which links the free ones.
+// T has a field `next`, which links the free ones.  What was never used is not touched.
 template <typename T>
 class Pool {
  public:
@@ -103,16 +109,21 @@ class Pool {
   void Init(Items<T> items, PoolHead& head) {
     Attach(items, head);
     head = {};
-    for (std::uint32_t i = static_cast<std::uint32_t>(items.size()); i-- > 0;) Put(i);
+    head.free_count = size();
   }
 
   // kNil when none is left.
   std::uint32_t Get() {
-    const std::uint32_t index = head_->free;
+    std::uint32_t index = Once(head_->free);
     if (index != kNil) {
       head_->free = items_[index].next;
-      --head_->free_count;
+    } else {
+      index = Once(head_->made);
+      if (index >= size()) return kNil;
+      items_[index] = T();
+      head_->made = index + 1;
     }
+    --head_->free_count;
     return index;
   }
 

@@ -15,35 +15,36 @@ constexpr Nanos kMtuRaise = 600 * kSecond;
 
 }  // namespace
 
-void Endpoint::SetMtu(Peer& peer, std::uint16_t mtu) {
-  peer.mtu = mtu;
-  peer.congestion.OnDatagramSize(mtu);
+void Endpoint::SetMtu(Session& session, std::uint16_t mtu) {
+  session.mtu = mtu;
+  session.congestion.OnDatagramSize(mtu);
 }
 
-void Endpoint::OnMtuProbe(Peer& peer, bool arrived) {
-  peer.mtu_in_flight = false;
+void Endpoint::OnMtuProbe(Session& session, bool arrived) {
+  session.mtu_in_flight = false;
   if (arrived) {
-    ++peer.mtu_index;
-    peer.mtu_tries = 0;
-    const std::size_t step = std::min<std::size_t>(Once(peer.mtu_index), kMtuSteps.size() - 1);
-    SetMtu(peer, std::min<std::uint16_t>(kMtuSteps[step],
-                                         static_cast<std::uint16_t>(config_.datagram_max)));
-  } else if (++peer.mtu_tries >= kMtuTries) {
-    peer.mtu_tries = 0;
-    peer.mtu_raise = state_->now + kMtuRaise;
+    ++session.mtu_index;
+    session.mtu_tries = 0;
+    const std::size_t step = std::min<std::size_t>(Once(session.mtu_index), kMtuSteps.size() - 1);
+    SetMtu(session, std::min<std::uint16_t>(kMtuSteps[step],
+                                            static_cast<std::uint16_t>(config_.datagram_max)));
+  } else if (++session.mtu_tries >= kMtuTries) {
+    session.mtu_tries = 0;
+    session.mtu_raise = state_->now + kMtuRaise;
   }
 }
 
-std::uint16_t Endpoint::NextMtu(const Peer& peer) const {
-  const std::size_t next = Once<std::size_t>(peer.mtu_index) + 1;
-  if (state_->now < peer.mtu_raise || next >= kMtuSteps.size()) return 0;
+std::uint16_t Endpoint::NextMtu(const Session& session) const {
+  const std::size_t next = Once<std::size_t>(session.mtu_index) + 1;
+  if (state_->now < session.mtu_raise || next >= kMtuSteps.size()) return 0;
   const auto limit = static_cast<std::uint16_t>(config_.datagram_max);
-  if (peer.mtu >= limit) return 0;
+  if (session.mtu >= limit) return 0;
   return std::min(kMtuSteps[next], limit);
 }
 
 std::size_t Endpoint::BuildMtuProbe(Peer& peer, MutableBytes room) {
-  const std::uint16_t mtu = peer.confirmed && !peer.mtu_in_flight ? NextMtu(peer) : 0;
+  Session& session = SessionOf(peer);
+  const std::uint16_t mtu = peer.confirmed && !session.mtu_in_flight ? NextMtu(session) : 0;
   if (mtu == 0 || room.size() < mtu) return 0;
   Draft draft(mtu - kHeaderSize - kFloorRoom - TagSize(cipher_));
   draft.writer.Ping();
@@ -53,28 +54,28 @@ std::size_t Endpoint::BuildMtuProbe(Peer& peer, MutableBytes room) {
   draft.AddPayload(padding);
   draft.eliciting = true;
   draft.carried = kCarriedMtuProbe;
-  peer.mtu_in_flight = true;
+  session.mtu_in_flight = true;
   ++state_->counters.mtu_probes;
   return Finish(peer, draft, room);
 }
 
 // Time-outs in a row: perhaps only large packets vanish.
-void Endpoint::OnMtuBlackHole(Peer& peer) {
-  if (peer.mtu <= kMtuSteps[0]) return;
+void Endpoint::OnMtuBlackHole(Session& session) {
+  if (session.mtu <= kMtuSteps[0]) return;
   ++state_->counters.mtu_black_holes;
-  SetMtu(peer, kMtuSteps[0]);
-  peer.mtu_index = 0;
-  peer.mtu_tries = 0;
-  peer.mtu_raise = state_->now;
-  peer.large_lost = 0;
+  SetMtu(session, kMtuSteps[0]);
+  session.mtu_index = 0;
+  session.mtu_tries = 0;
+  session.mtu_raise = state_->now;
+  session.large_lost = 0;
 }
 
 // A path may become narrow while small packets still arrive: then there is no time-out to notice
 // it.
-void Endpoint::NoteLargePacket(Peer& peer, std::uint32_t size, bool arrived) {
+void Endpoint::NoteLargePacket(Session& session, std::uint32_t size, bool arrived) {
   if (size <= kMtuSteps[0]) return;
-  peer.large_lost = arrived ? 0 : static_cast<std::uint8_t>(peer.large_lost + 1);
-  if (peer.large_lost >= kLargeLostMax) OnMtuBlackHole(peer);
+  session.large_lost = arrived ? 0 : static_cast<std::uint8_t>(session.large_lost + 1);
+  if (session.large_lost >= kLargeLostMax) OnMtuBlackHole(session);
 }
 
 }  // namespace sekisho::pm

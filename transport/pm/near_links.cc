@@ -157,7 +157,8 @@ std::size_t NearLinks::Send(const Endpoint& endpoint, const Address& to,
   if (link == nullptr || !link->writer.MayWrite(now)) return 0;
   const Peer& peer = endpoint.peer(link->node);
   // Silence: it may be dead or stopped, and its keeper hears what comes by UDP.
-  if (peer.timeouts > 0 || peer.session != link->session) return 0;
+  const bool is_silent = peer.has_session && endpoint.session(link->node).timeouts > 0;
+  if (is_silent || peer.session != link->session) return 0;
   PieceReader reader(pieces);
   std::size_t count = 0;
   for (std::size_t done = 0; done < size; done += step) {

@@ -68,96 +68,102 @@ using SentList = List<Sent, &Sent::next, &Sent::previous>;
 using LostSegments = List<Segment, &Segment::lost_next, &Segment::lost_previous>;
 using ReadyList = List<ReceiveStream, &ReceiveStream::ready_next, &ReceiveStream::ready_previous>;
 
-struct Peer {
+// What is known of every node of the job, also of one that never speaks.
+struct alignas(64) Peer {
   enum class Greet : std::uint8_t { kNone, kHello, kAnswer };
 
   PeerState state = PeerState::kUnknown;
   Reason reason = Reason::kNone;
   Greet greet = Greet::kNone;
   bool greet_due = false;
-  bool has_session = false;
-  bool confirmed = false;  // the peer knows the session: it sent something under its key
+  bool has_session = false;  // there is a Session of it; before, that memory holds anything
+  bool confirmed = false;    // the peer knows the session: it sent something under its key
   bool close_due = false;
+  bool in_work = false;
+  bool gang_due = false;
+  bool is_replaced = false;  // started anew, and its old messages are not read yet
   std::uint8_t greet_tries = 0;
   std::uint8_t silence = 0;  // time-outs since anything of the peer was heard
   std::uint32_t session = 0;
-
-  Address address;
+  std::uint32_t work_next = kNil, work_previous = kNil;
   std::uint64_t incarnation = 0;
+  Nanos greet_deadline = kNever;
+  Address address;
+
   std::uint64_t nonce = 0;
   std::uint64_t cookie = 0;
-  std::uint64_t challenge_incarnation = 0;
-  Nanos greet_deadline = kNever;
   Nanos hello_time = 0;
-  SipKey greeting_send{}, greeting_receive{}, session_send{}, session_receive{};
+  SipKey greeting_send{}, greeting_receive{};
+  GangNote gang;  // what it said
+};
 
-  std::uint32_t work_next = kNil, work_previous = kNil;
-  std::uint32_t grant_next = kNil, grant_previous = kNil;
-  bool in_work = false;
-  bool in_grants = false;
-
-  // Sending.
-  std::uint64_t next_number = 1;
+// What only a session needs: made when it begins, so that silent peers have no page of it.  What
+// every datagram touches stands together.
+struct Session {
+  // What says whether something may leave.
+  Congestion congestion;
   std::uint64_t in_flight = 0;  // bytes
   std::uint32_t in_flight_packets = 0;
   std::uint32_t in_flight_small = 0;  // of these, packets that were not full
-  SentList sent;                      // in flight, by number
-  SentList lost;                      // declared lost, remembered to notice errors
-  LostSegments lost_segments;         // to be sent again
-  std::uint64_t new_bytes = 0;        // stream bytes sent, each once
-  std::uint64_t grant_limit = 0;      // of the peer for new_bytes
-  std::uint64_t want_reported = 0, want_base = 0;
-  Nanos last_eliciting = 0;
-  Nanos next_send = 0;    // by the pace; may lie in the past, by a burst at most
-  Nanos paced_until = 0;  // no new packet before this
   Nanos hold_until = kNever;
+  Nanos paced_until = 0;  // no new packet before this
+  Nanos next_send = 0;    // by the pace; may lie in the past, by a burst at most
+  std::uint64_t next_number = 1;
+  std::uint64_t new_bytes = 0;    // stream bytes sent, each once
+  std::uint64_t grant_limit = 0;  // of the peer for new_bytes
+  std::uint64_t want_base = 0;
+  std::uint32_t want_reported = 0;
   std::uint16_t next_channel = 0;
-  Nanos persist_at = kNever;  // data waits for credit, nothing is in flight: ask
-  std::uint8_t persist_tries = 0;
+  std::uint16_t mtu = 1200;
+  SentList sent;               // in flight, by number
+  SentList lost;               // declared lost, remembered to notice errors
+  LostSegments lost_segments;  // to be sent again
+  SipKey session_send{};
+
   bool probe_due = false;
   bool no_hurry = false;  // the last eliciting packet said that its acknowledgement has time
-  bool starved = false;  // no packet record was left
+  bool starved = false;   // no packet record was left
+  bool ack_now = false;
+  bool grant_due = false;
+  bool grant_now = false;  // the peer asked for it and waits
+  bool bulk = false;       // what is granted counts against the budget
+  bool in_grants = false;
+  std::uint8_t timeouts = 0;       // in a row, the probe included
+  std::uint8_t reorder_shift = 0;  // the reordering window was doubled so often
+  std::uint8_t persist_tries = 0;
+
+  // Path MTU.
+  std::uint8_t mtu_index = 0;
+  std::uint8_t mtu_tries = 0;
+  std::uint8_t large_lost = 0;  // packets above the base size, since the last that arrived
+  bool mtu_in_flight = false;
+  Nanos mtu_raise = 0;  // no search before this
 
   // Loss.
   Rtt rtt;
-  Congestion congestion;
-  Nanos rack_time = 0;  // when the newest acknowledged packet was sent
-  std::uint64_t rack_number = 0;
+  Nanos last_eliciting = 0;
   Nanos loss_deadline = kNever;
+  Nanos persist_at = kNever;  // data waits for credit, nothing is in flight: ask
+  Nanos rack_time = 0;        // when the newest acknowledged packet was sent
+  std::uint64_t rack_number = 0;
   Nanos last_loss = -kTrustedAfter;    // or gap in what arrived
   Nanos loss_before = -kTrustedAfter;  // the last one before the calm that it ended
-  std::uint32_t missing = 0;           // since then, and has not turned up
-  std::uint8_t timeouts = 0;       // in a row, the probe included
-  std::uint8_t reorder_shift = 0;  // the reordering window was doubled so often
-  Nanos reorder_calm = 0;          // since when no spurious retransmission was seen
+  Nanos reorder_calm = 0;              // since when no spurious retransmission was seen
+  std::uint32_t missing = 0;           // since the calm, and has not turned up
   std::uint64_t ce_seen = 0;
 
-  GangNote gang;  // what it said
-  bool gang_due = false;
-  bool is_replaced = false;  // started anew, and its old messages are not read yet
-
-  // Path MTU.
-  std::uint16_t mtu = 1200;
-  std::uint8_t mtu_index = 0;
-  std::uint8_t mtu_tries = 0;
-  bool mtu_in_flight = false;
-  std::uint8_t large_lost = 0;  // packets above the base size, since the last that arrived
-  Nanos mtu_raise = 0;          // no search before this
-
   // Receiving.
+  Nanos ack_deadline = kNever;
+  SipKey session_receive{};
   ReceiveWindow window;
   std::uint32_t unacknowledged = 0;
-  bool ack_now = false;
-  Nanos ack_deadline = kNever;
+  std::uint32_t want = 0;
   Nanos largest_time = 0;
-  std::uint64_t ce_count = 0;
   std::uint64_t received = 0;  // stream bytes, each once
   std::uint64_t granted = 0;   // limit given for them
-  std::uint64_t want = 0;
-  bool grant_due = false;
-  bool grant_now = false;   // the peer asked for it and waits
-  bool bulk = false;        // what is granted counts against the budget
+  std::uint64_t ce_count = 0;
   Nanos active_epoch = -1;  // when it last sent data, in units of Endpoint's epochs
+  std::uint32_t grant_next = kNil, grant_previous = kNil;
 };
 
 }  // namespace sekisho::pm

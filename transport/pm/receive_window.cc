@@ -5,36 +5,54 @@
 #include <algorithm>
 #include <bit>
 
+#include "transport/pm/memory.h"
+
 namespace sekisho::pm {
 
-ReceiveWindow::Verdict ReceiveWindow::Check(std::uint64_t number) const {
+ReceiveWindow::Verdict ReceiveWindow::Check(std::uint64_t number, const Bits& bits) const {
   if (number > largest_) return Verdict::kNew;
   if (number == 0 || largest_ - number >= kSize) return Verdict::kTooOld;
-  return Has(number) ? Verdict::kDuplicate : Verdict::kNew;
+  const bool seen = !has_bits_ || (bits[number % kSize / 64] >> number % 64 & 1) != 0;
+  return seen ? Verdict::kDuplicate : Verdict::kNew;
 }
 
-bool ReceiveWindow::Mark(std::uint64_t number) {
+bool ReceiveWindow::Mark(std::uint64_t number, Bits& bits) {
   const bool in_order = number == largest_ + 1;
+  if (!has_bits_) {
+    if (in_order) {
+      largest_ = number;
+      return true;
+    }
+    bits.fill(~std::uint64_t{0});  // all that came so far
+    Publish();
+    has_bits_ = true;
+    Publish();
+  }
   if (number > largest_) {
     if (number - largest_ >= kSize) {
-      bits_.fill(0);
+      bits.fill(0);
     } else {
       for (std::uint64_t clear = largest_ + 1; clear < number; ++clear) {
-        bits_[clear % kSize / 64] &= ~(1ull << clear % 64);
+        bits[clear % kSize / 64] &= ~(1ull << clear % 64);
       }
     }
     largest_ = number;
   }
-  bits_[number % kSize / 64] |= 1ull << number % 64;
+  bits[number % kSize / 64] |= 1ull << number % 64;
   return in_order;
 }
 
 void ReceiveWindow::SetFloor(std::uint64_t floor) { floor_ = std::max(floor_, floor); }
 
-std::size_t ReceiveWindow::Ranges(std::span<NumberRange, kAckRangesMax> out) const {
+std::size_t ReceiveWindow::Ranges(std::span<NumberRange, kAckRangesMax> out,
+                                  const Bits& bits) const {
   if (largest_ == 0) return 0;
   const std::uint64_t bottom =
       std::min(largest_, std::max(floor_, largest_ < kSize ? 1 : largest_ - kSize + 1));
+  if (!has_bits_) {
+    out[0] = {bottom, largest_};
+    return 1;
+  }
   std::size_t count = 0;
   std::uint64_t number = largest_;
   while (count < out.size()) {
@@ -42,7 +60,7 @@ std::size_t ReceiveWindow::Ranges(std::span<NumberRange, kAckRangesMax> out) con
     NumberRange range{number, number};
     for (;;) {
       const unsigned bit = number % 64;
-      const std::uint64_t word = bits_[number % kSize / 64] << (63 - bit);
+      const std::uint64_t word = bits[number % kSize / 64] << (63 - bit);
       const std::uint64_t run = std::min<std::uint64_t>(std::countl_one(word), bit + 1);
       if (run > number - bottom) {
         range.low = bottom;
@@ -57,7 +75,7 @@ std::size_t ReceiveWindow::Ranges(std::span<NumberRange, kAckRangesMax> out) con
     // Down over missing numbers.
     for (;;) {
       const unsigned bit = number % 64;
-      const std::uint64_t word = bits_[number % kSize / 64] << (63 - bit);
+      const std::uint64_t word = bits[number % kSize / 64] << (63 - bit);
       const std::uint64_t run = std::min<std::uint64_t>(std::countl_zero(word), bit + 1);
       if (run > number - bottom) return count;
       number -= run;

@@ -125,8 +125,10 @@ TEST(ReceiveWindow, AgreesWithASet) {
        {std::uint64_t{1}, (std::uint64_t{1} << 32) - 1000, kNumberMax - 9000}) {
     sim::Random random(start);
     ReceiveWindow window;
+    ReceiveWindow::Bits bits;
+    bits.fill(0x5a5a5a5a5a5a5a5a);  // nobody initialises them
     std::vector<bool> seen(9000);
-    if (start > 1) window.Mark(start - 1);
+    if (start > 1) window.Mark(start - 1, bits);
     std::uint64_t largest = start - 1;
     for (int i = 0; i < 5000; ++i) {
       const std::uint64_t number =
@@ -135,16 +137,16 @@ TEST(ReceiveWindow, AgreesWithASet) {
                        (random.Chance(0.3) ? std::min<std::uint64_t>(largest - start + 1, 40) : 0));
       if (number < start) continue;
       const bool duplicate = seen[number - start];
-      ASSERT_EQ(window.Check(number),
+      ASSERT_EQ(window.Check(number, bits),
                 duplicate ? ReceiveWindow::Verdict::kDuplicate : ReceiveWindow::Verdict::kNew);
       if (duplicate) continue;
-      window.Mark(number);
+      window.Mark(number, bits);
       seen[number - start] = true;
       largest = std::max(largest, number);
     }
 
     std::array<NumberRange, kAckRangesMax> ranges;
-    const std::size_t count = window.Ranges(ranges);
+    const std::size_t count = window.Ranges(ranges, bits);
     ASSERT_GT(count, 0u);
     std::uint64_t number = largest;
     for (std::size_t i = 0; i < count; ++i) {
@@ -157,16 +159,17 @@ TEST(ReceiveWindow, AgreesWithASet) {
 
 TEST(ReceiveWindow, ReportsNothingBelowTheFloor) {
   ReceiveWindow window;
-  for (std::uint64_t number = 1; number <= 300; number += 2) window.Mark(number);
+  ReceiveWindow::Bits bits{};
+  for (std::uint64_t number = 1; number <= 300; number += 2) window.Mark(number, bits);
   window.SetFloor(290);
 
   std::array<NumberRange, kAckRangesMax> ranges;
-  const std::size_t count = window.Ranges(ranges);
+  const std::size_t count = window.Ranges(ranges, bits);
 
   EXPECT_EQ(count, 5u);  // 299, 297, 295, 293, 291
-  EXPECT_EQ(window.Check(300 + ReceiveWindow::kSize), ReceiveWindow::Verdict::kNew);
-  window.Mark(299 + ReceiveWindow::kSize);
-  EXPECT_EQ(window.Check(299), ReceiveWindow::Verdict::kTooOld);
+  EXPECT_EQ(window.Check(300 + ReceiveWindow::kSize, bits), ReceiveWindow::Verdict::kNew);
+  window.Mark(299 + ReceiveWindow::kSize, bits);
+  EXPECT_EQ(window.Check(299, bits), ReceiveWindow::Verdict::kTooOld);
 }
 
 }  // namespace

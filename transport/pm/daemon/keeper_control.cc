@@ -140,10 +140,12 @@ std::size_t Keeper::Describe(std::array<char, 4096>& text) {
   for (NodeId node = 0; node < memory_.config().nodes; ++node) {
     const Peer& peer = endpoint.peer(node);
     if (peer.state == PeerState::kUnknown) continue;
+    const Session none;
+    const Session& session = peer.has_session ? endpoint.session(node) : none;
     add("peer %u %s rtt_us %.1f window %llu in_flight %llu mtu %u\n", node, Name(peer.state),
-        static_cast<double>(peer.rtt.smoothed()) / 1000.0,
-        static_cast<unsigned long long>(peer.congestion.window()),
-        static_cast<unsigned long long>(peer.in_flight), peer.mtu);
+        static_cast<double>(session.rtt.smoothed()) / 1000.0,
+        static_cast<unsigned long long>(session.congestion.window()),
+        static_cast<unsigned long long>(session.in_flight), session.mtu);
   }
   return used;
 }

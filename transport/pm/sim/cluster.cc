@@ -39,7 +39,7 @@ Address Cluster::AddressOf(std::uint32_t node) {
 
 void Cluster::Start(std::uint32_t id) {
   Node& node = nodes_[id];
-  node.memory.resize(Endpoint::MemoryNeeded(node.config) + 64);
+  node.memory.assign(Endpoint::MemoryNeeded(node.config) + 64, 0xa5);
   node.endpoint = std::make_unique<Endpoint>();
   (void)node.endpoint->Init(node.config, Aligned(node.memory), nullptr, now());
   for (std::uint32_t peer = 0; peer < nodes_.size(); ++peer) {

@@ -236,17 +236,18 @@ std::string World::Unfinished() const {
                 std::to_string(static_cast<int>(endpoint.peer_reason(to)));
       }
       if (endpoint.Drained(to)) continue;
-      const Peer& peer = endpoint.peer(to);
+      const Session none;
+      const Session& session = endpoint.peer(to).has_session ? endpoint.session(to) : none;
       text += "\n  " + name + " -> " + std::to_string(id) + " state " +
-              std::to_string(static_cast<int>(peer.state)) + " in flight " +
-              std::to_string(peer.in_flight) + " window " +
-              std::to_string(peer.congestion.window()) + " new bytes " +
-              std::to_string(peer.new_bytes) + " grant " + std::to_string(peer.grant_limit) +
-              " want " + std::to_string(peer.want_reported) + " lost waiting " +
-              std::to_string(!peer.lost_segments.empty()) + " time-outs " +
-              std::to_string(peer.timeouts) + " mtu " + std::to_string(peer.mtu) + " floor span " +
-              std::to_string(peer.next_number) + " next send in us " +
-              std::to_string((peer.next_send - LocalTime(node)) / kMicrosecond);
+              std::to_string(static_cast<int>(endpoint.peer_state(to))) + " in flight " +
+              std::to_string(session.in_flight) + " window " +
+              std::to_string(session.congestion.window()) + " new bytes " +
+              std::to_string(session.new_bytes) + " grant " + std::to_string(session.grant_limit) +
+              " want " + std::to_string(session.want_reported) + " lost waiting " +
+              std::to_string(!session.lost_segments.empty()) + " time-outs " +
+              std::to_string(session.timeouts) + " mtu " + std::to_string(session.mtu) +
+              " floor span " + std::to_string(session.next_number) + " next send in us " +
+              std::to_string((session.next_send - LocalTime(node)) / kMicrosecond);
       for (const SendStream& out : endpoint.send_streams(to)) {
         text += "\n    stream written " + std::to_string(out.written) + " cut " +
                 std::to_string(out.cut) + " acked " + std::to_string(out.acked) + " limit " +
