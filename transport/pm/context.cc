@@ -55,6 +55,7 @@ std::error_code Context::Open(const Config& config, const Address& own, const ch
 std::error_code Context::Begin() {
   wire_.SetTrace(memory_.trace(), Side::kProgram);
   wire_.SetNear(near_);
+  if (!has_daemon()) memory_.MindRings();
   head().program_pid.store(getpid());
   head().program_sleeps.store(0);
   head().program_waits.store(0);

@@ -228,7 +228,7 @@ void Endpoint::Reschedule(Peer& peer) {
   if (!peer.has_session) return deadlines_.Set(IdOf(peer), peer.greet_deadline);
   WatchSilence(peer);
   Nanos when = std::min({peer.greet_deadline, session.ack_deadline, session.loss_deadline,
-                         session.persist_at, ProbeDeadline(session)});
+                         session.persist_at, session.rings_at, ProbeDeadline(session)});
   if (session.hold_until > state_->now) when = std::min(when, session.hold_until);
   if (session.starved) when = std::min(when, state_->now + kMillisecond);
   if (session.paced_until > state_->now && peer.state != PeerState::kGone &&
@@ -257,6 +257,7 @@ void Endpoint::SessionTimer(Peer& peer) {
     session.ack_deadline = kNever;
   }
   if (session.loss_deadline <= state_->now) DetectLosses(peer);
+  if (session.rings_at <= state_->now) LookAtRings(peer);
   if (ProbeDeadline(session) <= state_->now) OnProbeTimeout(peer);
   if (session.persist_at <= state_->now) {
     session.persist_at = kNever;
@@ -302,6 +303,7 @@ void Endpoint::ForgetFlight(Peer& peer) {
   session.in_grants = false;
   session.want = 0;
   session.ack_deadline = session.loss_deadline = session.hold_until = session.persist_at = kNever;
+  session.rings_at = kNever;
   session.ack_now = session.probe_due = session.grant_due = session.starved = false;
   session.unacknowledged = 0;
 }

@@ -134,6 +134,11 @@ class Endpoint {
   const ReceiveStream& receive_stream(NodeId node, ChannelId channel) const {
     return receive_streams_[StreamIndex(node, channel)];
   }
+  // Rings that were empty for long are given to `forget`: no byte of them counts any more.  Not
+  // where another process may drive, too: who was stopped and left behind right before he forgets
+  // would forget what has arrived since.
+  using Forget = void (*)(MutableBytes rings);
+  void MindRings(Forget forget) { forget_ = forget; }
   // Everything that was accepted for this peer was acknowledged.
   bool Drained(NodeId node) const;
   const Counters& counters() const { return state_->counters; }
@@ -189,6 +194,13 @@ class Endpoint {
   void Work(Peer& peer);
   void Reschedule(Peer& peer);
   void SessionTimer(Peer& peer);
+  // endpoint_memory.cc
+  void WatchRings(Session& session) {
+    if (forget_ == nullptr || session.rings_at != kNever) return;
+    session.rings_at = state_->now + kRingsIdle;
+  }
+  void LookAtRings(Peer& peer);
+  bool HasIdleRings(const Peer& peer) const;
   void WatchSilence(Peer& peer);
   void Gone(Peer& peer, Reason reason);
   void ForgetFlight(Peer& peer);
@@ -276,6 +288,9 @@ class Endpoint {
   void AddNew(Peer& peer, Draft& draft);
   bool SplitSegment(std::uint32_t index, std::uint32_t length);
   bool IsCalm(const Session& session) const { return state_->now - session.last_loss >= kCalm; }
+  bool IsTrusted(const Session& session) const {
+    return state_->now - session.last_loss >= kTrustedAfter;
+  }
   bool HasTime(const Session& session, const Draft& draft) const;
   std::size_t Finish(Peer& peer, Draft& draft, MutableBytes room);
   std::size_t Assemble(Peer& peer, const Draft& draft, std::uint64_t number, bool has_time,
@@ -310,6 +325,7 @@ class Endpoint {
   Cipher* cipher_ = nullptr;
   Bytes* in_place_ =
       nullptr;  // where NextOutgoing wants to hear of a payload that stays in its ring
+  Forget forget_ = nullptr;
   PayloadKey payload_key_{};
   State* state_ = nullptr;
   Items<Peer> peers_;

@@ -209,6 +209,7 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
   session.next_number = had.next_number + kNumberGap;
   peer.confirmed = from.confirmed;
   session.rtt = had.rtt;
+  WatchRings(session);
   session.congestion.Init(config_.fixed_window, session.mtu, state_->now);
   session.reorder_calm = session.largest_time = state_->now;
   session.ce_seen = had.ce_seen;
@@ -275,6 +276,32 @@ void Endpoint::SetOpened(std::uint32_t stream, std::uint64_t end) {
   in.ready = false;
   in.opened = end;
   MakeReady(stream);
+}
+
+// No byte of them counts: nothing is unsent, unacknowledged, unread or held, and nothing was for
+// long.
+bool Endpoint::HasIdleRings(const Peer& peer) const {
+  const Session& session = SessionOf(peer);
+  if (std::max(session.last_eliciting, session.largest_time) + kRingsIdle > state_->now)
+    return false;
+  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
+    const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
+    const SendStream& out = send_streams_[stream];
+    const ReceiveStream& in = receive_streams_[stream];
+    if (out.acked != out.written || out.part_left > 0) return false;
+    if (in.consumed != in.contiguous || in.interval != kNil) return false;
+  }
+  return true;
+}
+
+void Endpoint::LookAtRings(Peer& peer) {
+  Session& session = SessionOf(peer);
+  session.rings_at = kNever;
+  if (forget_ == nullptr) return;
+  if (!HasIdleRings(peer)) return WatchRings(session);
+  const std::size_t first = StreamIndex(IdOf(peer), 0), count = config_.channels;
+  forget_(send_rings_.subspan(first * config_.send_ring, count * config_.send_ring));
+  forget_(receive_rings_.subspan(first * config_.receive_ring, count * config_.receive_ring));
 }
 
 void Endpoint::DropParts() {

@@ -222,6 +222,7 @@ void Endpoint::NoteArrival(Peer& peer, const Packet& packet, bool eliciting, boo
   }
   if (number < before) NoteFound(session);
   if (!eliciting) return;
+  WatchRings(session);
   ++session.unacknowledged;
   if (!in_order || ce || is_waited_for ||
       session.unacknowledged >= (has_time ? kAckEveryUnhurried : kAckEvery)) {
@@ -283,9 +284,8 @@ std::uint64_t Endpoint::Allowance(Session& session) {
   }
   const std::uint64_t senders =
       std::max<std::uint32_t>({1, state_->senders_now, state_->senders_before});
-  const bool trusted = state_->now - session.last_loss >= kTrustedAfter;
   return std::clamp<std::uint64_t>(2 * config_.incast_budget / senders, kLeastAllowance,
-                                   trusted ? kTrustedAllowance : kFreeAllowance);
+                                   IsTrusted(session) ? kTrustedAllowance : kFreeAllowance);
 }
 
 void Endpoint::NoteReceived(Session& session, std::uint64_t fresh) {

@@ -396,6 +396,7 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
       draft.segment_count > 0 && draft.limit > draft.writer.size() + draft.payload + kSmallRoom;
   session.in_flight_small += packet.small ? 1 : 0;
   session.last_eliciting = state_->now;
+  WatchRings(session);
   session.next_send = session.congestion.NextSend(session.next_send, packet.size, state_->now);
   // Then not one packet at a time: some that leave together cost one call and one wake-up.
   if (session.next_send > state_->now) {

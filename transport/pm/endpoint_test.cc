@@ -583,6 +583,43 @@ TEST(Endpoint, APeerTakesHalfAKibibyteAndWithASessionOne) {
   EXPECT_LE(idle, 1024u);
 }
 
+std::size_t forgotten = 0;  // bytes
+
+TEST(Endpoint, RingsThatWereEmptyForASecondAreForgotten) {
+  Cluster cluster(2);
+  bool reads = true;
+  cluster.on_turn = [&](std::uint32_t node) {
+    Message message;
+    while (reads && cluster[node].Receive(message)) {
+      for (const std::uint8_t byte : message.bytes.first) EXPECT_EQ(byte, 'x');
+      (void)cluster[node].Release(message.source, message.channel, cluster.now());
+    }
+  };
+  forgotten = 0;
+  cluster[1].MindRings([](MutableBytes rings) {
+    std::memset(rings.data(), 0, rings.size());
+    forgotten += rings.size();
+  });
+  const Config& config = cluster[1].config();
+  Connect(cluster);
+  EXPECT_EQ(forgotten, 0u);
+
+  cluster.Run(3 * kSecond);
+  EXPECT_EQ(forgotten, std::size_t{config.channels} * (config.send_ring + config.receive_ring));
+  EXPECT_EQ(cluster[1].NextDeadline(), kNever) << "once is enough";
+
+  reads = false;
+  forgotten = 0;
+  cluster.SendText(0, 1, 0, 100);
+  cluster.Run(3 * kSecond);
+  EXPECT_EQ(forgotten, 0u) << "a message is unread";
+  reads = true;
+  cluster.SendText(0, 1, 1, 100);
+  cluster.Run(3 * kSecond);
+  EXPECT_GT(forgotten, 0u);
+  EXPECT_EQ(cluster[1].counters().messages_in, 6u);
+}
+
 TEST(Endpoint, ConfigurationsOutOfTheirLimitsAreRefused) {
   Config config;
   EXPECT_GT(Endpoint::MemoryNeeded(config), 0u);

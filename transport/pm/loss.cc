@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint8_t kSuspectAfter = 3;
 constexpr std::uint8_t kGoneAfter = 12;
+constexpr std::uint8_t kMany = 255;  // missing packets: no longer counted
 
 bool Contains(const Frame& ack, std::uint64_t number) {
   for (std::uint32_t i = 0; i < ack.range_count; ++i) {
@@ -107,16 +108,18 @@ void Endpoint::AcknowledgeSegment(Session& session, const SegmentRef& ref) {
 // `packets` were lost, or as many numbers are missing.
 void Endpoint::NoteLoss(Session& session, std::uint64_t packets) {
   if (IsCalm(session)) {
-    session.loss_before = session.last_loss;
+    session.was_trusted = IsTrusted(session);
     session.missing = 0;
   }
   session.last_loss = state_->now;
-  session.missing += static_cast<std::uint32_t>(packets);
+  session.missing =
+      static_cast<std::uint8_t>(std::min<std::uint64_t>(session.missing + packets, kMany));
 }
 
 // One of them was only late.
 void Endpoint::NoteFound(Session& session) {
-  if (session.missing > 0 && --session.missing == 0) session.last_loss = session.loss_before;
+  if (session.missing == 0 || session.missing == kMany || --session.missing > 0) return;
+  session.last_loss = state_->now - (session.was_trusted ? kTrustedAfter : kCalm);
 }
 
 Nanos Endpoint::ReorderWindow(const Session& session) const {

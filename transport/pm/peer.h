@@ -33,6 +33,9 @@ inline constexpr Nanos kTrustedAfter = 60 * kSecond;
 inline constexpr Nanos kUnhurried = 4 * kMillisecond;
 inline constexpr Nanos kCalm = 500 * kMillisecond;
 
+// Rings that were empty for so long need no memory.
+inline constexpr Nanos kRingsIdle = kSecond;
+
 struct SegmentRef {
   std::uint32_t index = kNil;
   std::uint32_t generation = 0;
@@ -131,12 +134,14 @@ struct Session {
   std::uint8_t timeouts = 0;       // in a row, the probe included
   std::uint8_t reorder_shift = 0;  // the reordering window was doubled so often
   std::uint8_t persist_tries = 0;
+  std::uint8_t missing = 0;  // packets since the last calm that have not turned up
 
   // Path MTU.
   std::uint8_t mtu_index = 0;
   std::uint8_t mtu_tries = 0;
   std::uint8_t large_lost = 0;  // packets above the base size, since the last that arrived
-  bool mtu_in_flight = false;
+  bool mtu_in_flight : 1 = false;
+  bool was_trusted : 1 = false;  // before the last calm ended
   Nanos mtu_raise = 0;  // no search before this
 
   // Loss.
@@ -146,10 +151,8 @@ struct Session {
   Nanos persist_at = kNever;  // data waits for credit, nothing is in flight: ask
   Nanos rack_time = 0;        // when the newest acknowledged packet was sent
   std::uint64_t rack_number = 0;
-  Nanos last_loss = -kTrustedAfter;    // or gap in what arrived
-  Nanos loss_before = -kTrustedAfter;  // the last one before the calm that it ended
-  Nanos reorder_calm = 0;              // since when no spurious retransmission was seen
-  std::uint32_t missing = 0;           // since the calm, and has not turned up
+  Nanos last_loss = -kTrustedAfter;  // or gap in what arrived
+  Nanos reorder_calm = 0;            // since when no spurious retransmission was seen
   std::uint64_t ce_seen = 0;
 
   // Receiving.
@@ -164,6 +167,7 @@ struct Session {
   std::uint64_t ce_count = 0;
   Nanos active_epoch = -1;  // when it last sent data, in units of Endpoint's epochs
   std::uint32_t grant_next = kNil, grant_previous = kNil;
+  Nanos rings_at = kNever;  // when to look whether the rings' memory is needed
 };
 
 }  // namespace sekisho::pm

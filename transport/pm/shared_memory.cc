@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kHeadSize = 4096;
 constexpr std::size_t kMostInHugePages = 64 << 20;  // bytes of rings
+constexpr std::uint32_t kFewStreams = 64;           // their rings may stay as they are
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 static_assert(sizeof(SharedHead) <= kHeadSize);
@@ -112,6 +113,15 @@ std::error_code SharedMemory::Map(int fd) {
     if (const auto error = areas_[i].Attach(config_, AreaBytes(i), RingBytes())) return error;
   }
   return {};
+}
+
+void SharedMemory::MindRings() {
+  if (config_.nodes * std::uint32_t{config_.channels} <= kFewStreams) return;
+  for (Endpoint& area : areas_) {
+    area.MindRings([](MutableBytes rings) {  // whole pages: 4 KiB and a power of two each
+      (void)madvise(rings.data(), rings.size(), MADV_REMOVE);
+    });
+  }
 }
 
 void SharedMemory::ForgetTrace() {

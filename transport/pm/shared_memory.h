@@ -14,7 +14,7 @@
 namespace sekisho::pm {
 
 struct SharedHead {
-  static constexpr std::uint64_t kMagic = 0x37306d7073656b31;  // changes with the layout
+  static constexpr std::uint64_t kMagic = 0x38306d7073656b31;  // changes with the layout
 
   std::uint64_t magic = kMagic;
   Config config;
@@ -58,6 +58,9 @@ class SharedMemory {
   TraceRing& trace() const { return *trace_; }
   // Gives the pages of the trace back: what was in it is gone.
   void ForgetTrace();
+  // Rings that nobody uses give their pages back, where there are many.  Only for a process that
+  // has this memory for itself: Endpoint::MindRings.
+  void MindRings();
   Endpoint& area(std::uint32_t index) { return areas_[index % kAreas]; }
   // Makes the state of the spare area from that of another.
   void Rebuild(std::uint32_t from, std::uint32_t to, Nanos now);

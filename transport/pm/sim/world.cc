@@ -65,6 +65,8 @@ void World::Start(std::uint32_t id) {
   node.endpoint = std::make_unique<Endpoint>();
   const auto error = node.endpoint->Init(node.config, memory, nullptr, LocalTime(node));
   if (error) Fail("init: " + error.message());
+  node.endpoint->MindRings(
+      [](MutableBytes rings) { std::memset(rings.data(), 0xa5, rings.size()); });
   for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
     (void)node.endpoint->SetAddress(static_cast<NodeId>(peer), AddressOf(peer));
   }
