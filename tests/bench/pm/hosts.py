@@ -9,7 +9,9 @@ import sys
 import tempfile
 
 BIN = os.environ.get("SEKISHO_BIN", "build/release/bin")
+MPICH_RANKS = f"{os.environ.get('SEKISHO_MPI', f'{BIN}/../mpi')}/mpich/pm_ranks"
 NUMBERS = itertools.count()  # of this process's worlds: their hosts have names of their own
+HAS_MPICH = os.path.exists(MPICH_RANKS) and shutil.which("mpiexec.mpich") is not None
 LIVES_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # nothing outlives who started it, however that ended
 
 
@@ -72,6 +74,10 @@ class World:
                 run("ip", "netns", "exec", name, "ethtool", "-K", "pmv", "tso", "off", "gso", "off", "gro", "off",
                     "tx-udp-segmentation", "off")
 
+        for name in self.names:  # the kernel notices a moment later, and MPICH wants to see it
+            while json.loads(run("ip", "-n", name, "-j", "link", "show", "pmv").stdout)[0]["operstate"] != "UP":
+                os.sched_yield()
+
     @staticmethod
     def inside(name):
         return ["ip", "netns", "exec", name]
@@ -131,9 +137,20 @@ table inet loss {{ chain arriving {{ type filter hook input priority 0;
         return subprocess.run([*self.inside(self.names[place]), f"{BIN}/sekisho", "pm", verb, "--daemon",
                                f"{self.folder}/pmd{place}", *map(str, words)], capture_output=True, text=True)
 
+    def start_mpich(self, ranks, words):
+        """mpiexec, whose ranks take turns on the hosts and talk over TCP, also within a host."""
+        net = "pmv" if self.where == "veth" else "lo"
+        inside = " ".join(f"{place}) exec ip netns exec {name} \"$0\" \"$@\";;" for place, name in enumerate(self.names))
+        script = f"case $((PMI_RANK % {len(self.names)})) in {inside} esac"
+        environment = {**os.environ, "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": net, "UCX_WARN_UNUSED_ENV_VARS": "n"}
+        self.started.append(subprocess.Popen(
+            [*LIVES_WITH_US, "mpiexec.mpich", "-launcher", "fork", "-n", str(ranks), "sh", "-c", script, MPICH_RANKS, "--link", "mpich", *map(str, words)],
+            text=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))  # fmt: skip
+        return [self.started[-1]]
+
     def ranks(self, link, ranks, words, wait, limit=120):
         """What rank 0 printed; [] if the ranks did not end in time."""
-        children = self.start(link, self.job(ranks), words, wait)
+        children = self.start_mpich(ranks, words) if link == "mpich" else self.start(link, self.job(ranks), words, wait)
         try:
             text = children[-1].communicate(timeout=limit)[0]
             bad = [child.wait(timeout=limit) for child in children if child.wait(timeout=limit) != 0]

@@ -44,10 +44,6 @@ double Now() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-std::unique_ptr<Link> OpenLink(const Options& options) {
-  return options.name == "tcp" ? OpenTcp(options.link) : OpenPm(options.link);
-}
-
 // Rank 0 decides for all whether there is time for another round.
 bool Again(Ranks& ranks, double until) {
   unsigned char more = Now() < until ? 1 : 0;
@@ -285,7 +281,7 @@ bool ReadOptions(int argc, char** argv, Options& options) {
       return false;
   }
   if ((options.what == "farewell") != (options.victim >= 0)) return false;
-  return !options.what.empty() && !options.link.job.empty();
+  return !options.what.empty();
 }
 
 int Main(int argc, char** argv) {
@@ -302,7 +298,8 @@ int Main(int argc, char** argv) {
             "--resume]\n");
     return 2;
   }
-  Ranks ranks(OpenLink(options));
+  const std::unique_ptr<Ranks> opened = OpenRanks(options.name, options.link);
+  Ranks& ranks = *opened;
   if (options.what == "farewell") return Farewell(ranks, options);
   int code = 0;
   if (options.what == "is" || options.what == "ft" || options.what == "cg") {

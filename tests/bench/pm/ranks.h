@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small MPI: messages with tags between ranks, and the collectives that the paper measures.  The
-// same code over every link.
+// A small MPI: messages with tags between ranks, and the collectives that the paper measures.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <list>
 #include <memory>
 #include <vector>
 
@@ -30,66 +27,38 @@ MutableBytes Out(T* values, std::size_t count) {
 
 class Ranks {
  public:
-  explicit Ranks(std::unique_ptr<Link> link);
-  int rank() const { return link_->rank; }
-  int size() const { return link_->size; }
+  virtual ~Ranks() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
 
   // The bytes stay the caller's until WaitAll.
-  void Send(int to, std::uint32_t tag, Bytes message);
-  void Receive(int from, std::uint32_t tag, MutableBytes room);
-  void WaitAll();
-  void Exchange(int to, Bytes message, int from, MutableBytes room, std::uint32_t tag);
+  virtual void Send(int to, std::uint32_t tag, Bytes message) = 0;
+  virtual void Receive(int from, std::uint32_t tag, MutableBytes room) = 0;
+  virtual void WaitAll() = 0;
 
-  void Barrier();
-  void Broadcast(int root, MutableBytes data);  // binomial tree
-  void Allgather(Bytes own, MutableBytes all);  // ring
-  void Alltoall(const unsigned char* out, unsigned char* in, std::size_t each);
-  void Alltoallv(const unsigned char* out, std::span<const std::size_t> out_sizes,
-                 unsigned char* in,
-                 std::span<const std::size_t> in_sizes);  // pairwise exchange, all at once
+  virtual void Barrier() = 0;
+  virtual void Broadcast(int root, MutableBytes data) = 0;
+  virtual void Allgather(Bytes own, MutableBytes all) = 0;
+  virtual void Alltoallv(const unsigned char* out, std::span<const std::size_t> out_sizes,
+                         unsigned char* in, std::span<const std::size_t> in_sizes) = 0;
+  virtual void Finish() = 0;
+  virtual Link& link() = 0;
+
+  void Exchange(int to, Bytes message, int from, MutableBytes room, std::uint32_t tag) {
+    Receive(from, tag, room);
+    Send(to, tag, message);
+    WaitAll();
+  }
+  virtual void Alltoall(const unsigned char* out, unsigned char* in, std::size_t each) {
+    const std::vector<std::size_t> sizes(static_cast<std::size_t>(size()), each);
+    Alltoallv(out, sizes, in, sizes);
+  }
   template <typename T>
   void SumAll(T* values, std::size_t count);  // recursive doubling
-  void Finish();
-  Link& link() { return *link_; }
-
- private:
-  struct Head {
-    std::uint32_t tag = 0;
-    std::uint32_t size = 0;
-  };
-  struct Outgoing {
-    Head head;
-    Bytes body;
-    std::size_t done = 0;
-  };
-  struct Posted {
-    std::uint32_t tag = 0;
-    MutableBytes room;
-    std::size_t done = 0;
-    bool active = false;
-  };
-  struct Early {  // arrived before it was asked for
-    std::uint32_t tag = 0;
-    std::vector<unsigned char> bytes;
-    bool is_whole = false;
-  };
-  struct Peer {
-    std::deque<Outgoing> out;
-    std::list<Posted> posted;
-    std::list<Early> early;
-    Head head;
-    std::size_t head_done = 0, body_done = 0;
-    Posted* into = nullptr;
-  };
-
-  bool Push();
-  void Take(int source, Bytes piece);
-  bool Progress();
-
-  std::unique_ptr<Link> link_;
-  std::vector<Peer> peers_;
-  std::size_t open_ = 0;  // sends and receives that are not done
 };
+
+// Over "pm" or "tcp"; or, in the program that is linked with it, "mpich".
+std::unique_ptr<Ranks> OpenRanks(const std::string& link, const LinkSettings& settings);
 
 template <typename T>
 void Ranks::SumAll(T* values, std::size_t count) {

@@ -1,16 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small MPI.
+// The small MPI over a link: the same code over each.
 #include "tests/bench/pm/ranks.h"
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <list>
 
 namespace sekisho::pm_bench {
 
-Ranks::Ranks(std::unique_ptr<Link> link)
-    : link_(std::move(link)), peers_(static_cast<std::size_t>(link_->size)) {}
+namespace {
 
-void Ranks::Send(int to, std::uint32_t tag, Bytes message) {
+class LinkRanks final : public Ranks {
+ public:
+  explicit LinkRanks(std::unique_ptr<Link> link)
+      : link_(std::move(link)), peers_(static_cast<std::size_t>(link_->size)) {}
+  int rank() const override { return link_->rank; }
+  int size() const override { return link_->size; }
+  Link& link() override { return *link_; }
+
+  void Send(int to, std::uint32_t tag, Bytes message) override;
+  void Receive(int from, std::uint32_t tag, MutableBytes room) override;
+  void WaitAll() override;
+  void Barrier() override;
+  void Broadcast(int root, MutableBytes data) override;  // binomial tree
+  void Allgather(Bytes own, MutableBytes all) override;  // ring
+  void Alltoallv(const unsigned char* out, std::span<const std::size_t> out_sizes,
+                 unsigned char* in,
+                 std::span<const std::size_t> in_sizes) override;  // pairwise exchange, all at once
+  void Finish() override;
+
+ private:
+  struct Head {
+    std::uint32_t tag = 0;
+    std::uint32_t size = 0;
+  };
+  struct Outgoing {
+    Head head;
+    Bytes body;
+    std::size_t done = 0;
+  };
+  struct Posted {
+    std::uint32_t tag = 0;
+    MutableBytes room;
+    std::size_t done = 0;
+    bool active = false;
+  };
+  struct Early {  // arrived before it was asked for
+    std::uint32_t tag = 0;
+    std::vector<unsigned char> bytes;
+    bool is_whole = false;
+  };
+  struct Peer {
+    std::deque<Outgoing> out;
+    std::list<Posted> posted;
+    std::list<Early> early;
+    Head head;
+    std::size_t head_done = 0, body_done = 0;
+    Posted* into = nullptr;
+  };
+
+  bool Push();
+  void Take(int source, Bytes piece);
+  bool Progress();
+
+  std::unique_ptr<Link> link_;
+  std::vector<Peer> peers_;
+  std::size_t open_ = 0;  // sends and receives that are not done
+};
+
+void LinkRanks::Send(int to, std::uint32_t tag, Bytes message) {
   Peer& peer = peers_[static_cast<std::size_t>(to)];
   peer.out.push_back({{tag, static_cast<std::uint32_t>(message.size())}, message, 0});
   ++open_;
@@ -18,7 +77,7 @@ void Ranks::Send(int to, std::uint32_t tag, Bytes message) {
 }
 
 // Whether anything could not leave.
-bool Ranks::Push() {
+bool LinkRanks::Push() {
   bool blocked = false;
   for (int i = 0; i < size(); ++i) {
     const int to = (rank() + i) % size();
@@ -40,7 +99,7 @@ bool Ranks::Push() {
   return blocked;
 }
 
-void Ranks::Receive(int from, std::uint32_t tag, MutableBytes room) {
+void LinkRanks::Receive(int from, std::uint32_t tag, MutableBytes room) {
   Peer& peer = peers_[static_cast<std::size_t>(from)];
   for (auto early = peer.early.begin(); early != peer.early.end(); ++early) {
     if (early->tag != tag || !early->is_whole) continue;
@@ -52,7 +111,7 @@ void Ranks::Receive(int from, std::uint32_t tag, MutableBytes room) {
   ++open_;
 }
 
-void Ranks::Take(int source, Bytes piece) {
+void LinkRanks::Take(int source, Bytes piece) {
   Peer& peer = peers_[static_cast<std::size_t>(source)];
   while (!piece.empty()) {
     if (peer.head_done < sizeof peer.head) {
@@ -105,31 +164,25 @@ void Ranks::Take(int source, Bytes piece) {
   }
 }
 
-bool Ranks::Progress() {
+bool LinkRanks::Progress() {
   return link_->Poll([this](int source, Bytes piece) { Take(source, piece); });
 }
 
-void Ranks::WaitAll() {
+void LinkRanks::WaitAll() {
   while (open_ > 0) {
     const bool blocked = Push();
     if (open_ > 0 && !Progress() && open_ > 0) link_->Wait(blocked);
   }
 }
 
-void Ranks::Exchange(int to, Bytes message, int from, MutableBytes room, std::uint32_t tag) {
-  Receive(from, tag, room);
-  Send(to, tag, message);
-  WaitAll();
-}
-
-void Ranks::Barrier() {
+void LinkRanks::Barrier() {
   unsigned char out = 0, in = 0;
   for (int step = 1; step < size(); step *= 2) {
     Exchange((rank() + step) % size(), {&out, 1}, (rank() - step + size()) % size(), {&in, 1}, 1);
   }
 }
 
-void Ranks::Broadcast(int root, MutableBytes data) {
+void LinkRanks::Broadcast(int root, MutableBytes data) {
   const int own = (rank() - root + size()) % size();
   int step = 1;
   while (step < size() && (own & step) == 0) step *= 2;
@@ -143,7 +196,7 @@ void Ranks::Broadcast(int root, MutableBytes data) {
   WaitAll();
 }
 
-void Ranks::Allgather(Bytes own, MutableBytes all) {
+void LinkRanks::Allgather(Bytes own, MutableBytes all) {
   const std::size_t each = own.size();
   std::memcpy(all.data() + static_cast<std::size_t>(rank()) * each, own.data(), each);
   for (int step = 1; step < size(); ++step) {
@@ -154,13 +207,8 @@ void Ranks::Allgather(Bytes own, MutableBytes all) {
   }
 }
 
-void Ranks::Alltoall(const unsigned char* out, unsigned char* in, std::size_t each) {
-  const std::vector<std::size_t> sizes(static_cast<std::size_t>(size()), each);
-  Alltoallv(out, sizes, in, sizes);
-}
-
-void Ranks::Alltoallv(const unsigned char* out, std::span<const std::size_t> out_sizes,
-                      unsigned char* in, std::span<const std::size_t> in_sizes) {
+void LinkRanks::Alltoallv(const unsigned char* out, std::span<const std::size_t> out_sizes,
+                          unsigned char* in, std::span<const std::size_t> in_sizes) {
   const auto count = static_cast<std::size_t>(size()), own = static_cast<std::size_t>(rank());
   std::vector<std::size_t> from(count), to(count);
   for (std::size_t i = 1; i < count; ++i) {
@@ -179,9 +227,16 @@ void Ranks::Alltoallv(const unsigned char* out, std::span<const std::size_t> out
   WaitAll();
 }
 
-void Ranks::Finish() {
+void LinkRanks::Finish() {
   Barrier();
   link_->Finish();
+}
+
+}  // namespace
+
+std::unique_ptr<Ranks> OpenRanks(const std::string& link, const LinkSettings& settings) {
+  if (settings.job.empty()) Die("which job? --job FILE");
+  return std::make_unique<LinkRanks>(link == "tcp" ? OpenTcp(settings) : OpenPm(settings));
 }
 
 }  // namespace sekisho::pm_bench
