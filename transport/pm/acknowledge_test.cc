@@ -163,7 +163,7 @@ TEST(Acknowledge, WhoLosesNothingNeedNotAskForGrants) {
     cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes) {
       return from != 0 || std::exchange(dropped, true);
     };
-    for (int i = 0; i < 12; ++i) {  // more than was granted before the loss
+    for (int i = 0; i < 48; ++i) {  // more than was granted before the loss
       cluster.SendText(0, 1, 0, 8000);
       cluster.Run(100 * kMillisecond);
     }

@@ -284,8 +284,12 @@ std::uint64_t Endpoint::Allowance(Session& session) {
   }
   const std::uint64_t senders =
       std::max<std::uint32_t>({1, state_->senders_now, state_->senders_before});
-  return std::clamp<std::uint64_t>(2 * config_.incast_budget / senders, kLeastAllowance,
-                                   IsTrusted(session) ? kTrustedAllowance : kFreeAllowance);
+  if (IsTrusted(session)) {
+    return std::clamp<std::uint64_t>(8 * std::uint64_t{config_.incast_budget} / senders,
+                                     kLeastAllowance, kTrustedAllowance);
+  }
+  return std::clamp<std::uint64_t>(2 * std::uint64_t{config_.incast_budget} / senders,
+                                   kLeastAllowance, kFreeAllowance);
 }
 
 void Endpoint::NoteReceived(Session& session, std::uint64_t fresh) {

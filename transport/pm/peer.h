@@ -24,7 +24,7 @@ inline constexpr std::uint64_t kNumbersInFlight = 1792;  // from the oldest unre
 inline constexpr std::uint64_t kWantMax = 16 * 1024 * 1024;  // whatever a peer says
 // Bytes that need no grant: from one of whom nothing was lost for a minute, and from others.  Who
 // has used up what he was given wakes us to ask for more, and is woken for the answer.
-inline constexpr std::uint64_t kTrustedAllowance = 64 * 1024;
+inline constexpr std::uint64_t kTrustedAllowance = 256 * 1024;
 inline constexpr std::uint64_t kFreeAllowance = 16 * 1024;
 inline constexpr Nanos kTrustedAfter = 60 * kSecond;
 
