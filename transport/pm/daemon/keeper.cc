@@ -196,14 +196,19 @@ void Keeper::Pause(Nanos now, Nanos least) {
   wake_ = now + pause_;
 }
 
+// Whether the program had a processor since this was asked last, at the look before.
+bool Keeper::HasRun(Nanos now) {
+  const Nanos used = ProcessorTime(setup_.program);
+  const bool has = used - used_ > (now - used_at_) / 4;
+  used_ = used;
+  used_at_ = now;
+  return has;
+}
+
 // A program that neither calls nor sleeps computes, or waits for a processor: then what we do costs
 // it more time.
 bool Keeper::IsStarved(Nanos now) {
-  const Nanos used = ProcessorTime(setup_.program);
-  const bool ran = used - used_ > (now - used_at_) / 4;
-  used_ = used;
-  used_at_ = now;
-  return !ran && now - active_at_ < kStarved && IsRunnable(setup_.program);
+  return !HasRun(now) && now - active_at_ < kStarved && IsRunnable(setup_.program);
 }
 
 // Who drives?  The program as long as it calls; else we.
@@ -219,6 +224,7 @@ void Keeper::Look() {
   if (active && asker_ < 0 && !takes_back_ && !attends && !IsStopped()) {
     unread_since_ = kNever;
     active_at_ = now;
+    (void)HasRun(now);
     watching_ = false;
     Pause(now, head.program_waits.load() != 0 ? kPatience : kLookAgain);
     return;

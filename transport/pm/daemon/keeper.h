@@ -54,6 +54,7 @@ class Keeper {
   bool AllDrained(Endpoint& endpoint);
   Nanos Due() const;
   bool IsUpToIt(Nanos now);
+  bool HasRun(Nanos now);
   bool IsStarved(Nanos now);
   void Pause(Nanos now, Nanos least);
 
