@@ -171,6 +171,8 @@ int Main(int argc, char** argv) {
       settings.payload_tag = false;
     } else if (strcmp(argument, "--against") == 0 && i + 1 < argc) {
       against = argv[++i];
+    } else if (strcmp(argument, "--veth") == 0) {
+      settings.has_cable = true;
     } else if (strcmp(argument, "--json") == 0) {
       settings.is_json = true;
     } else if (strcmp(argument, "--datagram") == 0 && i + 1 < argc) {
@@ -191,7 +193,7 @@ int Main(int argc, char** argv) {
     } else {
       fprintf(stderr,
               "usage: sekisho-pm-bench --against tcp [--rounds N] [--ms N] [--tail-seconds N] "
-              "[--only WORDS] [--explain] [--json]\n"
+              "[--only WORDS] [--veth] [--explain] [--json]\n"
               "       sekisho-pm-bench --near [--rounds N] [--ms N] [--only WORDS] [--explain]\n"
               "       sekisho-pm-bench [--rounds N] [--ms N] [--only WORDS] [--datagram BYTES] "
               "[--ring BYTES] [--no-offload] [--header-tag-only] [--one-thread]\n");

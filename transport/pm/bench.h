@@ -20,6 +20,7 @@ struct Settings {
   Nanos tail_time = 0;  // of the rows about a latency tail; 0: as the others
   int rounds = 5;
   bool offload = true;
+  bool has_cable = false;  // node 1 on another host
   bool payload_tag = true;
   std::uint32_t datagram_max = 1472;
   bool is_json = false;

@@ -15,6 +15,7 @@
 #include <new>
 
 #include "transport/pm/bench_context.h"
+#include "transport/pm/bench_network.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -45,12 +46,13 @@ void SleepUntil(Nanos time) {
   (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
 }
 
-// Bound to any port of the loopback.
-Address OpenLoopback(UdpSocket& socket) {
+// Bound to any port beside the receiver.
+Address OpenBeside(NodeId node, UdpSocket& socket) {
+  const AtHostOf host(node);
   sockaddr_in bound{};
   socklen_t size = sizeof bound;
-  Address address;
-  if (ParseAddress("127.0.0.1:0", address) || socket.Open(address) ||
+  Address address = AddressAt(node);
+  if (socket.Open(address) ||
       getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     Die("cannot open a socket");
   }
@@ -61,7 +63,7 @@ Address OpenLoopback(UdpSocket& socket) {
 }  // namespace
 
 Stranger::Stranger(Context& sender, Context& receiver, Target target) {
-  bystander_address_ = OpenLoopback(bystander_);
+  bystander_address_ = OpenBeside(receiver.config().node, bystander_);
   void* shared =
       mmap(nullptr, sizeof *sent_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) Die("mmap");
@@ -147,7 +149,7 @@ void Stranger::Send(const Address& to) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(to.port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  memcpy(&address.sin_addr, to.ip.data() + 12, 4);
   if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     Die("a stranger's socket");
   }

@@ -4,15 +4,15 @@
 
 #include <stdio.h>
 
+#include "transport/pm/bench_network.h"
 #include "transport/pm/bench_process.h"
 
 namespace sekisho::pm {
 
-std::unique_ptr<Context> OpenBenchContext(const Config& config, bool offload, Waiting waiting) {
-  Address own;
+std::unique_ptr<Context> OpenBenchContext(const Config& config, Waiting waiting) {
+  const AtHostOf host(config.node);
   std::unique_ptr<Context> context;
-  if (ParseAddress("127.0.0.1:0", own) ||
-      Context::Open(config, own, nullptr, -1, context, {.offload = offload})) {
+  if (Context::Open(config, AddressAt(config.node), nullptr, -1, context, {})) {
     Die("cannot open a context");
   }
   context->set_waiting(waiting);

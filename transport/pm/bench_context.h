@@ -8,8 +8,8 @@
 
 namespace sekisho::pm {
 
-// On the loopback, without a daemon.
-std::unique_ptr<Context> OpenBenchContext(const Config& config, bool offload, Waiting waiting);
+// At its host, without a daemon.
+std::unique_ptr<Context> OpenBenchContext(const Config& config, Waiting waiting);
 // Waits for room.  If `more` follow, they leave together.
 void Put(Context& context, NodeId to, Bytes message, Waiting waiting, bool more = false);
 // Until something is there, or for a millisecond.

@@ -27,7 +27,7 @@ struct Traffic {
   bool payload_tag = true;
   int server_core = 1;  // ours is 0
   Nanos period = 0;     // not 0: one message every so often, each with the time it left
-  bool offload = true;
+  bool offload = true;  // of the network
   int peers = 1;               // of the one node: each in its turn, or to all of them and back
   bool first_contact = false;  // see PeersEnd
   Target target = Target::kNone;
@@ -92,5 +92,8 @@ class End : public Measurement {
 
 std::unique_ptr<Measurement> OpenPmEnd(const Traffic& traffic);
 std::unique_ptr<Measurement> OpenTcpEnd(const Traffic& traffic);
+// TCP with another congestion control, if the kernel has it.
+bool HasBbr();
+std::unique_ptr<Measurement> OpenBbrEnd(const Traffic& traffic);
 
 }  // namespace sekisho::pm

@@ -69,12 +69,11 @@ double Pick(Of of, const Measured& seen) {
   return seen.value;
 }
 
-void PrintHead(bool is_private, const Settings& settings) {
+void PrintHead(const char* network, const Settings& settings) {
   printf(
       "# %s, %ld cores, load %.1f, %d rounds of %.1f s, PM and TCP in turns; the median is "
       "judged\n",
-      is_private ? "loopback of our own, MTU 1500" : "THE HOST'S LOOPBACK, not MTU 1500",
-      sysconf(_SC_NPROCESSORS_ONLN), Load(), settings.rounds,
+      network, sysconf(_SC_NPROCESSORS_ONLN), Load(), settings.rounds,
       static_cast<double>(settings.time) / kSecond);
   printf("%-35s %8s %8s %-5s %8s /%8s /%8s  %7s %5s  verdict\n", "", "PM", "TCP", "", "min",
          "median", "max", "must", "stretch");

@@ -43,7 +43,7 @@ struct Goal {
 double Load();
 
 // A line for each; `pm` and `other` hold the rounds.
-void PrintHead(bool is_private, const Settings& settings);
+void PrintHead(const char* network, const Settings& settings);
 void Print(const Goal& goal, const Sides& sides, bool is_json, const std::vector<Measured>& pm,
            const std::vector<Measured>& other);
 

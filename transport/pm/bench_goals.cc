@@ -38,7 +38,8 @@ constexpr Traffic OneWay(std::size_t size) {
   return {.size = size, .round_trip = false, .waiting = Waiting::kSleep};
 }
 
-// Every datagram and segment goes through the network alone, and is lost alone.
+// The network carries nothing longer than its MTU: the sender's kernel cuts, for PM as for TCP, and
+// every datagram and segment goes through it alone, and is lost alone.
 constexpr Traffic Uncut(std::size_t size) {
   Traffic traffic = OneWay(size);
   traffic.offload = false;
@@ -60,6 +61,7 @@ std::unique_ptr<Measurement> OpenPmWith(const Traffic& other) {
 }
 
 constexpr Sides kAgainstTcp = {OpenPmEnd, OpenTcpEnd, "tcp"};
+constexpr Sides kAgainstBbr = {OpenPmEnd, OpenBbrEnd, "bbr"};
 constexpr Sides kPeers = {OpenPmPeers, OpenTcpPeers, "tcp"};
 constexpr Sides kNewPeers = {OpenNewPmPeers, OpenNewTcpPeers, "tcp"};
 constexpr Sides kSilentPeers = {OpenSilentPeers, nullptr, nullptr};
@@ -111,6 +113,12 @@ constexpr Goal kGoals[] = {
     {"8 KiB at 0.1 % loss", "MB/s", Uncut(8192), kMega, Judge::kRatioAtLeast, 1, 0, 0.1},
     {"8 KiB at 1 % loss", "MB/s", Uncut(8192), kMega, Judge::kRatioAtLeast, 5, 0, 1},
     {"8 KiB at 5 % loss", "MB/s", Uncut(8192), kMega, Judge::kRatioAtLeast, 40, 0, 5},
+    {"8 KiB at 0.1 % loss, of BBR", "MB/s", Uncut(8192), kMega, Judge::kRatioAtLeast, 1, 0, 0.1,
+     Of::kValue, &kAgainstBbr},
+    {"8 KiB at 1 % loss, of BBR", "MB/s", Uncut(8192), kMega, Judge::kRatioAtLeast, 1, 0, 1,
+     Of::kValue, &kAgainstBbr},
+    {"8 KiB at 5 % loss, of BBR", "MB/s", Uncut(8192), kMega, Judge::kRatioAtLeast, 1, 0, 5,
+     Of::kValue, &kAgainstBbr},
     {"mean ping-pong 64 B at 0.1 % loss", "us", kPing, 1, Judge::kAtMost, 65, 58, 0.1},
     {"mean ping-pong 64 B at 1 % loss", "us", kPing, 1, Judge::kAtMost, 80, 70, 1},
     {"mean ping-pong 64 B at 5 % loss", "us", kPing, 1, Judge::kAtMost, 150, 120, 5},
@@ -153,16 +161,22 @@ void RunGoals(std::span<const Goal* const> goals, const Settings& settings) {
 }  // namespace
 
 int Goals(const Settings& settings) {
-  const bool is_private = EnterPrivateNetwork();
+  const bool is_private = EnterPrivateNetwork(settings.has_cable ? Path::kCable : Path::kLoopback);
+  const char* const network = !is_private          ? "THE HOST'S LOOPBACK, not MTU 1500"
+                              : settings.has_cable ? "two hosts and a cable (veth), MTU 1500"
+                                                   : "loopback of our own, MTU 1500";
   const bool has_loss = is_private && SetLoss(0);
   const bool has_offload = is_private && SetOffload(true);
-  if (!settings.is_json) PrintHead(is_private, settings);
+  if (!settings.is_json) PrintHead(network, settings);
+  const bool has_bbr = HasBbr();
   std::vector<const Goal*> goals;
   for (const Goal& goal : kGoals) {
     if (strstr(goal.what, settings.only) == nullptr) continue;
     const char* const missing = goal.loss > 0 && !has_loss ? "nft and a network namespace"
                                 : !goal.traffic.offload && !has_offload ? "a network namespace"
-                                                                        : nullptr;
+                                : goal.sides == &kAgainstBbr && !has_bbr
+                                    ? "the kernel's module tcp_bbr"
+                                    : nullptr;
     if (missing == nullptr) {
       goals.push_back(&goal);
     } else if (!settings.is_json) {

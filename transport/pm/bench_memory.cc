@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "transport/pm/bench_context.h"
+#include "transport/pm/bench_network.h"
 #include "transport/pm/bench_pair.h"
 #include "transport/pm/bench_peers.h"
 #include "transport/pm/device.h"
@@ -53,7 +54,7 @@ class PeerMemory final : public Measurement {
 
  private:
   std::unique_ptr<Context> Open(int peers) {
-    auto own = OpenBenchContext(ConfigOf(0, peers), true, Waiting::kSleep);
+    auto own = OpenBenchContext(ConfigOf(0, peers), Waiting::kSleep);
     for (int peer = 1; talks_ && peer <= peers; ++peer) Talk(*own, static_cast<NodeId>(peer));
     const Nanos limit = Wire::Now() + 10 * kSecond;
     while (own->NextDeadline() != kNever && Wire::Now() < limit) own->Sleep(limit);  // idle
@@ -65,9 +66,9 @@ class PeerMemory final : public Measurement {
     Config config = ConfigOf(node, node);
     config.packets = 16;
     config.intervals = 4;
-    Address address;
+    const AtHostOf host(node);
     std::unique_ptr<Device> peer;
-    if (ParseAddress("127.0.0.1:0", address) || Device::Open(config, address, {}, nullptr, peer) ||
+    if (Device::Open(config, AddressAt(node), {}, nullptr, peer) ||
         peer->endpoint().SetAddress(0, own.own_address()) ||
         own.SetAddress(node, peer->own_address())) {
       Die("cannot open a peer");

@@ -2,13 +2,35 @@
 // A network for a measurement alone.
 #pragma once
 
+#include "transport/pm/types.h"
+
 namespace sekisho::pm {
 
-// A loopback with an MTU of 1500, which nobody else uses.  False: not allowed.
-bool EnterPrivateNetwork();
+// Where the nodes of a measurement are: on one host, or node 0 on one and the others on another,
+// with a cable between (a pair of veth).
+enum class Path { kLoopback, kCable };
+
+// The network, with an MTU of 1500.  False: not allowed; then all are on the host's loopback.
+bool EnterPrivateNetwork(Path path);
 // Random loss of what arrives there; false: there is no nft.
 bool SetLoss(double percent);
-// Whether it carries what is longer than its MTU, to be cut by whoever receives it.
+// Whether it carries what is longer than its MTU, to be cut by whoever receives it.  Else the
+// sender's kernel cuts, and every packet goes alone.
 bool SetOffload(bool on);
+
+// Any port of the host of this node.
+Address AddressAt(NodeId node);
+
+// While it lives, what this thread makes is made there.
+class AtHostOf {
+ public:
+  explicit AtHostOf(NodeId node);
+  ~AtHostOf();
+  AtHostOf(const AtHostOf&) = delete;
+  AtHostOf& operator=(const AtHostOf&) = delete;
+
+ private:
+  const bool away_;
+};
 
 }  // namespace sekisho::pm

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every measurement on one host begins with.
+// What every measurement begins with.
 #include "transport/pm/bench_pair.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/pm/bench_network.h"
 #include "transport/pm/wire.h"
 
 namespace sekisho::pm {
@@ -22,22 +24,25 @@ Config BenchConfig(NodeId node) {
 
 namespace {
 
-int OpenTcp() {
+int OpenTcp(const char* congestion) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
-  return fd;
+  const auto length = static_cast<socklen_t>(strlen(congestion));
+  if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, length) == 0) return fd;
+  close(fd);
+  return -1;
 }
 
 }  // namespace
 
 // What is accepted inherits its options.
-int ListenTcp(int backlog) {
-  const int fd = OpenTcp();
+int ListenTcp(int backlog, const char* congestion) {
+  const AtHostOf host(1);
+  const int fd = OpenTcp(congestion);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  memcpy(&address.sin_addr, AddressAt(1).ip.data() + 12, 4);
   if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd, backlog) != 0) {
     close(fd);
@@ -46,11 +51,11 @@ int ListenTcp(int backlog) {
   return fd;
 }
 
-int ConnectTcpTo(int listener) {
+int ConnectTcpTo(int listener, const char* congestion) {
   sockaddr_in address{};
   socklen_t length = sizeof address;
   auto* at = reinterpret_cast<sockaddr*>(&address);
-  const int fd = OpenTcp();
+  const int fd = OpenTcp(congestion);
   if (getsockname(listener, at, &length) != 0 || connect(fd, at, sizeof address) != 0) {
     close(fd);
     return -1;
@@ -58,11 +63,11 @@ int ConnectTcpTo(int listener) {
   return fd;
 }
 
-TcpPair ConnectTcp() {
-  const int listener = ListenTcp(1);
+TcpPair ConnectTcp(const char* congestion) {
+  const int listener = ListenTcp(1, congestion);
   if (listener < 0) return {};
   TcpPair pair;
-  pair.a = ConnectTcpTo(listener);
+  pair.a = ConnectTcpTo(listener, congestion);
   if (pair.a >= 0) pair.b = accept(listener, nullptr, nullptr);
   close(listener);
   return pair;

@@ -34,7 +34,7 @@ class PmEnd final : public End {
     config.channels = 1;
     config.payload_tag = traffic_.payload_tag;
     config.datagram_max = 1472;
-    return OpenBenchContext(config, traffic_.offload, traffic_.waiting);
+    return OpenBenchContext(config, traffic_.waiting);
   }
 
   void Serve() override {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "transport/pm/bench_context.h"
+#include "transport/pm/bench_network.h"
 #include "transport/pm/bench_pair.h"
 #include "transport/pm/bench_peers.h"
 #include "transport/pm/device.h"
@@ -19,7 +20,7 @@ constexpr Nanos kLookEvery = 100 * kMicrosecond;
 class PmPeers final : public PeersEnd {
  public:
   explicit PmPeers(const Traffic& traffic) : PeersEnd(traffic) {
-    own_ = OpenBenchContext(ConfigOf(0), true, traffic.waiting);
+    own_ = OpenBenchContext(ConfigOf(0), traffic.waiting);
     if (pipe2(addresses_, O_CLOEXEC) != 0) Die("pipe2");
     Fork();
     close(addresses_[1]);  // or its end would not be ours to see
@@ -51,13 +52,12 @@ class PmPeers final : public PeersEnd {
       Config config = ConfigOf(IdOf(peer));
       config.packets = 512;
       config.intervals = 64;
-      Address address;
-      if (ParseAddress("127.0.0.1:0", address) ||
-          Device::Open(config, address, {}, nullptr, devices_.emplace_back())) {
+      const AtHostOf host(config.node);
+      if (Device::Open(config, AddressAt(config.node), {}, nullptr, devices_.emplace_back())) {
         Die("cannot open a peer");
       }
       (void)devices_.back()->endpoint().SetAddress(0, own_->own_address());
-      address = devices_.back()->own_address();
+      const Address address = devices_.back()->own_address();
       if (write(addresses_[1], &address, sizeof address) != sizeof address) Die("write");
     }
   }

@@ -13,10 +13,12 @@
 namespace sekisho::pm {
 namespace {
 
+constexpr const char* kBbr = "bbr";
+
 class TcpEnd final : public End {
  public:
-  explicit TcpEnd(const Traffic& traffic) : End(traffic), buffer_(1 << 20) {
-    const TcpPair pair = ConnectTcp();
+  TcpEnd(const Traffic& traffic, const char* congestion) : End(traffic), buffer_(1 << 20) {
+    const TcpPair pair = ConnectTcp(congestion);
     if (pair.b < 0) Die("tcp");
     ours_ = pair.a;
     theirs_ = pair.b;
@@ -85,7 +87,17 @@ class TcpEnd final : public End {
 }  // namespace
 
 std::unique_ptr<Measurement> OpenTcpEnd(const Traffic& traffic) {
-  return std::make_unique<TcpEnd>(traffic);
+  return std::make_unique<TcpEnd>(traffic, kCubic);
+}
+
+bool HasBbr() {
+  const int fd = ListenTcp(1, kBbr);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
+}
+
+std::unique_ptr<Measurement> OpenBbrEnd(const Traffic& traffic) {
+  return std::make_unique<TcpEnd>(traffic, kBbr);
 }
 
 }  // namespace sekisho::pm
