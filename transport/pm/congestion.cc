@@ -25,7 +25,10 @@ constexpr std::uint64_t kUnpaced = 500'000'000;
 // By so much a host may be late to acknowledge or to send, because others had its processor: what
 // the path carries meanwhile must be in flight, too.
 constexpr Nanos kLateness = 200 * kMicrosecond;
-constexpr Nanos kQueue = 100 * kMicrosecond;  // less is what hosts take
+// Less is what hosts take; and a sixteenth of the round trip, but no more than others' queues vary.
+constexpr Nanos kQueue = 100 * kMicrosecond;
+constexpr Nanos kMostVariation = kMillisecond;
+constexpr std::uint32_t kMostProven = 256 * 1024;
 constexpr std::uint32_t kLeastSharing = 2;    // packets, where others want the path as well
 constexpr double kGiveWay = 0.7;              // as CUBIC does
 constexpr std::uint8_t kCalmRounds = 8;       // without a queue: nobody shares it any more
@@ -55,7 +58,8 @@ void Congestion::Init(std::uint32_t fixed_window, std::uint32_t datagram, Nanos 
   probe_rtt_due_ = now + 10 * kSecond;
 }
 
-RateSample Congestion::OnSent(std::uint32_t, std::uint64_t in_flight_before, Nanos now) {
+RateSample Congestion::OnSent(std::uint32_t bytes, std::uint64_t in_flight_before, Nanos now) {
+  round_in_flight_ = std::max(round_in_flight_, Clamped(in_flight_before + bytes));
   if (in_flight_before == 0) first_sent_time_ = delivered_time_ = now;
   return {delivered_, delivered_time_, first_sent_time_, app_limited_until_ > delivered_};
 }
@@ -93,8 +97,10 @@ void Congestion::SetPace(std::uint64_t rate) {
   pacing_rate_ = rate;
   unpaced_ = bottleneck_ >= kUnpaced;
   pace_ = MulDiv(kSecond, 1 << kPaceShift, std::max<std::uint64_t>(rate, kSlowest));
-  burst_ = Clamped(std::max(std::uint64_t{kBurstPackets} * datagram_,
-                            std::min(MulDiv(bottleneck_, kBurstTime, kSecond), kBurstBytes)));
+  burst_ = Clamped(
+      std::max(std::uint64_t{kBurstPackets} * datagram_,
+               std::min(std::max<std::uint64_t>(proven_, MulDiv(bottleneck_, kBurstTime, kSecond)),
+                        kBurstBytes)));
 }
 
 // A receiver that sleeps acknowledges much at once: so much more must be in flight to keep the
@@ -109,7 +115,7 @@ void Congestion::NoteAggregation(Nanos now) {
     return;
   }
   std::uint32_t& extra = round_extra_[round_ % kHistory];
-  extra = std::max(extra, Clamped(std::min(got - expected, window())));
+  extra = std::max(extra, Clamped(std::min(got - expected, std::min(window_, ceiling_))));
   extra_ = std::max(extra_, extra);
 }
 
@@ -121,7 +127,7 @@ std::uint64_t Congestion::RateDelay(const Rtt& rtt) const {
 // curve of CUBIC (RFC 9438), which soon comes near what was too much and stays there for a while.
 std::uint64_t Congestion::Curve(Nanos since) const {
   constexpr double kSteepness = 0.4;  // packets a cubic second
-  const double most = static_cast<double>(shared_most_) / datagram_;
+  const double most = 1.0 * shared_most_ / datagram_;
   const double flat = std::cbrt(most * (1 - kGiveWay) / kSteepness);  // seconds until then
   const double ahead = static_cast<double>(since) / kSecond - flat;
   const double packets = kSteepness * ahead * ahead * ahead + most;
@@ -131,17 +137,16 @@ std::uint64_t Congestion::Curve(Nanos since) const {
 void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   // A queue is there if even the luckiest packet of the round waited.  Then a loss is one, as it is
   // for TCP, with which it may be shared; without a queue it says nothing.
-  const bool queue = round_rtt_ != kNever && round_rtt_ > rtt.lowest() + rtt.lowest() / 4 + kQueue;
+  const Nanos empty = rtt.lowest() + std::min(rtt.lowest() / 16, kMostVariation) + kQueue;
+  const bool queue = round_rtt_ != kNever && round_rtt_ > empty;
   if (round_ce_ > 0 || (queue && round_lost_ > 0)) {
-    const std::uint64_t base =
-        MulDiv(bottleneck_, static_cast<std::uint64_t>(rtt.lowest()), kSecond);
-    shared_most_ = std::min(ceiling_, window_);
+    shared_most_ = Clamped(std::min(ceiling_, window_));
     shared_since_ = now;
-    ceiling_ =
-        std::max({base, static_cast<std::uint64_t>(static_cast<double>(shared_most_) * kGiveWay),
-                  std::uint64_t{kLeastSharing} * datagram_});
+    ceiling_ = std::max(static_cast<std::uint64_t>(shared_most_ * kGiveWay),
+                        std::uint64_t{kLeastSharing} * datagram_);
     full_ = true;
     calm_ = 0;
+    proven_ = 0;
   } else if (ceiling_ != UINT64_MAX) {
     // On short ways the curve is slower than TCP was before it: half a packet a round.
     ceiling_ = std::max(ceiling_ + datagram_ / 2,
@@ -149,6 +154,14 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
     calm_ = queue ? std::uint8_t{0} : static_cast<std::uint8_t>(calm_ + 1);
     if (calm_ >= kCalmRounds) ceiling_ = UINT64_MAX;
   }
+  // What was in flight and met neither a loss nor a queue, where nobody shares the path: twice as
+  // much may follow.  A program that sends now and then has no rate to measure.
+  if (ceiling_ == UINT64_MAX && !queue && round_lost_ == 0) {
+    proven_ = std::max(proven_, 2 * std::min(round_in_flight_, kMostProven / 2));
+  } else if (queue || round_lost_ > round_in_flight_ / 8) {
+    proven_ /= 2;
+  }
+  round_in_flight_ = 0;
   // Startup ends when three rounds brought no quarter more.
   if (!full_ && app_limited_until_ <= delivered_) {
     if (bottleneck_ >= full_rate_ + full_rate_ / 4) {
@@ -242,7 +255,7 @@ std::uint64_t Congestion::window() const {
   if (fixed_window_ != 0) return fixed_window_;
   const std::uint64_t least = std::uint64_t{kLeastPackets} * datagram_;
   if (timed_out_ || mode_ == Mode::kProbeRtt) return std::min(least, ceiling_);
-  return std::min(std::max(least, window_), ceiling_);
+  return std::min(std::max({least, window_, std::uint64_t{proven_}}), ceiling_);
 }
 
 }  // namespace sekisho::pm

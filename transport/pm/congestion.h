@@ -116,8 +116,10 @@ class Congestion {
   std::uint32_t extra_ = 0;
   std::array<std::uint32_t, kHistory> round_extra_{};  // what NoteAggregation saw, as round_rate_
   std::array<std::uint32_t, kHistory> round_rate_{};   // maximum of each of the last rounds
+  std::uint32_t round_in_flight_ = 0;                  // the most of the round
   std::uint64_t full_rate_ = 0;
-  std::uint64_t shared_most_ = 0;  // what was in flight when the ceiling was learned last
+  std::uint32_t proven_ = 0;       // may be in flight, as half of it met no queue
+  std::uint32_t shared_most_ = 0;  // what was in flight when the ceiling was learned last
   Nanos shared_since_ = 0;
 };
 
