@@ -110,8 +110,10 @@ int ThisHost() { return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC); }
 bool LayCable() {
   if (!Run("ip -batch - 2>/dev/null",
            "link add pm0 mtu 1500 type veth peer name pm1 mtu 1500\n"
-           "addr add 198.18.0.2/24 dev pm0\n"
-           "link set pm0 up\n")) {
+           "addr add 198.18.0.2/16 dev pm0\n"
+           "link set pm0 up\n"
+           "route add local 198.18.0.0/16 dev lo\n"
+           "route add 198.18.0.1 dev pm0\n")) {
     return false;
   }
   const int theirs = ThisHost();
@@ -123,7 +125,7 @@ bool LayCable() {
            theirs, getpid());
   if (ours < 0 || !Run(command, "") || !StartLoopback() ||
       !Run("ip -batch - 2>/dev/null",
-           "addr add 198.18.0.1/24 dev pm0\n"
+           "addr add 198.18.0.1/16 dev pm0\n"
            "link set pm0 up\n")) {
     return false;
   }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One node of PM and its many peers.  They are endpoints on sockets without what a context has for
-// a daemon: what counts is the node that has many.
+// One node of PM and its many peers.  They are endpoints without what a context has for a daemon:
+// what counts is the node that has many.
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "transport/pm/bench_context.h"
-#include "transport/pm/bench_network.h"
+#include "transport/pm/bench_nodes.h"
 #include "transport/pm/bench_pair.h"
 #include "transport/pm/bench_peers.h"
-#include "transport/pm/device.h"
 
 namespace sekisho::pm {
 namespace {
@@ -21,18 +20,18 @@ class PmPeers final : public PeersEnd {
  public:
   explicit PmPeers(const Traffic& traffic) : PeersEnd(traffic) {
     own_ = OpenBenchContext(ConfigOf(0), traffic.waiting);
-    if (pipe2(addresses_, O_CLOEXEC) != 0) Die("pipe2");
+    if (pipe2(port_, O_CLOEXEC) != 0) Die("pipe2");
     Fork();
-    close(addresses_[1]);  // or its end would not be ours to see
+    close(port_[1]);  // or its end would not be ours to see
     server_->Go();
+    std::uint16_t port;
+    if (read(port_[0], &port, sizeof port) != sizeof port) Die("no peers");
     for (int peer = 0; peer < traffic.peers; ++peer) {
-      Address address;
-      if (read(addresses_[0], &address, sizeof address) != sizeof address) Die("no peer");
-      (void)own_->SetAddress(IdOf(peer), address);
+      (void)own_->SetAddress(IdOf(peer), BenchNodes::AddressOf(IdOf(peer), port));
     }
     server_->Stop();
   }
-  ~PmPeers() override { close(addresses_[0]); }
+  ~PmPeers() override { close(port_[0]); }
 
  private:
   static NodeId IdOf(int peer) { return static_cast<NodeId>(1 + peer); }
@@ -46,58 +45,37 @@ class PmPeers final : public PeersEnd {
     return config;
   }
 
-  // Not before the fork, lest what a peer writes first is copied.
-  void OpenPeers() {
-    for (int peer = 0; peer < traffic_.peers; ++peer) {
-      Config config = ConfigOf(IdOf(peer));
-      config.packets = 512;
-      config.intervals = 64;
-      const AtHostOf host(config.node);
-      if (Device::Open(config, AddressAt(config.node), {}, nullptr, devices_.emplace_back())) {
-        Die("cannot open a peer");
-      }
-      (void)devices_.back()->endpoint().SetAddress(0, own_->own_address());
-      const Address address = devices_.back()->own_address();
-      if (write(addresses_[1], &address, sizeof address) != sizeof address) Die("write");
-    }
-  }
-
   void Serve() override {
-    OpenPeers();
+    // Not before the fork, lest what a peer writes first is copied.
+    Config config = ConfigOf(1);
+    config.packets = 512;
+    config.intervals = 64;
+    BenchNodes nodes(config, traffic_.peers, own_->own_address());
+    const std::uint16_t port = nodes.port();
+    if (write(port_[1], &port, sizeof port) != sizeof port) Die("write");
     Readable readable;
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-      readable.Add(devices_[i]->fd(), static_cast<std::uint32_t>(i));
-    }
+    readable.Add(nodes.fd(), 0);
     // Who has just answered is not due; so all are looked at only where nothing arrives, or seldom.
     Nanos due = 0, looked = 0;
     for (;;) {
-      const auto events = readable.Wait(spins() ? 0 : due);
-      for (const epoll_event& event : events) Answer(*devices_[event.data.u32]);
+      const bool any = !readable.Wait(spins() ? 0 : due).empty();
+      nodes.Progress([this](Endpoint& endpoint) { Answer(endpoint); });
       const Nanos now = Wire::Now();
       due = now;
-      if (!events.empty() && now < looked + kLookEvery) continue;
+      if (any && now < looked + kLookEvery) continue;
       looked = now;
-      due = kNever;
-      for (const auto& device : devices_) {
-        if (device->endpoint().NextDeadline() <= now) Answer(*device);
-        due = std::min(due, device->endpoint().NextDeadline());
-      }
+      due = nodes.OnTimers(now);
     }
   }
 
-  void Answer(Device& device) {
-    device.Progress();
-    Endpoint& endpoint = device.endpoint();
+  void Answer(Endpoint& endpoint) {
     Message message;
-    bool any = false;
     while (endpoint.Receive(message)) {
-      any = true;
       board_->arrived += message.bytes.size();
       if (notes_delays()) NoteDelay(message.bytes.first.data());
       (void)endpoint.Release(0, 0, Wire::Now());
       if (answers() && endpoint.Send(0, 0, text_, Wire::Now())) Die("PM: no room for an answer");
     }
-    if (any) device.Flush();
   }
 
   void SendTo(int peer) override { Put(*own_, IdOf(peer), text_, traffic_.waiting, true); }
@@ -129,8 +107,7 @@ class PmPeers final : public PeersEnd {
   }
 
   std::unique_ptr<Context> own_;
-  int addresses_[2];                              // a pipe: of the peers
-  std::vector<std::unique_ptr<Device>> devices_;  // in their process
+  int port_[2];  // a pipe: of the peers
 };
 
 }  // namespace
