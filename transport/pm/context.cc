@@ -121,7 +121,7 @@ void Context::FindDaemon(Nanos now) {
   look_for_daemon_ = now + kDaemonRetry;
   if (connection_ >= 0 && !KeeperIsDead()) return;
   if (connection_ >= 0) close(connection_);
-  connection_ = ConnectDaemon(daemon_.data());
+  connection_ = ConnectDaemon(daemon_.data(), false);
   if (connection_ < 0) return;
   AskMessage ask;
   ask.ask = Ask::kAdopt;

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <thread>
@@ -423,6 +425,38 @@ TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
   EXPECT_TRUE(Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
   Kill(other);
   pmCloseDevice(own);
+}
+
+TEST_F(DaemonTest, ADaemonThatAcceptsNobodyHoldsUpNoProgram) {
+  const pid_t program = Spawn(0, [this](pmContext* context) {
+    for (board_->ready = 1;; ++board_->received) (void)pmIsSendDone(context);
+  });
+  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready.load() != 0; }));
+  StopDaemon(SIGKILL);
+  const std::string path = folder_ + "/pmd";
+  unlink(path.c_str());
+  sockaddr_un address{AF_UNIX, {}};
+  strcpy(address.sun_path, path.c_str());
+  const int deaf = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(deaf, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(deaf, 0), 0);
+  std::vector<int> waiting;
+  while (waiting.empty() || waiting.back() >= 0)
+    waiting.push_back(ConnectDaemon(path.c_str(), false));
+  ASSERT_EQ(errno, EAGAIN);
+  // It looks for a daemon several times meanwhile.
+  for (int i = 0; i < 8; ++i) {
+    const Nanos later = Wire::Now() + 100 * kMillisecond;
+    const std::uint64_t before = board_->received.load();
+    ASSERT_TRUE(
+        Until(10 * kSecond,
+              [&] { return Wire::Now() > later && board_->received.load() > before + 100; }))
+        << "after " << before << " calls";
+  }
+  for (const int fd : waiting) close(fd);
+  close(deaf);
+  unlink(path.c_str());
+  Kill(program);
 }
 
 TEST_F(DaemonTest, EveryWayOfWaitingWakesUp) {

@@ -247,7 +247,7 @@ void Keeper::TakeControl() {
 // Hands everything to the next sekisho-pmd, which starts a keeper of its own.
 bool Keeper::AskToBeAdopted() {
   retry_adoption_ = Wire::Now() + 200 * kMillisecond;
-  const int daemon = ConnectDaemon(setup_.daemon_path);
+  const int daemon = ConnectDaemon(setup_.daemon_path, false);
   if (daemon < 0) return false;
   AskMessage ask;
   ask.ask = Ask::kAdopt;

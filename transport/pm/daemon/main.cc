@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -59,6 +60,14 @@ void Accept(int listener, std::vector<Client>& clients) {
     return;
   }
   clients.push_back({fd, who.uid, who.pid, Wire::Now()});
+}
+
+// Each context takes some descriptors, and the usual limit is 1,024.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int Serve(const std::string& path) {
@@ -124,6 +133,7 @@ int Main(int argc, char** argv) {
     fprintf(stderr, "sekisho-pmd: the path of the socket is too long\n");
     return 64;
   }
+  RaiseDescriptorLimit();
   return Serve(path.data());
 }
 
