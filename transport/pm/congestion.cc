@@ -29,6 +29,7 @@ constexpr Nanos kLateness = 200 * kMicrosecond;
 constexpr Nanos kQueue = 100 * kMicrosecond;
 constexpr Nanos kMostVariation = kMillisecond;
 constexpr std::uint32_t kMostProven = 256 * 1024;
+constexpr Nanos kProvenFor = 10 * kSecond;    // without sending anything
 constexpr std::uint32_t kLeastSharing = 2;    // packets, where others want the path as well
 constexpr double kGiveWay = 0.7;              // as CUBIC does
 constexpr std::uint8_t kCalmRounds = 8;       // without a queue: nobody shares it any more
@@ -59,8 +60,14 @@ void Congestion::Init(std::uint32_t fixed_window, std::uint32_t datagram, Nanos 
 }
 
 RateSample Congestion::OnSent(std::uint32_t bytes, std::uint64_t in_flight_before, Nanos now) {
+  if (in_flight_before == 0) {
+    if (now - delivered_time_ > kProvenFor) {
+      proven_ = round_in_flight_ = 0;
+      round_rtt_ = kNever;
+    }
+    first_sent_time_ = delivered_time_ = now;
+  }
   round_in_flight_ = std::max(round_in_flight_, Clamped(in_flight_before + bytes));
-  if (in_flight_before == 0) first_sent_time_ = delivered_time_ = now;
   return {delivered_, delivered_time_, first_sent_time_, app_limited_until_ > delivered_};
 }
 

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a path may carry, as far as docs/protocol/9-pm.md, "Congestion", says more than the flows in
+// sim/flow_test.cc show.
+#include "transport/pm/congestion.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace sekisho::pm {
+namespace {
+
+constexpr std::uint32_t kPacket = 1472;
+constexpr std::uint32_t kMessage = 32 * 1024;
+
+// A sender of a message every 5 ms. The first packet is acknowledged after `fastest`, the others
+// after 2 ms: as fast as the path is, the receiver has to share its processor.
+class NowAndThen {
+ public:
+  NowAndThen() { path_.Init(0, kPacket, now_); }
+
+  void Send(Nanos fastest, std::uint32_t lost = 0) {
+    std::vector<RateSample> samples;
+    std::uint64_t in_flight = 0;
+    const Nanos sent = now_ += 5 * kMillisecond;
+    for (; in_flight < kMessage; in_flight += kPacket) {
+      samples.push_back(path_.OnSent(kPacket, in_flight, sent));
+    }
+    if (lost > 0) path_.OnLost(lost);
+    const auto acknowledge = [&](std::size_t first, std::size_t end, Nanos after) {
+      now_ = sent + after;
+      Congestion::Newest newest;
+      for (std::size_t i = first; i < end; ++i) {
+        path_.OnAcked(samples[i], sent, kPacket, now_, newest);
+        in_flight -= kPacket;
+      }
+      rtt_.Sample(after, 0, now_);
+      path_.OnAckEnd(newest, rtt_, in_flight, 0, now_);
+    };
+    acknowledge(0, 1, fastest);
+    acknowledge(1, samples.size(), 2 * kMillisecond);
+  }
+  void Pass(Nanos time) { now_ += time; }
+  std::uint64_t window() const { return path_.window(); }
+
+ private:
+  Nanos now_ = kSecond;
+  Congestion path_;
+  Rtt rtt_;
+};
+
+TEST(Congestion, WhatWasInFlightWithoutHarmMayBeAgain) {
+  NowAndThen sender;
+  for (int i = 0; i < 20; ++i) sender.Send(50 * kMicrosecond);
+
+  EXPECT_GE(sender.window(), 2 * kMessage);  // at the rate that is seen it would be less than one
+}
+
+TEST(Congestion, WhereAQueueStandsLessMayBe) {
+  NowAndThen sender;
+  for (int i = 0; i < 20; ++i) sender.Send(50 * kMicrosecond);
+  for (int i = 0; i < 4; ++i) sender.Send(500 * kMicrosecond);
+  const std::uint64_t with_queue = sender.window();
+  sender.Send(500 * kMicrosecond, kPacket);
+  sender.Send(500 * kMicrosecond);
+
+  EXPECT_LT(with_queue, 2 * kMessage);
+  EXPECT_LT(sender.window(), with_queue);
+}
+
+TEST(Congestion, WhatWasProvenLongAgoProvesNothing) {
+  NowAndThen sender;
+  for (int i = 0; i < 20; ++i) sender.Send(50 * kMicrosecond);
+  sender.Pass(20 * kSecond);
+  sender.Send(500 * kMicrosecond);
+
+  EXPECT_LT(sender.window(), 2 * kMessage);
+}
+
+}  // namespace
+}  // namespace sekisho::pm
