@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <random>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 

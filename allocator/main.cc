@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include <CLI/CLI.hpp>
 #include <grpcpp/grpcpp.h>
 #include <sys/stat.h>
 

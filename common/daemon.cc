@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <CLI/CLI.hpp>
 #include <asio/signal_set.hpp>
 #include <malloc.h>
 #include <sys/resource.h>

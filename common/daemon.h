@@ -7,11 +7,13 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "common/config.h"
 #include "common/loop.h"
 #include "common/version.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sekisho {
 

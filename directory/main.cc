@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <deque>
 
+#include <CLI/CLI.hpp>
+
 #include "common/daemon.h"
 #include "common/identity/credential.h"
 #include "common/log.h"

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include <CLI/CLI.hpp>
 #include <grpcpp/grpcpp.h>
 #include <openssl/rand.h>
 #include <pwd.h>

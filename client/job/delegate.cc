@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/job/delegate.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "client/job/follow.h"

@@ -5,9 +5,11 @@
 
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "client/site/reach_again.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sekisho::client {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/job/job_options.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace sekisho::client {

@@ -2,12 +2,14 @@
 // The options of run and submit that describe a job.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
 #include "client/job/request.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sekisho::client {
 
