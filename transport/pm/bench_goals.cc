@@ -162,6 +162,13 @@ void RunGoals(std::span<const Goal* const> goals, const Settings& settings) {
 
 int Goals(const Settings& settings) {
   const bool is_private = EnterPrivateNetwork(settings.has_cable ? Path::kCable : Path::kLoopback);
+  if (settings.has_cable && !is_private) {
+    fprintf(
+        stderr,
+        "sekisho-pm-bench: no two hosts for --veth: it needs root or user namespaces, the kernel's "
+        "veth, and the commands ip and nsenter\n");
+    return 1;
+  }
   const char* const network = !is_private          ? "THE HOST'S LOOPBACK, not MTU 1500"
                               : settings.has_cable ? "two hosts and a cable (veth), MTU 1500"
                                                    : "loopback of our own, MTU 1500";

@@ -28,8 +28,13 @@ int OpenTcp(const char* congestion) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const auto length = static_cast<socklen_t>(strlen(congestion));
-  if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, length) == 0) return fd;
+  // Not every user may choose; then what is used anyway may be the one.
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
+                   static_cast<socklen_t>(strlen(congestion)));
+  char used[16] = {};
+  socklen_t length = sizeof used - 1;
+  (void)getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, used, &length);
+  if (strcmp(used, congestion) == 0) return fd;
   close(fd);
   return -1;
 }
