@@ -25,7 +25,7 @@ const char* Endpoint::Check(NodeId node, Held& held) const {
   for (std::uint32_t i = session.lost_segments.first; i != kNil; i = segments_[i].lost_next) {
     if (segments_[i].state != Segment::State::kLost) return "lost list holds another state";
   }
-  held.beyond += Beyond(session);
+  held.beyond += session.beyond;
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(node, channel);
     const SendStream& out = send_streams_[stream];

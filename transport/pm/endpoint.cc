@@ -138,6 +138,10 @@ std::error_code Endpoint::Release(NodeId node, ChannelId channel, Nanos now) {
   in.Release(ReceiveRing(stream));
   MakeReady(stream);
   Peer& peer = peers_[node];
+  if (peer.has_session && forget_ != nullptr && SessionOf(peer).rings_at == kNever) {
+    WatchRings(SessionOf(peer));
+    if (!peer.in_work) Reschedule(peer);
+  }
   if (peer.has_session && peer.state != PeerState::kGone &&
       (in.consumed + config_.receive_ring - in.byte_limit >= config_.receive_ring / 4 ||
        in.messages + config_.message_limit - in.message_limit >= config_.message_limit / 4)) {
@@ -296,9 +300,8 @@ void Endpoint::ForgetFlight(Peer& peer) {
   session.in_flight_packets = 0;
   session.in_flight_small = 0;
   session.mtu_in_flight = false;
-  state_->granted_beyond -= Beyond(session);
+  CountBeyond(session, 0);
   session.granted = session.received;
-  session.bulk = false;
   if (session.in_grants) state_->grants.Remove(sessions_, IdOf(peer));
   session.in_grants = false;
   session.want = 0;

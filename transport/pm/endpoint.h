@@ -200,7 +200,7 @@ class Endpoint {
     session.rings_at = state_->now + kRingsIdle;
   }
   void LookAtRings(Peer& peer);
-  bool HasIdleRings(const Peer& peer) const;
+  bool HasEmptyRings(const Peer& peer) const;
   void WatchSilence(Peer& peer);
   void Gone(Peer& peer, Reason reason);
   void ForgetFlight(Peer& peer);
@@ -244,7 +244,8 @@ class Endpoint {
   void RepeatLimits(Peer& peer);
   void NoteArrival(Peer& peer, const Packet& packet, bool eliciting, bool ce);
   void AllotGrants();
-  std::uint64_t Beyond(const Session& session) const;
+  void CountBeyond(Session& session, std::uint32_t bytes);
+  bool ForgetUnusedGrants();
   std::uint64_t Allowance(Session& session);
   void NoteReceived(Session& session, std::uint64_t fresh);
 
@@ -313,8 +314,9 @@ class Endpoint {
     List<Peer, &Peer::work_next, &Peer::work_previous> work;
     List<Session, &Session::grant_next, &Session::grant_previous> grants;
     ReadyList ready;
-    std::uint64_t granted_beyond = 0;  // sum of Beyond over all peers
-    Nanos epoch = -1;                  // senders are counted per epoch
+    std::uint64_t granted_beyond = 0;  // sum over all peers
+    Nanos grants_looked_at = 0;        // for those that nobody uses
+    std::uint32_t epoch = UINT32_MAX;  // senders are counted per epoch
     std::uint32_t senders_now = 0, senders_before = 0;
     std::uint32_t burst = 0;  // datagrams in a row to the first of work
     std::array<Reply, 32> replies;

@@ -280,10 +280,7 @@ void Endpoint::SetOpened(std::uint32_t stream, std::uint64_t end) {
 
 // No byte of them counts: nothing is unsent, unacknowledged, unread or held, and nothing was for
 // long.
-bool Endpoint::HasIdleRings(const Peer& peer) const {
-  const Session& session = SessionOf(peer);
-  if (std::max(session.last_eliciting, session.largest_time) + kRingsIdle > state_->now)
-    return false;
+bool Endpoint::HasEmptyRings(const Peer& peer) const {
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
     const SendStream& out = send_streams_[stream];
@@ -298,7 +295,11 @@ void Endpoint::LookAtRings(Peer& peer) {
   Session& session = SessionOf(peer);
   session.rings_at = kNever;
   if (forget_ == nullptr) return;
-  if (!HasIdleRings(peer)) return WatchRings(session);
+  if (std::max(session.last_eliciting, session.largest_time) + kRingsIdle > state_->now) {
+    return WatchRings(session);
+  }
+  // Where nothing comes or leaves, only the application can empty them: Release looks again.
+  if (!HasEmptyRings(peer)) return;
   const std::size_t first = StreamIndex(IdOf(peer), 0), count = config_.channels;
   forget_(send_rings_.subspan(first * config_.send_ring, count * config_.send_ring));
   forget_(receive_rings_.subspan(first * config_.receive_ring, count * config_.receive_ring));

@@ -126,7 +126,14 @@ TEST(Endpoint, RingsThatWereEmptyForASecondAreForgotten) {
   cluster.SendText(0, 1, 0, 100);
   cluster.Run(3 * kSecond);
   EXPECT_EQ(forgotten, 0u) << "a message is unread";
+  EXPECT_EQ(cluster[1].NextDeadline(), kNever) << "and who will not read it is not waited for";
   reads = true;
+  cluster.on_turn(1);
+  cluster.Pump(1);
+  cluster.Run(3 * kSecond);
+  EXPECT_GT(forgotten, 0u) << "it was read, and nothing else happened";
+
+  forgotten = 0;
   cluster.SendText(0, 1, 1, 100);
   cluster.Run(3 * kSecond);
   EXPECT_GT(forgotten, 0u);

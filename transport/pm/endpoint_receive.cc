@@ -12,6 +12,7 @@ constexpr std::uint32_t kAckEveryUnhurried = 64;
 constexpr std::uint64_t kGrantChunk = 16 * 1024;
 constexpr std::uint64_t kLeastAllowance = 3 * 1024;
 constexpr Nanos kActiveEpoch = 10 * kMillisecond;
+constexpr Nanos kUnused = 100 * kMillisecond;
 
 }  // namespace
 
@@ -157,6 +158,8 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
           session.in_grants = true;
           state_->grants.PushBack(sessions_, IdOf(peer));
         }
+        // It may not have heard what it has already; that was not watched where nothing is lost.
+        session.grant_due = session.grant_now = session.granted > session.received;
         AllotGrants();
         break;
       case FrameKind::kGang:
@@ -265,14 +268,15 @@ void Endpoint::AcknowledgeBefore(Nanos until, Nanos now) {
   }
 }
 
-std::uint64_t Endpoint::Beyond(const Session& session) const {
-  return session.bulk && session.granted > session.received ? session.granted - session.received
-                                                            : 0;
+void Endpoint::CountBeyond(Session& session, std::uint32_t bytes) {
+  state_->granted_beyond += bytes;
+  state_->granted_beyond -= session.beyond;
+  session.beyond = bytes;
 }
 
 // What everyone may be ahead without asking: less when many have sent of late.
 std::uint64_t Endpoint::Allowance(Session& session) {
-  const Nanos epoch = state_->now / kActiveEpoch;
+  const auto epoch = static_cast<std::uint32_t>(state_->now / kActiveEpoch);
   if (epoch != state_->epoch) {
     state_->senders_before = epoch == state_->epoch + 1 ? state_->senders_now : 0;
     state_->senders_now = 0;
@@ -294,15 +298,31 @@ std::uint64_t Endpoint::Allowance(Session& session) {
 
 void Endpoint::NoteReceived(Session& session, std::uint64_t fresh) {
   const std::uint64_t allowance = Allowance(session);
-  state_->granted_beyond -= Beyond(session);
   session.received += fresh;
-  if (session.granted <= session.received + allowance) session.bulk = false;
+  // What it asked for is used first: what is left when it has no more is what everyone may be
+  // ahead.
+  const bool is_used = fresh >= session.beyond || session.granted <= session.received + allowance;
+  CountBeyond(session, is_used ? 0 : session.beyond - static_cast<std::uint32_t>(fresh));
   if (session.granted < session.received + allowance / 2) {
     session.granted = session.received + allowance;
     session.grant_due = true;
   }
-  state_->granted_beyond += Beyond(session);
   if (!state_->grants.empty()) AllotGrants();
+}
+
+// Of those from whom nothing has come for long: dead, stopped, or with nothing more to send.  What
+// they were granted they keep, but others wait for it no longer.
+bool Endpoint::ForgetUnusedGrants() {
+  if (state_->now - state_->grants_looked_at < kUnused) return false;
+  state_->grants_looked_at = state_->now;
+  const std::uint64_t before = state_->granted_beyond;
+  for (Peer& peer : peers_) {
+    if (!peer.has_session) continue;
+    Session& session = SessionOf(peer);
+    if (session.beyond > 0 && state_->now - session.largest_time >= kUnused)
+      CountBeyond(session, 0);
+  }
+  return state_->granted_beyond < before;
 }
 
 // To each that wants, in turn, until the budget is given away.
@@ -311,13 +331,18 @@ void Endpoint::AllotGrants() {
     const std::uint32_t node = state_->grants.first;
     Session& session = sessions_[node];
     const std::uint64_t budget = std::max<std::uint64_t>(config_.incast_budget, session.want);
-    if (state_->granted_beyond >= budget) return;
+    if (state_->granted_beyond >= budget) {
+      if (!ForgetUnusedGrants()) return;
+      continue;
+    }
     const std::uint64_t chunk =
         std::min<std::uint64_t>({kGrantChunk, session.want, budget - state_->granted_beyond});
-    state_->granted_beyond -= Beyond(session);
-    session.bulk = true;
+    // The first one counts with what it was ahead without asking.
+    const std::uint64_t ahead = session.granted - std::min(session.granted, session.received);
+    const std::uint64_t before =
+        session.beyond > 0 ? session.beyond : std::min(ahead, kFreeAllowance);
+    CountBeyond(session, static_cast<std::uint32_t>(before + chunk));
     session.granted = std::max(session.granted, session.received) + chunk;
-    state_->granted_beyond += Beyond(session);
     session.want -= static_cast<std::uint32_t>(chunk);
     session.grant_due = session.grant_now = true;
     state_->grants.Remove(sessions_, node);

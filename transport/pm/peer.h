@@ -129,7 +129,6 @@ struct Session {
   bool ack_now = false;
   bool grant_due = false;
   bool grant_now = false;  // the peer asked for it and waits
-  bool bulk = false;       // what is granted counts against the budget
   bool in_grants = false;
   std::uint8_t timeouts = 0;       // in a row, the probe included
   std::uint8_t reorder_shift = 0;  // the reordering window was doubled so often
@@ -165,7 +164,8 @@ struct Session {
   std::uint64_t received = 0;  // stream bytes, each once
   std::uint64_t granted = 0;   // limit given for them
   std::uint64_t ce_count = 0;
-  Nanos active_epoch = -1;  // when it last sent data, in units of Endpoint's epochs
+  std::uint32_t active_epoch = UINT32_MAX;  // when it last sent data, in units of Endpoint's epochs
+  std::uint32_t beyond = 0;                 // granted because it asked, and not yet used
   std::uint32_t grant_next = kNil, grant_previous = kNil;
   Nanos rings_at = kNever;  // when to look whether the rings' memory is needed
 };
