@@ -199,7 +199,11 @@ void World::Handle(Event& event) {
   if (event.kind == Event::Kind::kArrival) {
     if (node.dead) return;
     if (paused) {
-      if (node.socket.size() < 64) node.socket.push_back(std::move(event.arrival));
+      if (node.socket.size() < 64) {
+        node.socket.push_back(std::move(event.arrival));
+      } else {
+        ++overflown_;
+      }
       return;
     }
     node.audit.Touch(event.arrival.from);

@@ -173,6 +173,7 @@ class World {
   std::uint16_t channels_ = 1;
   std::uint32_t next_series_ = 1;
   std::uint64_t events_ = 0;
+  std::uint64_t overflown_ = 0;  // datagrams that found the socket of a stopped process full
   std::uint64_t delivered_ = 0;
   // Waves of which a node said that it is flushed or settled, and whether that was true.
   std::map<std::uint64_t, bool> claims_;

@@ -336,9 +336,12 @@ void World::CheckEnd() {
   if (!Quiet()) Fail("something was not delivered" + Unfinished());
   const Counters sum = Sum();
   // Each repetition needs a loss, a late packet or a time-out; nothing feeds on itself.
-  const std::uint64_t cause = network_.dropped() + sum.bad_tag + sum.malformed + sum.no_interval +
-                              sum.no_session + sum.greeting_deferred;
-  if (sum.retransmitted > 500 + 20 * cause + 4 * sum.spurious) Fail("retransmission storm");
+  const std::uint64_t cause = network_.dropped() + overflown_ + sum.bad_tag + sum.malformed +
+                              sum.no_interval + sum.no_session + sum.greeting_deferred;
+  if (sum.retransmitted > 500 + 20 * cause + 4 * sum.spurious) {
+    Fail("retransmission storm: " + std::to_string(sum.retransmitted) + " for " +
+         std::to_string(cause) + " causes, " + std::to_string(sum.spurious) + " in vain");
+  }
 }
 
 Counters World::Sum() const {
