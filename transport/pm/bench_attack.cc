@@ -51,13 +51,11 @@ Address OpenBeside(NodeId node, UdpSocket& socket) {
   const AtHostOf host(node);
   sockaddr_in bound{};
   socklen_t size = sizeof bound;
-  Address address = AddressAt(node);
-  if (socket.Open(address) ||
+  if (socket.Open(AddressAt(node)) ||
       getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     Die("cannot open a socket");
   }
-  address.port = ntohs(bound.sin_port);
-  return address;
+  return FromIpv4(bound);
 }
 
 }  // namespace
@@ -146,11 +144,8 @@ void Stranger::Send(const Address& to) {
   prctl(PR_SET_TIMERSLACK, 1000);
   (void)setpriority(PRIO_PROCESS, 0, -10);  // if allowed: a job slows no stranger down
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(to.port);
-  memcpy(&address.sin_addr, to.ip.data() + 12, 4);
-  if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+  const sockaddr_in address = ToIpv4(to);
+  if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     Die("a stranger's socket");
   }
   constexpr Nanos kPeriod = kSecond / kRate * static_cast<Nanos>(kInTrain);

@@ -25,9 +25,9 @@ struct Traffic {
   bool round_trip = true;  // else one way, as fast as it goes
   Waiting waiting = Waiting::kSpin;
   bool payload_tag = true;
-  int server_core = 1;  // ours is 0
-  Nanos period = 0;     // not 0: one message every so often, each with the time it left
-  bool offload = true;  // of the network
+  int server_core = 1;         // ours is 0
+  Nanos period = 0;            // not 0: one message every so often, each with the time it left
+  bool offload = true;         // of the network
   int peers = 1;               // of the one node: each in its turn, or to all of them and back
   bool first_contact = false;  // see PeersEnd
   Target target = Target::kNone;

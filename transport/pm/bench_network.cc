@@ -195,6 +195,22 @@ Address AddressAt(NodeId node) {
   return address;
 }
 
+Address FromIpv4(const sockaddr_in& in) {
+  Address address;
+  address.ip[10] = address.ip[11] = 0xff;
+  memcpy(address.ip.data() + 12, &in.sin_addr, 4);
+  address.port = ntohs(in.sin_port);
+  return address;
+}
+
+sockaddr_in ToIpv4(const Address& address) {
+  sockaddr_in out{};
+  out.sin_family = AF_INET;
+  memcpy(&out.sin_addr, address.ip.data() + 12, 4);
+  out.sin_port = htons(address.port);
+  return out;
+}
+
 AtHostOf::AtHostOf(NodeId node) : away_(has_cable() && HostOf(node) != 0) {
   if (away_ && setns(hosts[1], CLONE_NEWNET) != 0) Die("setns");
 }

@@ -2,6 +2,8 @@
 // A network for a measurement alone.
 #pragma once
 
+#include <netinet/in.h>
+
 #include "transport/pm/types.h"
 
 namespace sekisho::pm {
@@ -18,8 +20,10 @@ bool SetLoss(double percent);
 // sender's kernel cuts, and every packet goes alone.
 bool SetOffload(bool on);
 
-// Any port of the host of this node.
+// Any port of the host of this node; all of them have IPv4.
 Address AddressAt(NodeId node);
+sockaddr_in ToIpv4(const Address& address);
+Address FromIpv4(const sockaddr_in& address);
 
 // While it lives, what this thread makes is made there.
 class AtHostOf {

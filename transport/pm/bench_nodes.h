@@ -60,7 +60,7 @@ class BenchNodes {
   UdpSocket socket_;
   std::uint16_t port_ = 0;
   MutableBytes memory_;
-  std::vector<Endpoint> nodes_;    // the first is nobody
+  std::vector<Endpoint> nodes_;  // the first is nobody
   std::vector<NodeId> touched_;
   std::unique_ptr<Batch> in_, out_;
 };

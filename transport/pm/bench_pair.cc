@@ -45,10 +45,8 @@ int OpenTcp(const char* congestion) {
 int ListenTcp(int backlog, const char* congestion) {
   const AtHostOf host(1);
   const int fd = OpenTcp(congestion);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  memcpy(&address.sin_addr, AddressAt(1).ip.data() + 12, 4);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+  const sockaddr_in address = ToIpv4(AddressAt(1));
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd, backlog) != 0) {
     close(fd);
     return -1;

@@ -29,10 +29,10 @@ constexpr Nanos kLateness = 200 * kMicrosecond;
 constexpr Nanos kQueue = 100 * kMicrosecond;
 constexpr Nanos kMostVariation = kMillisecond;
 constexpr std::uint32_t kMostProven = 256 * 1024;
-constexpr Nanos kProvenFor = 10 * kSecond;    // without sending anything
-constexpr std::uint32_t kLeastSharing = 2;    // packets, where others want the path as well
-constexpr double kGiveWay = 0.7;              // as CUBIC does
-constexpr std::uint8_t kCalmRounds = 8;       // without a queue: nobody shares it any more
+constexpr Nanos kProvenFor = 10 * kSecond;  // without sending anything
+constexpr std::uint32_t kLeastSharing = 2;  // packets, where others want the path as well
+constexpr double kGiveWay = 0.7;            // as CUBIC does
+constexpr std::uint8_t kCalmRounds = 8;     // without a queue: nobody shares it any more
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
 constexpr std::array<std::uint32_t, 8> kPhaseGain = {125, 75, 100, 100, 100, 100, 100, 100};
 constexpr std::uint32_t kStartupGain = 289;
@@ -134,7 +134,7 @@ std::uint64_t Congestion::RateDelay(const Rtt& rtt) const {
 // curve of CUBIC (RFC 9438), which soon comes near what was too much and stays there for a while.
 std::uint64_t Congestion::Curve(Nanos since) const {
   constexpr double kSteepness = 0.4;  // packets a cubic second
-  const double most = 1.0 * shared_most_ / datagram_;
+  const double most = static_cast<double>(shared_most_) / datagram_;
   const double flat = std::cbrt(most * (1 - kGiveWay) / kSteepness);  // seconds until then
   const double ahead = static_cast<double>(since) / kSecond - flat;
   const double packets = kSteepness * ahead * ahead * ahead + most;

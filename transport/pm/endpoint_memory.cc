@@ -278,8 +278,7 @@ void Endpoint::SetOpened(std::uint32_t stream, std::uint64_t end) {
   MakeReady(stream);
 }
 
-// No byte of them counts: nothing is unsent, unacknowledged, unread or held, and nothing was for
-// long.
+// No byte of them counts: nothing is unsent, unacknowledged, unread or held.
 bool Endpoint::HasEmptyRings(const Peer& peer) const {
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(IdOf(peer), channel);

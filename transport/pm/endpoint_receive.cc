@@ -268,6 +268,7 @@ void Endpoint::AcknowledgeBefore(Nanos until, Nanos now) {
   }
 }
 
+// What it was granted because it asked, of which the sum is to stay under the budget.
 void Endpoint::CountBeyond(Session& session, std::uint32_t bytes) {
   state_->granted_beyond += bytes;
   state_->granted_beyond -= session.beyond;

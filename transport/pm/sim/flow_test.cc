@@ -147,15 +147,21 @@ TEST(Flow, SendersToOneNodeShareItsPort) {
   EXPECT_GT(jain, 0.9);
 }
 
-// As if each sent to somebody else through one switch: nobody's grants help, what they lose does.
-TEST(Flow, SendersWhomNobodyGrantsGiveWay) {
-  constexpr std::size_t kSenders = 16;
-  Cluster cluster(kSenders + 1, [](Config& config) {
+// As if each sent to somebody else through one switch, of 20 MB/s: nobody's grants help.
+Cluster OneSwitch(std::size_t senders, std::size_t queue, Nanos delay) {
+  Cluster cluster(senders + 1, [](Config& config) {
     config.channels = 1;
     config.incast_budget = 16 << 20;
   });
-  cluster.network().port(0) = {20'000'000, 128 * 1024, 0};
-  for (Link& link : cluster.network().links()) link.delay = 50 * kMicrosecond;
+  cluster.network().port(0) = {20'000'000, queue, 0};
+  for (Link& link : cluster.network().links()) link.delay = delay;
+  return cluster;
+}
+
+// By what they lose.
+TEST(Flow, SendersWhomNobodyGrantsGiveWay) {
+  constexpr std::size_t kSenders = 16;
+  Cluster cluster = OneSwitch(kSenders, 128 * 1024, 50 * kMicrosecond);
   std::vector<std::uint64_t> each;
   const double goodput = Goodput(cluster, kSenders, kSecond, kSecond, &each);
   std::uint64_t sent = 0, lost = 0;
@@ -175,12 +181,7 @@ TEST(Flow, SendersWhomNobodyGrantsGiveWay) {
 // Who comes when the queue is full has never seen the path without one.
 TEST(Flow, WhoComesLaterGivesWayToo) {
   constexpr std::size_t kSenders = 16;
-  Cluster cluster(kSenders + 1, [](Config& config) {
-    config.channels = 1;
-    config.incast_budget = 16 << 20;
-  });
-  cluster.network().port(0) = {20'000'000, 200 * 1000, 0};
-  for (Link& link : cluster.network().links()) link.delay = 500 * kMicrosecond;
+  Cluster cluster = OneSwitch(kSenders, 200 * 1000, 500 * kMicrosecond);
   std::vector<std::uint64_t> each;
   const double goodput = Goodput(cluster, kSenders, 4 * kSecond, 2 * kSecond, &each, kSenders / 2);
   const double jain = Fairness(each);
