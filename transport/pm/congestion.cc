@@ -17,7 +17,6 @@ constexpr std::uint32_t kLeastPackets = 4;
 // timer could tell it apart.
 constexpr std::uint32_t kBurstPackets = 16;
 constexpr Nanos kBurstTime = 100 * kMicrosecond;
-constexpr std::uint64_t kBurstBytes = 128 * 1024;
 constexpr std::uint64_t kSlowest = 1000;  // bytes a second
 // From here on (bytes a second) one buffer of segmentation offload takes less time than to sleep
 // and to be woken: only the window limits, the processors are what is slow.
@@ -106,8 +105,7 @@ void Congestion::SetPace(std::uint64_t rate) {
   pace_ = MulDiv(kSecond, 1 << kPaceShift, std::max<std::uint64_t>(rate, kSlowest));
   burst_ = Clamped(
       std::max(std::uint64_t{kBurstPackets} * datagram_,
-               std::min(std::max<std::uint64_t>(proven_, MulDiv(bottleneck_, kBurstTime, kSecond)),
-                        kBurstBytes)));
+               std::min(MulDiv(bottleneck_, kBurstTime, kSecond), std::uint64_t{kBurstBytes})));
 }
 
 // A receiver that sleeps acknowledges much at once: so much more must be in flight to keep the

@@ -63,6 +63,7 @@ class Congestion {
  private:
   enum class Mode : std::uint8_t { kStartup, kDrain, kProbe, kProbeRtt };
   static constexpr int kPaceShift = 20;
+  static constexpr std::uint32_t kBurstBytes = 128 * 1024;  // the most
   static constexpr Nanos kLongestQuantum = 50 * kMicrosecond;
 
   // Of a rate in the history, in units: seldom more than 32 bits of it are known.
@@ -75,7 +76,7 @@ class Congestion {
   Nanos PaceOf(std::uint64_t bytes) const {
     return static_cast<Nanos>(bytes * pace_ >> kPaceShift);
   }
-  Nanos BurstTime() const { return PaceOf(burst_); }
+  Nanos BurstTime() const { return PaceOf(std::max(burst_, std::min(proven_, kBurstBytes))); }
   std::uint64_t Curve(Nanos since) const;
   void EndRound(const Rtt& rtt, Nanos now);
   void NoteAggregation(Nanos now);
@@ -96,7 +97,7 @@ class Congestion {
   std::uint64_t ceiling_ = UINT64_MAX;  // learned from losses together with a queue, and from marks
   std::uint64_t pace_ = 0;              // nanoseconds a byte, shifted
   std::uint64_t pacing_rate_ = 0;
-  std::uint32_t burst_ = 0;  // bytes that may leave together
+  std::uint32_t burst_ = 0;  // bytes that may leave together, whatever is proven
   std::uint32_t round_ = 0;
   std::uint64_t delivered_ = 0;
   Nanos delivered_time_ = 0;
