@@ -211,11 +211,11 @@ bool Endpoint::NeedsCredit(const Peer& peer) const {
 }
 
 // Who waits for a peer that has a session, while nothing is in flight, would not notice that it
-// died: with data for credit, or stopped for a wave.
+// died: with data for credit, or for what a stop needs.
 void Endpoint::WatchSilence(Peer& peer) {
   Session& session = SessionOf(peer);
-  const bool can_wait = peer.state != PeerState::kGone;
-  if (!can_wait || !(paused() ? LeadsInstead(peer) : NeedsCredit(peer))) {
+  const bool waits = AwaitsGang(peer) || (!paused() && NeedsCredit(peer));
+  if (peer.state == PeerState::kGone || !waits) {
     session.persist_at = kNever;
     session.persist_tries = 0;
   } else if (session.in_flight_packets > 0) {
@@ -266,7 +266,7 @@ void Endpoint::SessionTimer(Peer& peer) {
   if (session.persist_at <= state_->now) {
     session.persist_at = kNever;
     session.persist_tries = std::min<std::uint8_t>(session.persist_tries + 1, 8);
-    (paused() ? peer.gang_due : session.probe_due) = true;
+    (AwaitsGang(peer) ? peer.gang_due : session.probe_due) = true;
     session.want_reported = 0;  // a grant may have been lost
   }
   if (session.hold_until <= state_->now) session.hold_until = 0;  // expired: send what there is

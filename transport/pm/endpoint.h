@@ -201,6 +201,7 @@ class Endpoint {
   }
   void LookAtRings(Peer& peer);
   bool HasEmptyRings(const Peer& peer) const;
+  bool AwaitsGang(const Peer& peer) const { return LeadsInstead(peer) || HoldsGangUp(peer); }
   void WatchSilence(Peer& peer);
   void Gone(Peer& peer, Reason reason);
   void ForgetFlight(Peer& peer);
@@ -213,6 +214,7 @@ class Endpoint {
   void NoteReplaced(Peer& peer);
   bool MayBeAway(const Peer& peer) const;
   bool LeadsInstead(const Peer& peer) const;
+  bool HoldsGangUp(const Peer& peer) const;
   void SetWave(std::uint64_t wave);
   void StepGang();
   void OnGang(Peer& peer, const GangNote& said);

@@ -79,6 +79,28 @@ bool Endpoint::LeadsInstead(const Peer& peer) const {
   return false;
 }
 
+// The job's next wave needs this peer to say something: of the leader what everyone wants, of the
+// others what the leader waits for.
+bool Endpoint::HoldsGangUp(const Peer& peer) const {
+  if (!state_->gang_active) return false;
+  const GangNote& own = state_->gang;
+  const std::uint64_t wave = own.wave;
+  const NodeId leader = Leader();
+  if (leader != config_.node) {
+    return IdOf(peer) == leader && (own.asked > wave || own.joined > wave || own.reported > wave);
+  }
+  if (peer.is_replaced) return false;
+  switch (PhaseOf(wave)) {
+    case GangPhase::kRunning:
+    case GangPhase::kSettled:
+      return own.joined > wave && peer.gang.joined <= wave;
+    case GangPhase::kStopping:
+    case GangPhase::kFlushed:
+      return own.reported > wave && peer.gang.reported <= wave;
+  }
+  return false;
+}
+
 void Endpoint::SetWave(std::uint64_t wave) {
   GangNote& own = state_->gang;
   const bool goes = paused() && PhaseOf(wave) == GangPhase::kRunning;

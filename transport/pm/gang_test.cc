@@ -3,6 +3,7 @@
 #include "transport/pm/gang.h"
 
 #include <map>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -104,6 +105,11 @@ class JobTest : public ::testing::Test {
       cluster_.network().link(node, other).loss = off ? 1 : 0;
       cluster_.network().link(other, node).loss = off ? 1 : 0;
     }
+  }
+
+  // All that was said was acknowledged.
+  bool Silent(std::uint32_t from, NodeId to) {
+    return cluster_[from].session(to).in_flight_packets == 0;
   }
 
   // A genuine packet of `from` with any content.
@@ -363,6 +369,49 @@ TEST_F(JobTest, AStoppedNodeWithUnreadMessagesNoticesThatItsLeadersWereStartedAn
 
   deaf_ = kNodes;
   EXPECT_TRUE(cluster_.Run(10 * kSecond, [&] { return Are(GangPhase::kRunning); }));
+}
+
+// It acknowledges what it was asked, and dies before anyone hears what it makes of it; its next
+// life has nothing to say.
+TEST_F(JobTest, AStopIsHeardOfThoughItsLeaderWasStartedAnew) {
+  for (sim::Link& link : cluster_.network().links()) link.loss = 0;
+  silent_ = true;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  bool is_mute = true;
+  cluster_.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes) {
+    return from != 0 || !is_mute;
+  };
+  Ask(3, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return cluster_[0].gang().wave == 1; }));
+  cluster_.on_datagram = [](std::uint32_t from, std::uint32_t to, Bytes) {
+    return from != 0 || to == 3;
+  };
+  cluster_.SendText(3, 0, 0, 100);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Silent(3, 0); }));
+  ASSERT_EQ(cluster_[3].gang().wave, 0u);
+
+  cluster_.Restart(0);
+  cluster_.on_datagram = nullptr;
+
+  EXPECT_TRUE(cluster_.Run(10 * kSecond, [&] { return Are(GangPhase::kSettled); }));
+}
+
+TEST_F(JobTest, AStopDoesNotWaitForTheReportOfANodeThatWasStartedAnew) {
+  for (sim::Link& link : cluster_.network().links()) link.loss = 0;
+  silent_ = true;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  bool is_first = true;
+  cluster_.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes) {
+    return from != 5 || !std::exchange(is_first, false);
+  };
+  Ask(3, true);
+  ASSERT_TRUE(
+      cluster_.Run(kSecond, [&] { return cluster_[5].gang().reported == 2 && Silent(0, 5); }));
+  ASSERT_EQ(cluster_[0].gang(5).reported, 0u);
+
+  cluster_.Restart(5);
+
+  EXPECT_TRUE(cluster_.Run(10 * kSecond, [&] { return Are(GangPhase::kSettled); }));
 }
 
 // What every report and every wave would wake a process for.

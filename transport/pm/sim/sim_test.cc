@@ -77,7 +77,8 @@ TEST(Simulation, SixteenNodesSurviveEveryFault) {
 TEST(Simulation, SeedsThatFailedOncePass) {
   Plan plan;
   plan.messages = 150;
-  for (const std::uint64_t seed : {103143, 910173, 911453, 920195, 930595, 933718, 2402460}) {
+  for (const std::uint64_t seed :
+       {103143, 910173, 911453, 920195, 930595, 933718, 2402460, 2502696}) {
     EXPECT_EQ(World(plan, seed).Run(), "") << seed;
   }
   plan.nodes = 16;
