@@ -30,6 +30,7 @@ constexpr Nanos kMostVariation = kMillisecond;
 constexpr std::uint32_t kMostProven = 256 * 1024;
 constexpr Nanos kProvenFor = 10 * kSecond;  // without sending anything
 constexpr std::uint32_t kLeastSharing = 2;  // packets, where others want the path as well
+constexpr std::uint32_t kFewPackets = 8;
 constexpr double kGiveWay = 0.7;            // as CUBIC does
 constexpr std::uint8_t kCalmRounds = 8;     // without a queue: nobody shares it any more
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
@@ -153,8 +154,10 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
     calm_ = 0;
     proven_ = 0;
   } else if (ceiling_ != UINT64_MAX) {
-    // On short ways the curve is slower than TCP was before it: half a packet a round.
-    ceiling_ = std::max(ceiling_ + datagram_ / 2,
+    // On short ways the curve is slower than TCP was before it: half a packet a round.  With few in
+    // flight TCP often has to wait for its timer, which we do not.
+    const bool few = shared_most_ < std::uint64_t{kFewPackets} * datagram_;
+    ceiling_ = std::max(ceiling_ + datagram_ / (few ? 4 : 2),
                         std::min(Curve(now - shared_since_), ceiling_ + ceiling_ / 2));
     calm_ = queue ? std::uint8_t{0} : static_cast<std::uint8_t>(calm_ + 1);
     if (calm_ >= kCalmRounds) ceiling_ = UINT64_MAX;

@@ -69,6 +69,26 @@ TEST(Congestion, WhereAQueueStandsLessMayBe) {
   EXPECT_LT(sender.window(), with_queue);
 }
 
+// After `losses` in a queue: how much more may be in flight after four rounds with a queue.
+std::uint64_t GrowthAfter(int losses) {
+  constexpr Nanos kLate = 500 * kMicrosecond;
+  NowAndThen sender;
+  for (int i = 0; i < 20; ++i) sender.Send(50 * kMicrosecond);
+  for (int i = 0; i < losses; ++i) sender.Send(kLate, kPacket);
+  sender.Send(kLate);
+  const std::uint64_t before = sender.window();
+  for (int i = 0; i < 4; ++i) sender.Send(kLate);
+  return sender.window() - before;
+}
+
+// TCP with a few packets in flight waits for its timer after most losses: who does not, and grows
+// as fast, takes most of the path.
+TEST(Congestion, WhoHasFewPacketsInFlightGrowsSlower) {
+  EXPECT_GE(GrowthAfter(1), 2 * kPacket);
+  EXPECT_GT(GrowthAfter(20), 0u);
+  EXPECT_LT(GrowthAfter(20), 3 * kPacket / 2);
+}
+
 TEST(Congestion, WhatWasProvenLongAgoProvesNothing) {
   for (const Nanos pause : {kSecond, 20 * kSecond}) {
     NowAndThen sender;
