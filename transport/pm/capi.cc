@@ -90,6 +90,12 @@ bool ReadArguments(int argc, char** argv, Arguments& arguments) {
   return argc % 2 == 0 && arguments.job != nullptr && arguments.node != nullptr;
 }
 
+// There is no cipher in this library: better no context than one that everybody can read.
+bool WantsEncryption() {
+  const char* wanted = getenv("PM_ENCRYPT");
+  return wanted != nullptr && wanted[0] != 0 && strcmp(wanted, "0") != 0;
+}
+
 // The one that was named, the one that the job's agent starts, or none.
 int FindDaemon(Arguments& arguments) {
   const char* agent = getenv("PM_AGENT");
@@ -214,6 +220,7 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   }
   Waiting waiting;
   if (!ReadWaiting(arguments.wait, waiting)) return EINVAL;
+  if (WantsEncryption()) return ENOTSUP;
   JobFile job;
   int line;
   if (const auto error = sekisho::pm::ReadJobFile(arguments.job, job, line)) return Errno(error);
@@ -252,6 +259,7 @@ int pmAttachContext(const char* type, int fd, pmContext** out) {
       !ReadWaiting(getenv("PM_WAIT"), waiting)) {
     return EINVAL;
   }
+  if (WantsEncryption()) return ENOTSUP;
   std::unique_ptr<Context> core;
   if (const auto error = Context::Attach(fd, core)) return Errno(error);
   const Address own = core->head().own;

@@ -290,6 +290,15 @@ TEST_F(CApi, AKeyThatOthersMayReadIsRefused) {
   EXPECT_EQ(Open(0), EACCES);
 }
 
+// Whoever asks for encryption would not notice that there is none.
+TEST_F(CApi, NoContextIsOpenedWhereEncryptionIsAskedFor) {
+  setenv("PM_ENCRYPT", "1", 1);
+  EXPECT_EQ(Open(0), ENOTSUP);
+  setenv("PM_ENCRYPT", "0", 1);
+  EXPECT_EQ(Open(0), 0);
+  unsetenv("PM_ENCRYPT");
+}
+
 TEST_F(CApi, AJobFileWithAnUnknownWordIsRefused) {
   std::ofstream(folder_ + "/job", std::ios::app) << "colour blue\n";
   EXPECT_EQ(Open(0), EINVAL);

@@ -41,7 +41,7 @@ void Cluster::Start(std::uint32_t id) {
   Node& node = nodes_[id];
   node.memory.assign(Endpoint::MemoryNeeded(node.config) + 64, 0xa5);
   node.endpoint = std::make_unique<Endpoint>();
-  (void)node.endpoint->Init(node.config, Aligned(node.memory), nullptr, now());
+  (void)node.endpoint->Init(node.config, Aligned(node.memory), node.cipher, now());
   for (std::uint32_t peer = 0; peer < nodes_.size(); ++peer) {
     (void)node.endpoint->SetAddress(static_cast<NodeId>(peer), AddressOf(peer));
   }
@@ -50,6 +50,11 @@ void Cluster::Start(std::uint32_t id) {
 
 void Cluster::Restart(std::uint32_t id) {
   ++nodes_[id].config.incarnation;
+  Start(id);
+}
+
+void Cluster::Encrypt(std::uint32_t id, Cipher* cipher) {
+  nodes_[id].cipher = cipher;
   Start(id);
 }
 

@@ -19,6 +19,7 @@ class Cluster {
       std::uint64_t seed = 1);
 
   Endpoint& operator[](std::size_t node) { return *nodes_[node].endpoint; }
+  const Endpoint& operator[](std::size_t node) const { return *nodes_[node].endpoint; }
   Network& network() { return network_; }
   Nanos now() const { return network_.now() + kSecond; }
 
@@ -34,6 +35,8 @@ class Cluster {
   void Pump(std::uint32_t node);
   // The process dies and starts again, with a larger incarnation.
   void Restart(std::uint32_t node);
+  // Starts it with a cipher, which outlives the cluster's last datagram.
+  void Encrypt(std::uint32_t node, Cipher* cipher);
   // As sekisho-pmd does it: the state of this moment, and later the node on another host.
   std::vector<std::uint8_t> Save(std::uint32_t node);
   void Restore(std::uint32_t node, const std::vector<std::uint8_t>& saved);
@@ -47,6 +50,7 @@ class Cluster {
  private:
   struct Node {
     Config config;
+    Cipher* cipher = nullptr;
     std::vector<std::uint8_t> memory;
     std::unique_ptr<Endpoint> endpoint;
     std::uint64_t timer = 0;
