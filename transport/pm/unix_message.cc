@@ -13,7 +13,8 @@
 
 namespace sekisho::pm {
 
-int SendMessage(int socket, std::span<const std::uint8_t> text, std::span<const int> fds) {
+int SendMessage(int socket, std::span<const std::uint8_t> text, std::span<const int> fds,
+                int flags) {
   if (fds.size() > kFdsMax) return EINVAL;
   iovec piece = {const_cast<std::uint8_t*>(text.data()), text.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kFdsMax * sizeof(int))> control{};
@@ -31,7 +32,7 @@ int SendMessage(int socket, std::span<const std::uint8_t> text, std::span<const 
   }
   ssize_t sent;
   do {
-    sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+    sent = sendmsg(socket, &header, MSG_NOSIGNAL | flags);
   } while (sent < 0 && errno == EINTR);
   return sent < 0 ? errno : 0;
 }

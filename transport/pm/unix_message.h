@@ -68,7 +68,8 @@ struct Received {
 };
 
 // 0 or errno.  Never blocks longer than the socket is set to.
-int SendMessage(int socket, std::span<const std::uint8_t> text, std::span<const int> fds);
+int SendMessage(int socket, std::span<const std::uint8_t> text, std::span<const int> fds,
+                int flags = 0);  // of sendmsg
 // Descriptors that come are close-on-exec and the caller's.
 // `flags` are of recvmsg.
 Received ReceiveMessage(int socket, std::span<std::uint8_t> text, int flags = 0);

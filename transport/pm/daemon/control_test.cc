@@ -124,6 +124,34 @@ TEST_F(DaemonTest, WhoAsksOfAKilledKeeperIsToldByTheNextOne) {
   Kill(program);
 }
 
+// A debugger, or whoever may, stops the keeper of one context; the daemon serves the others.
+TEST_F(DaemonTest, AKeeperThatIsStoppedHoldsNobodyUp) {
+  const pid_t program = Spawn(1, [](pmContext*) { pause(); });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return Control(Ask::kTop, 1) == 0; }));
+  const pid_t keeper = Keeper();
+  ASSERT_EQ(kill(keeper, SIGSTOP), 0);
+
+  // More than wait in the keeper's queue; nobody stays for the answer.
+  const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
+  AskMessage ask;
+  ask.ask = Ask::kTop;
+  ask.config.context = 5;
+  ask.config.node = 1;
+  for (int i = 0; i < 2000; ++i) {
+    const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
+    ASSERT_GE(fd, 0) << i << " " << strerror(errno);
+    ASSERT_EQ(SendMessage(fd, BytesOf(ask), std::span(&key, 1)), 0) << i;
+    close(fd);
+  }
+  close(key);
+  EXPECT_TRUE(IsListed("node 1"));
+  EXPECT_EQ(Control(Ask::kTop, 1), EAGAIN);
+
+  ASSERT_EQ(kill(keeper, SIGCONT), 0);
+  EXPECT_TRUE(Until(20 * kSecond, [&] { return Control(Ask::kTop, 1) == 0; }));
+  Kill(program);
+}
+
 TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {
   const pid_t own = Spawn(0, [this](pmContext* c) { Chatter(board_[0], c, 1); });
   const pid_t first = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });

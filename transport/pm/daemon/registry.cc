@@ -267,7 +267,7 @@ int Registry::Restore(const Client& client, const AskMessage& ask, const Receive
     context = contexts_.emplace_back(std::move(made)).get();
   }
   const std::array<int, 2> fds = {client.fd, received.fds[1]};
-  return SendMessage(context->control, BytesOf(ask), fds);
+  return SendMessage(context->control, BytesOf(ask), fds, MSG_DONTWAIT);
 }
 
 // From a program whose daemon was killed, or from a keeper that lost it.
@@ -327,7 +327,8 @@ void Registry::Attend(const Context& asked) {
   for (const auto& context : contexts_) {
     const bool same = context->number == asked.number && context->uid == asked.uid &&
                       context->key == asked.key && context.get() != &asked;
-    if (same && context->control >= 0) (void)SendMessage(context->control, BytesOf(ask), {});
+    if (same && context->control >= 0)
+      (void)SendMessage(context->control, BytesOf(ask), {}, MSG_DONTWAIT);
   }
 }
 
@@ -337,8 +338,9 @@ int Registry::Forward(const Client& client, const AskMessage& ask, const Receive
   for (;;) {
     Context* context = nullptr;
     if (const int error = Named(client, ask, received, context)) return error;
-    const int error = SendMessage(context->control, BytesOf(ask),
-                                  std::span(fds).first(received.fd_count > 1 ? 2u : 1u));
+    const int error =
+        SendMessage(context->control, BytesOf(ask),
+                    std::span(fds).first(received.fd_count > 1 ? 2u : 1u), MSG_DONTWAIT);
     if (error == 0 && ask.ask == Ask::kStop) Attend(*context);
     if (error != EPIPE) return error;
     // The keeper is ending: either the context is over, or another takes its place.
