@@ -7,11 +7,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "client/local/pm_top.h"
 #include "transport/pm/agent_door.h"
 
 namespace sekisho::client {
@@ -19,10 +21,48 @@ namespace {
 
 constexpr int kAnswerMs = 5000;
 
+std::string MeaningOf(pm::Ask ask, int error) {
+  switch (error) {
+    case ECONNREFUSED:
+      return "no sekisho-pmd answers on this host: start it (systemctl start sekisho-pmd, or "
+             "sekisho-pmd), or name its socket (--daemon, PM_DAEMON)";
+    case ENOENT:
+      return "no context of it is on this host, or it is over; sekisho pm list shows what is here";
+    case EACCES:
+      return "its key file must be yours, and nobody else may read it (chmod 600)";
+    case EAGAIN:
+      return "the process that keeps it does not answer; try again";
+    case ECONNRESET:
+      return "sekisho-pmd, or the process that keeps the context, ended meanwhile; try again";
+    case ETIMEDOUT:
+      return ask == pm::Ask::kStop ? "it did not stop in time, and goes on: sekisho pm top shows "
+                                     "which node is silent; "
+                                     "--timeout gives it longer"
+                                   : "no answer in time";
+    case EBUSY:
+      return ask == pm::Ask::kStop || ask == pm::Ask::kGo
+                 ? "somebody else is just stopping it or letting it go"
+                 : "it is not stopped (sekisho pm stop), or its program lives";
+    case EADDRINUSE:
+      return "its address is taken on this host: --address names another";
+    case EINVAL:
+      return ask == pm::Ask::kRestore || ask == pm::Ask::kSave
+                 ? "the file is no saved context of this job, or of another version"
+                 : "sekisho-pmd is of another version";
+    default:
+      return std::strerror(error);
+  }
+}
+
 }  // namespace
 
 int PmFail(const std::string& what, int error) {
   fmt::print(stderr, "sekisho pm: {}: {}\n", what, std::strerror(error));
+  return kPmFailed;
+}
+
+int PmRefused(const std::string& job, pm::Ask ask, int error) {
+  fmt::print(stderr, "sekisho pm: {}{}{}\n", job, job.empty() ? "" : ": ", MeaningOf(ask, error));
   return kPmFailed;
 }
 
@@ -40,7 +80,7 @@ int AskPmDaemon(const std::string& socket, const pm::AskMessage& ask, std::span<
   }
   const int daemon = pm::ConnectDaemon(path.data());
   if (daemon < 0) {
-    return errno;
+    return errno == ENOENT ? ECONNREFUSED : errno;
   }
   pm::AnswerMessage answer;
   pm::Received received;
@@ -61,13 +101,30 @@ int AskPmDaemon(const std::string& socket, const pm::AskMessage& ask, std::span<
   return error;
 }
 
+int AskPmDaemonForAll(const std::string& socket, pm::AskMessage ask, std::span<const int> fds,
+                      std::string& text) {
+  text.clear();
+  for (;;) {
+    std::string page;
+    if (const int error = AskPmDaemon(socket, ask, fds, page)) {
+      return error;
+    }
+    const std::optional<std::uint16_t> next = TakeMore(page);
+    text += page;
+    if (!next || *next <= ask.first) {
+      return 0;
+    }
+    ask.first = *next;
+  }
+}
+
 std::vector<int> PmNodesHere(const std::string& socket, unsigned context, int node, int& error) {
   if (node >= 0) {
     return {node};
   }
   std::string text;
   std::vector<int> nodes;
-  error = AskPmDaemon(socket, {}, {}, text);
+  error = AskPmDaemonForAll(socket, {}, {}, text);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     unsigned number = 0;
@@ -85,8 +142,15 @@ bool ReadPmJob(const std::string& path, pm::JobFile& job) {
   int line = 0;
   const std::error_code error = pm::ReadJobFile(path.c_str(), job, line);
   if (error) {
+    // Of a line the system says something only about the key file that it names.
+    const bool is_key = line > 0 && error.category() == std::generic_category();
+    const std::string why =
+        !is_key ? error.message()
+        : error == std::errc::permission_denied
+            ? "the key file must be yours, and nobody else may read it (chmod 600)"
+            : "the key file: " + error.message();
     fmt::print(stderr, "sekisho pm: {}{}: {}\n", path, line > 0 ? fmt::format(":{}", line) : "",
-               error.message());
+               why);
   }
   return !error;
 }

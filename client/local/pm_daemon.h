@@ -16,11 +16,16 @@ inline constexpr int kPmUsage = 64;
 
 // Says so on standard error; an exit code.
 int PmFail(const std::string& what, int error);
+// The same of what the daemon answered to a question about a job: what it means, and what to do.
+int PmRefused(const std::string& job, pm::Ask ask, int error);
 
 // 0 or errno.  `socket` may be empty: the usual one.  `descriptor`, if given, gets the answer's
-// first descriptor, or -1.
+// first descriptor, or -1.  No daemon there: ECONNREFUSED.
 int AskPmDaemon(const std::string& socket, const pm::AskMessage& ask, std::span<const int> fds,
                 std::string& text, int* descriptor = nullptr);
+// The same, until the answer is whole.
+int AskPmDaemonForAll(const std::string& socket, pm::AskMessage ask, std::span<const int> fds,
+                      std::string& text);
 
 // The nodes of a context that this host's daemon has; only `node` unless that is negative.
 std::vector<int> PmNodesHere(const std::string& socket, unsigned context, int node, int& error);

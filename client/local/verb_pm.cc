@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/local/verb_pm.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -16,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/local/pm_daemon.h"
+#include "client/local/pm_top.h"
 #include "client/local/verb_pm_trace.h"
 #include "client/verbs/verbs.h"
 #include "transport/pm/ping.h"
@@ -62,12 +66,19 @@ int AskNodes(const PmOptions& options, pm::Ask what, int file) {
     const std::array<int, 2> fds = {key, file};
     std::string text;
     const pm::Nanos begin = pm::Wire::Now();
-    error = AskPmDaemon(options.daemon, ask, std::span(fds).first(file >= 0 ? 2 : 1), text);
+    const auto given = std::span(fds).first(file >= 0 ? 2 : 1);
+    error = what == pm::Ask::kTop ? AskPmDaemonForAll(options.daemon, ask, given, text)
+                                  : AskPmDaemon(options.daemon, ask, given, text);
     const double took_us = static_cast<double>(pm::Wire::Now() - begin) / 1000;
     if (error != 0) {
       break;
     }
-    if (options.is_json) {
+    if (what == pm::Ask::kTop) {
+      all.push_back(TopAsJson(text));
+      if (!options.is_json) {
+        fmt::print("{}", TopAsText(all.back()));
+      }
+    } else if (options.is_json) {
       all.push_back(
           {{"context", job.context}, {"node", nodes[i]}, {"took_us", took_us}, {"text", text}});
     } else {
@@ -80,16 +91,23 @@ int AskNodes(const PmOptions& options, pm::Ask what, int file) {
   if (options.is_json && error == 0) {
     fmt::print("{}\n", all.dump(2));
   }
-  return error == 0 ? 0 : PmFail(options.job, error);
+  return error == 0 ? 0 : PmRefused(options.job, what, error);
 }
 
+// It holds the job's key.  What was saved before stays until this one is whole.
 int SaveVerb(const PmOptions& options) {
-  // It holds the job's key.
-  const int file = open(options.file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  std::string draft = options.file + ".XXXXXX";
+  const int file = mkostemp(draft.data(), O_CLOEXEC);  // mode 0600
   if (file < 0) {
     return PmFail(options.file, errno);
   }
-  const int code = AskNodes(options, pm::Ask::kSave, file);
+  int code = AskNodes(options, pm::Ask::kSave, file);
+  if (code == 0 && (fsync(file) != 0 || std::rename(draft.c_str(), options.file.c_str()) != 0)) {
+    code = PmFail(options.file, errno);
+  }
+  if (code != 0) {
+    unlink(draft.c_str());
+  }
   close(file);
   return code;
 }
@@ -107,15 +125,17 @@ int RestoreVerb(const PmOptions& options) {
   }
   const int key = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
   const int file = open(options.file.c_str(), O_RDONLY | O_CLOEXEC);
-  int error = key < 0 || file < 0 ? errno : 0;
+  if (key < 0 || file < 0) {
+    const int code = PmFail(key < 0 ? job.key_path.get() : options.file, errno);
+    close(key);
+    return code;
+  }
   const std::array<int, 2> fds = {key, file};
   std::string text;
-  if (error == 0) {
-    error = AskPmDaemon(options.daemon, ask, fds, text);
-  }
+  const int error = AskPmDaemon(options.daemon, ask, fds, text);
   close(key);
   close(file);
-  return error == 0 ? 0 : PmFail(options.file, error);
+  return error == 0 ? 0 : PmRefused(options.file, ask.ask, error);
 }
 
 double Microseconds(const pm::PingResult& result, double share) {
@@ -123,41 +143,67 @@ double Microseconds(const pm::PingResult& result, double share) {
   return static_cast<double>(result.times[static_cast<std::size_t>(share * last)]) / 1000;
 }
 
+nlohmann::json PingAsJson(const pm::PingResult& result, const pm::PathResult& path) {
+  nlohmann::json out = {
+      {"sent", result.sent},
+      {"received", result.received},
+      {"lost_percent", 100.0 * (result.sent - result.received) / std::max(result.sent, 1u)},
+      {"duplicates", result.duplicates},
+      {"reordered", result.reordered},
+      {"path_mtu", path.mtu == 0 ? nlohmann::json() : nlohmann::json(path.mtu)},
+      {"udp_segment", path.segmentation},
+      {"udp_gro", path.coalescing}};
+  constexpr std::array<std::pair<const char*, double>, 6> kShares = {
+      {{"min", 0}, {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"max", 1}}};
+  for (const auto& [name, share] : kShares) {
+    out["rtt_us"][name] = Microseconds(result, share);
+  }
+  return out;
+}
+
+void ShowPing(const nlohmann::json& ping) {
+  const auto us = [&](const char* name) { return ping["rtt_us"][name].get<double>(); };
+  fmt::print("{} sent, {} received, {:.1f} % lost, {} duplicates, {} reordered\n",
+             ping["sent"].dump(), ping["received"].dump(), ping["lost_percent"].get<double>(),
+             ping["duplicates"].dump(), ping["reordered"].dump());
+  fmt::print("rtt us: min {:.1f}, p50 {:.1f}, p90 {:.1f}, p99 {:.1f}, p99.9 {:.1f}, max {:.1f}\n",
+             us("min"), us("p50"), us("p90"), us("p99"), us("p999"), us("max"));
+  fmt::print("path MTU {}; segmentation (UDP_SEGMENT) {}, coalescing (UDP_GRO) {}\n",
+             ping["path_mtu"].is_null() ? "unknown" : ping["path_mtu"].dump(),
+             ping["udp_segment"] == true ? "in use" : "not in use",
+             ping["udp_gro"] == true ? "in use" : "not in use");
+}
+
 int PingVerb(const PmOptions& options) {
   pm::JobFile job;
   if (!ReadPmJob(options.job, job)) {
     return kPmUsage;
   }
-  pm::PingResult result;
-  const auto interval = static_cast<pm::Nanos>(options.interval_ms * pm::kMillisecond);
-  const std::error_code error =
-      pm::Ping(job, static_cast<pm::NodeId>(options.as), static_cast<pm::NodeId>(options.node),
-               options.count, interval, result);
-  if (error) {
+  pm::Pinger pinger;
+  if (const std::error_code error = pinger.Open(job, static_cast<pm::NodeId>(options.as),
+                                                static_cast<pm::NodeId>(options.node))) {
     fmt::print(stderr, "sekisho pm ping: {}\n", error.message());
     return kPmUsage;
   }
-  nlohmann::json out = {{"sent", result.sent},
-                        {"received", result.received},
-                        {"duplicates", result.duplicates},
-                        {"reordered", result.reordered}};
-  if (!result.times.empty()) {
-    out["rtt_us"] = {{"min", Microseconds(result, 0)},
-                     {"p50", Microseconds(result, 0.5)},
-                     {"p99", Microseconds(result, 0.99)},
-                     {"max", Microseconds(result, 1)}};
+  pm::PingResult result;
+  pinger.Ping(options.count, static_cast<pm::Nanos>(options.interval_ms * pm::kMillisecond),
+              result);
+  if (result.times.empty()) {
+    fmt::print(stderr,
+               "sekisho pm ping: node {} does not answer any of {} datagrams: it does not run, a "
+               "firewall drops UDP on the way, or it has another key\n",
+               options.node, result.sent);
+    return kPmFailed;
   }
+  pm::PathResult path;
+  pinger.FindPath(result.times.back(), path);
+  const nlohmann::json ping = PingAsJson(result, path);
   if (options.is_json) {
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", ping.dump(2));
   } else {
-    fmt::print("sent {} received {} duplicates {} reordered {}\n", result.sent, result.received,
-               result.duplicates, result.reordered);
-    if (!result.times.empty()) {
-      fmt::print("rtt_us min {:.1f} p50 {:.1f} p99 {:.1f} max {:.1f}\n", Microseconds(result, 0),
-                 Microseconds(result, 0.5), Microseconds(result, 0.99), Microseconds(result, 1));
-    }
+    ShowPing(ping);
   }
-  return result.received > 0 ? 0 : kPmFailed;
+  return 0;
 }
 
 // Becomes the benchmark: beside this program (build folder), or where it is installed.
@@ -224,9 +270,11 @@ void AddPmVerb(CLI::App& app, Invocation& invocation) {
   auto list = std::make_shared<PmOptions>();
   Add(pm, "list", "The contexts of this host", *list)->callback([list, &invocation] {
     std::string text;
-    const int error = AskPmDaemon(list->daemon, {}, {}, text);
-    fmt::print("{}", text);
-    invocation.exit_code = error == 0 ? 0 : PmFail("sekisho-pmd", error);
+    const int error = AskPmDaemonForAll(list->daemon, {}, {}, text);
+    if (error == 0) {
+      fmt::print("{}", list->is_json ? ListAsJson(text).dump(2) + "\n" : text);
+    }
+    invocation.exit_code = error == 0 ? 0 : PmRefused("", pm::Ask::kList, error);
   });
 
   auto save = std::make_shared<PmOptions>();
@@ -244,7 +292,7 @@ void AddPmVerb(CLI::App& app, Invocation& invocation) {
 
   auto ping = std::make_shared<PmOptions>();
   ping->node = 1;
-  verb = Add(pm, "ping", "Round trips to a node of a job", *ping);
+  verb = Add(pm, "ping", "Round trips to a node of a job, losses, path MTU, offloads", *ping);
   verb->add_option("JOB", ping->job, "The job file")->required();
   verb->add_option("NODE", ping->node, "The node asked")->capture_default_str();
   verb->add_option("--as", ping->as, "The node that asks")->capture_default_str();

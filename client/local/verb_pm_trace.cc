@@ -315,7 +315,7 @@ int TraceVerb(const TraceOptions& options) {
   Trace trace(options, key, out);
   int error = trace.Open(target.context);
   if (error != 0) {
-    return PmFail(options.job, error);
+    return PmRefused(options.job, pm::Ask::kTrace, error);
   }
   error = trace.Run();
   if (error != 0 && error != EPIPE) {  // who read it has seen enough

@@ -370,7 +370,7 @@ int pmGetStopState(pmContext* context, int* waiting, int* gone) {
   if (!call.is_ours()) return ECHILD;
   const auto gang = context->core().gang();
   if (PhaseOf(gang.wave) != GangPhase::kSettled) return EBUSY;
-  *waiting = static_cast<int>(std::min<std::uint64_t>(gang.idle, 65535));
-  *gone = static_cast<int>(std::min<std::uint64_t>(gang.gone, 65535));
+  *waiting = static_cast<int>(std::min(gang.idle, 65535u));
+  *gone = static_cast<int>(std::min(gang.gone, 65535u));
   return 0;
 }

@@ -145,8 +145,8 @@ void Endpoint::StepGang() {
     const std::uint64_t next = NextWave(own.wave, all);
     if (next == own.wave) break;
     if (PhaseOf(next) == GangPhase::kSettled) {
-      own.idle = all.idle;
-      own.gone = all.gone;
+      own.idle = static_cast<std::uint32_t>(all.idle);
+      own.gone = static_cast<std::uint32_t>(all.gone);
     }
     SetWave(next);
   }
@@ -172,7 +172,7 @@ void Endpoint::OnGang(Peer& peer, const GangNote& said) {
   GangNote& known = peer.gang;
   known.asked = std::max(known.asked, note.asked);
   known.joined = std::max(known.joined, note.joined);
-  if (note.reported > known.reported) known.idle = std::min<std::uint64_t>(note.idle, 1);
+  if (note.reported > known.reported) known.idle = std::min(note.idle, 1u);
   known.reported = std::max(known.reported, note.reported);
   known.wave = std::max(known.wave, note.wave);
   state_->gang_active = true;

@@ -180,6 +180,8 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
   peer.session = from.session;
   peer.reason = from.reason;
   peer.gang = Bounded(from.gang, state_->gang.wave);
+  peer.lost_by_gap = from.lost_by_gap;
+  peer.lost_by_timeout = from.lost_by_timeout;
   bool waiting = false;
   std::uint64_t received = 0, sent = 0;
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {

@@ -27,9 +27,9 @@ struct GangNote {
   std::uint64_t asked = 0;     // a wave that it wants: one node is enough
   std::uint64_t joined = 0;    // a wave that it wants if all do
   std::uint64_t reported = 0;  // a wave that it is ready for
-  std::uint64_t idle =
-      0;  // 1 if its program waits for messages; the leader, when settled: how many do
-  std::uint64_t gone = 0;  // the leader, when settled: how many nodes have left
+  // 1 if its program waits for messages; the leader, when settled: how many do.
+  std::uint32_t idle = 0;
+  std::uint32_t gone = 0;  // the leader, when settled: how many nodes have left
 
   bool operator==(const GangNote&) const = default;
 };

@@ -103,7 +103,10 @@ void Endpoint::OnGreeting(const Address& from, MutableBytes datagram, const Pack
     return;
   }
   Greeting greeting;
-  if (!packet.payload.empty() || !ParseGreeting(packet.header.kind, packet.control, greeting)) {
+  // A HELLO may be padded: whoever asks learns what the path carries.
+  const bool may_be_padded = packet.header.kind == Kind::kHello;
+  if ((!packet.payload.empty() && !may_be_padded) ||
+      !ParseGreeting(packet.header.kind, packet.control, greeting)) {
     ++state_->counters.bad_frames;
     return;
   }

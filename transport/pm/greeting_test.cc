@@ -53,6 +53,39 @@ TEST(Greeting, ARecordedHelloIsAnsweredByNoMoreThanItsLength) {
   EXPECT_EQ(cluster[1].counters().sessions, 0u);
 }
 
+// Whoever asks with padding learns what the way there carries; nothing else may be padded.
+TEST(Greeting, OnlyAHelloMayBePadded) {
+  for (const Kind kind : {Kind::kHello, Kind::kAnswer}) {
+    Cluster cluster(2);
+    const SipKey key = GreetingKey(cluster[0].config().key, {0, 0, 1, 0, 0});
+    std::vector<std::uint8_t> padded(1400, 0);
+    Greeting greeting;
+    greeting.incarnation = 1;
+    greeting.nonce = 1;
+    greeting.channels = static_cast<std::uint8_t>(cluster[0].config().channels - 1);
+    WriteHeader({kind, 0, 0, 0, 1, 0, kGreetingControlSize},
+                std::span(padded).first<kHeaderSize>());
+    WriteGreeting(kind, greeting, std::span(padded).subspan<kHeaderSize, kGreetingControlSize>());
+    ASSERT_EQ(Seal(key, nullptr, nullptr, padded, padded.size() - kTagSize), padded.size());
+    std::vector<std::size_t> answers;
+    cluster.on_datagram = [&](std::uint32_t, std::uint32_t, Bytes datagram) {
+      answers.push_back(datagram.size());
+      return true;
+    };
+
+    cluster.Deliver(0, 1, padded);
+
+    if (kind == Kind::kHello) {
+      ASSERT_EQ(answers.size(), 1u);
+      EXPECT_EQ(answers[0], kHeaderSize + kGreetingControlSize + kTagSize);
+    } else {
+      EXPECT_TRUE(answers.empty());
+      EXPECT_EQ(cluster[1].counters().bad_frames, 1u);
+    }
+    EXPECT_EQ(cluster[1].counters().sessions, 0u);
+  }
+}
+
 TEST(Greeting, GenuineDatagramsReplayedAreDropped) {
   Cluster cluster(2);
   std::vector<std::vector<std::uint8_t>> recorded;

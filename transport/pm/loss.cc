@@ -146,7 +146,6 @@ void Endpoint::DetectLosses(Peer& peer) {
       break;
     }
     const std::uint32_t next = packet.next;
-    ++state_->counters.lost_by_gap;
     DeclareLost(peer, i, true);
     i = next;
   }
@@ -175,6 +174,8 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
     sent_.Put(index);
     return;
   }
+  ++(by_gap ? state_->counters.lost_by_gap : state_->counters.lost_by_timeout);
+  ++(by_gap ? peer.lost_by_gap : peer.lost_by_timeout);
   session.congestion.OnLost(packet.size);
   // After a time-out it is more often late than lost: its host's processors are busy.
   if (by_gap) NoteLoss(session, 1);

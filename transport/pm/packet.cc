@@ -164,8 +164,14 @@ bool FrameReader::Parse(Frame& frame) {
       return Varint(frame.value);
     case FrameKind::kGang: {
       GangNote& gang = frame.gang;
-      return Varint(gang.wave) && Varint(gang.asked) && Varint(gang.joined) &&
-             Varint(gang.reported) && Varint(gang.idle) && Varint(gang.gone);
+      std::uint64_t idle = 0, gone = 0;
+      if (!Varint(gang.wave) || !Varint(gang.asked) || !Varint(gang.joined) ||
+          !Varint(gang.reported) || !Varint(idle) || !Varint(gone)) {
+        return false;
+      }
+      gang.idle = static_cast<std::uint32_t>(idle);
+      gang.gone = static_cast<std::uint32_t>(gone);
+      return idle <= UINT32_MAX && gone <= UINT32_MAX;
     }
     case FrameKind::kPing:
       return true;
@@ -240,7 +246,8 @@ bool FrameWriter::Floor(std::uint64_t distance) {
 }
 
 bool FrameWriter::Gang(const GangNote& note) {
-  return Values(FrameKind::kGang, std::array{note.wave, note.asked, note.joined, note.reported,
+  return Values(FrameKind::kGang,
+                std::array<std::uint64_t, 6>{note.wave, note.asked, note.joined, note.reported,
                                              note.idle, note.gone});
 }
 

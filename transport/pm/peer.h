@@ -98,6 +98,8 @@ struct alignas(64) Peer {
   Nanos hello_time = 0;
   SipKey greeting_send{}, greeting_receive{};
   GangNote gang;  // what it said
+  // Packets to it, for who asks: sessions have no room for them.
+  std::uint32_t lost_by_gap = 0, lost_by_timeout = 0;
 };
 
 // What only a session needs: made when it begins, so that silent peers have no page of it.  What

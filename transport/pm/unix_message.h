@@ -16,8 +16,8 @@ namespace sekisho::pm {
 enum class Ask : std::uint32_t {
   kOpen = 1,  // a new context; descriptor: the job's key file
   kAdopt,     // a context that another daemon made; descriptors as in the answer to kOpen
-  kList,      // answer: text
-  kTop,       // of one context, as are the following; descriptor: the key file; answer: text
+  kList,      // answer: text; the last line is "more N" if not all had room: ask for these
+  kTop,       // of one context, as are the following; descriptor: the key file; answer as to kList
   kMetrics,   // likewise, for Prometheus
   kStop,      // the whole job; answered when nothing of any node is under way
   kGo,        // the whole job
@@ -32,13 +32,14 @@ enum class Ask : std::uint32_t {
 };
 
 struct AskMessage {
-  static constexpr std::uint32_t kMagic = 0x32445350;
+  static constexpr std::uint32_t kMagic = 0x33445350;
 
   std::uint32_t magic = kMagic;
   Ask ask = Ask::kList;
   Config config;  // kOpen: without key, seed and incarnation; else context and node name the one
   Address own;
-  NodeId peer = 0;  // kNear: of the other one
+  NodeId peer = 0;          // kNear: of the other one
+  std::uint16_t first = 0;  // kList, kTop: the context or the peer to begin with
   std::uint32_t timeout_ms = 0;
   std::int32_t owner = -1;    // kAdopt by a keeper: uid of the context's owner
   std::int64_t program = -1;  // kAdopt by a keeper: pid of the program, 0 if it is dead

@@ -45,11 +45,6 @@ struct SocketAddress {
   socklen_t size = 0;
 };
 
-bool IsMapped(const Address& address) {
-  static constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return memcmp(address.ip.data(), kPrefix, sizeof kPrefix) == 0;
-}
-
 SocketAddress ToSocket(const Address& address, int family) {
   SocketAddress out;
   memset(&out.v6, 0, sizeof out.v6);
@@ -83,6 +78,11 @@ Address FromSocket(const SocketAddress& in) {
 std::error_code LastError() { return {errno, std::generic_category()}; }
 
 }  // namespace
+
+bool IsMapped(const Address& address) {
+  static constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return memcmp(address.ip.data(), kPrefix, sizeof kPrefix) == 0;
+}
 
 std::error_code ParseAddress(const char* text, Address& address) {
   const char* colon = strrchr(text, ':');

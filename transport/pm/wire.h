@@ -17,6 +17,7 @@ namespace sekisho::pm {
 
 // "192.0.2.1:5000" or "[2001:db8::1]:5000".
 std::error_code ParseAddress(const char* text, Address& address);
+bool IsMapped(const Address& address);  // of IPv4
 
 struct WireCounters {
   std::uint64_t receive_calls = 0, send_calls = 0;

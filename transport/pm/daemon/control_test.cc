@@ -105,8 +105,7 @@ TEST_F(DaemonTest, AStoppedJobWhoseProgramsHaveEndedIsLetGoAndOver) {
   ASSERT_EQ(Control(Ask::kStop, 0), 0);
   for (const pid_t pid : programs) Kill(pid);
   ASSERT_TRUE(Until(20 * kSecond, [&] {
-    return Top(0).find("program gone") != std::string::npos &&
-           Top(1).find("program gone") != std::string::npos;
+    return Top(0).find("gone 1") != std::string::npos && Top(1).find("gone 1") != std::string::npos;
   }));
   EXPECT_EQ(Control(Ask::kGo, 0), 0);
   EXPECT_TRUE(Until(20 * kSecond, [&] { return !IsListed("node"); }));
@@ -170,7 +169,7 @@ TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {
 
   StartDaemon();
   ASSERT_EQ(Control(Ask::kRestore, 1, nullptr, file), 0);
-  EXPECT_TRUE(IsListed("parked"));
+  EXPECT_TRUE(IsListed("parked 1"));
   ASSERT_EQ(Control(Ask::kGo, 1), 0);
   ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 0"); }));
   ASSERT_EQ(Control(Ask::kGo, 0), 0);

@@ -58,20 +58,23 @@ class DaemonTest : public ::testing::Test {
     folder_ = name;
     std::ofstream(folder_ + "/key") << std::string(32, 'k');
     chmod((folder_ + "/key").c_str(), 0600);
+    WriteJob(2);
+    void* board = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(board, MAP_FAILED);
+    board_ = new (board) Board[2];
+    StartDaemon();
+  }
+
+  void WriteJob(int nodes) {
     std::ofstream job(folder_ + "/job");
-    job << "key " << folder_ << "/key\nnodes 2\ncontext 5\n";
-    for (int node = 0; node < 2; ++node) {
+    job << "key " << folder_ << "/key\nnodes " << nodes << "\ncontext 5\n";
+    for (int node = 0; node < nodes; ++node) {
       Address own;
       Wire wire;  // a port that was free a moment ago
       ASSERT_FALSE(ParseAddress("127.0.0.1:0", own));
       ASSERT_FALSE(wire.Open(own, {}));
       job << "node " << node << " 127.0.0.1:" << wire.own_address().port << "\n";
     }
-    job.close();
-    void* board = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(board, MAP_FAILED);
-    board_ = new (board) Board[2];
-    StartDaemon();
   }
 
   void TearDown() override {
@@ -151,12 +154,27 @@ class DaemonTest : public ::testing::Test {
 
   // The daemon's contexts, a line each.
   std::string List() {
-    const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
-    AnswerMessage answer;
-    Received received;
-    EXPECT_EQ(AskDaemon(fd, AskMessage(), {}, 5000, answer, received), 0);
-    close(fd);
-    return answer.text.data();
+    AskMessage ask;
+    std::string all;
+    do {
+      const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
+      AnswerMessage answer;
+      Received received;
+      EXPECT_EQ(AskDaemon(fd, ask, {}, 5000, answer, received), 0);
+      close(fd);
+      all += answer.text.data();
+    } while (TakeMore(all, ask.first));
+    return all;
+  }
+
+  // Whether an answer is not whole: from where on to ask for the rest.
+  static bool TakeMore(std::string& text, std::uint16_t& next) {
+    unsigned number = 0;
+    const std::size_t at = text.rfind("more ");
+    if (at == text.npos || sscanf(text.c_str() + at, "more %u", &number) != 1) return false;
+    text.erase(at);
+    next = static_cast<std::uint16_t>(number);
+    return true;
   }
 
   bool IsListed(const char* text) { return List().find(text) != std::string::npos; }
@@ -170,7 +188,7 @@ class DaemonTest : public ::testing::Test {
 
   // 0 or errno; `text` gets what the daemon says.
   int Control(Ask what, std::uint16_t node, std::string* text = nullptr, int file = -1,
-              std::uint32_t timeout_ms = 5000) {
+              std::uint32_t timeout_ms = 5000, std::uint16_t first = 0) {
     const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
     const int key = open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
     AskMessage ask;
@@ -178,6 +196,7 @@ class DaemonTest : public ::testing::Test {
     ask.config.context = 5;
     ask.config.node = node;
     ask.timeout_ms = timeout_ms;
+    ask.first = first;
     AnswerMessage answer;
     Received received;
     const std::array<int, 2> fds = {key, file};
@@ -190,9 +209,15 @@ class DaemonTest : public ::testing::Test {
   }
 
   std::string Top(std::uint16_t node) {
-    std::string text;
-    const int error = Control(Ask::kTop, node, &text);
-    return error == 0 ? text : std::string("error ") + strerror(error) + "\n";
+    std::string all;
+    std::uint16_t first = 0;
+    do {
+      std::string text;
+      const int error = Control(Ask::kTop, node, &text, -1, 5000, first);
+      if (error != 0) return "error " + std::to_string(error);
+      all += text;
+    } while (TakeMore(all, first));
+    return all;
   }
 
   // The memory of a context of ours, as who traces it gets it; -1 if it was refused.

@@ -49,7 +49,6 @@ class Keeper {
   int Save(int file);
   int Restore(int file);
   void DescribeGang(std::span<char> text);
-  std::size_t Describe(std::array<char, 4096>& text);
   bool AskToBeAdopted();
   bool AllDrained(Endpoint& endpoint);
   Nanos Due() const;

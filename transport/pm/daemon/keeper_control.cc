@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "transport/pm/daemon/context_metrics.h"
+#include "transport/pm/daemon/context_top.h"
 #include "transport/pm/daemon/keeper.h"
 #include "transport/pm/daemon/process_state.h"
 
@@ -21,22 +22,6 @@ namespace {
 
 constexpr int kAdoptionTimeoutMs = 1000;
 constexpr Nanos kAttention = 50 * kMillisecond;
-
-const char* Name(PeerState state) {
-  switch (state) {
-    case PeerState::kUnknown:
-      return "unknown";
-    case PeerState::kGreeting:
-      return "greeting";
-    case PeerState::kUp:
-      return "up";
-    case PeerState::kSuspect:
-      return "suspect";
-    case PeerState::kGone:
-      return "gone";
-  }
-  return "?";
-}
 
 // 0 or errno.  Only what was ever written.
 int CopySparse(int from, int to, std::size_t size) {
@@ -106,50 +91,6 @@ void Keeper::DescribeGang(std::span<char> text) {
            static_cast<unsigned long long>(gang.idle), verdict);
 }
 
-// Key and value, as many as fit.
-std::size_t Keeper::Describe(std::array<char, 4096>& text) {
-  SharedHead& head = memory_.head();
-  const OwnerWord word = hand_over().seen();
-  Endpoint& endpoint = memory_.area(word.area);
-  const Counters c = endpoint.counters();
-  std::size_t used = 0;
-  const auto add = [&](const char* format, auto... values) {
-    const int size = snprintf(text.data() + used, text.size() - used, format, values...);
-    if (size > 0) used = std::min(used + static_cast<std::size_t>(size), text.size() - 1);
-  };
-  const char* drives = dead_ ? "daemon, program gone" : attended_ ? "program" : "daemon";
-  add("context %u node %u/%u program %d drives %s%s\n", memory_.config().context,
-      memory_.config().node, memory_.config().nodes, static_cast<int>(setup_.program), drives,
-      endpoint.paused() ? ", stopped" : "");
-  add("turns of the daemon %llu, seizures %llu, rings %llu\n",
-      static_cast<unsigned long long>(head.take_overs.load()),
-      static_cast<unsigned long long>(head.seizures.load()),
-      static_cast<unsigned long long>(head.rings.load()));
-  add("datagrams in %llu out %llu, messages in %llu out %llu\n",
-      static_cast<unsigned long long>(c.datagrams_in),
-      static_cast<unsigned long long>(c.datagrams_out),
-      static_cast<unsigned long long>(c.messages_in),
-      static_cast<unsigned long long>(c.messages_out));
-  add("through memory in %llu out %llu\n", static_cast<unsigned long long>(head.near_in.load()),
-      static_cast<unsigned long long>(head.near_out.load()));
-  add("sent twice %llu: gap %llu, timeout %llu, probes %llu; spurious %llu\n",
-      static_cast<unsigned long long>(c.retransmitted),
-      static_cast<unsigned long long>(c.lost_by_gap),
-      static_cast<unsigned long long>(c.lost_by_timeout), static_cast<unsigned long long>(c.probes),
-      static_cast<unsigned long long>(c.spurious));
-  for (NodeId node = 0; node < memory_.config().nodes; ++node) {
-    const Peer& peer = endpoint.peer(node);
-    if (peer.state == PeerState::kUnknown) continue;
-    const Session none;
-    const Session& session = peer.has_session ? endpoint.session(node) : none;
-    add("peer %u %s rtt_us %.1f window %llu in_flight %llu mtu %u\n", node, Name(peer.state),
-        static_cast<double>(session.rtt.smoothed()) / 1000.0,
-        static_cast<unsigned long long>(session.congestion.window()),
-        static_cast<unsigned long long>(session.in_flight), session.mtu);
-  }
-  return used;
-}
-
 // The whole memory, while nobody changes it.
 int Keeper::Save(int file) {
   if (!IsSettled()) return EBUSY;
@@ -210,7 +151,7 @@ void Keeper::TakeControl() {
   std::array<char, 4096> text{};
   switch (ask.ask) {
     case Ask::kTop:
-      Describe(text);
+      WriteTop(memory_, {setup_.program, !dead_ && attended_, dead_}, ask.first, text);
       Answer(client, 0, text.data());
       break;
     case Ask::kMetrics:

@@ -21,10 +21,10 @@ class Near : public DaemonTest {
   // Datagrams of this node that went through memory; they are counted every few calls.
   std::uint64_t Sent(std::uint16_t node) {
     const std::string top = Top(node);
-    const std::size_t at = top.find("through memory in ");
+    const std::size_t at = top.find("memory in ");
     unsigned long long in = 0, out = 0;
     if (at == std::string::npos ||
-        std::sscanf(top.c_str() + at, "through memory in %llu out %llu", &in, &out) != 2) {
+        std::sscanf(top.c_str() + at, "memory in %llu out %llu", &in, &out) != 2) {
       return 0;
     }
     return out;

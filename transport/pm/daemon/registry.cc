@@ -352,14 +352,17 @@ int Registry::Forward(const Client& client, const AskMessage& ask, const Receive
   }
 }
 
-std::string Registry::List(uid_t uid) const {
+std::string Registry::List(uid_t uid, std::size_t first) const {
+  constexpr std::size_t kRoom = sizeof(AnswerMessage::text) - 200;  // of a line, and of the last
   std::string text;
-  for (const auto& context : contexts_) {
-    if (context->uid != uid && uid != 0) continue;
-    text += "context " + std::to_string(context->number) + " node " +
-            std::to_string(context->node) + " program " + std::to_string(context->program) +
-            " keeper " + std::to_string(context->keeper) + " starts " +
-            std::to_string(context->starts) + (context->parked ? " parked\n" : "\n");
+  for (std::size_t i = first; i < contexts_.size(); ++i) {
+    const Context& context = *contexts_[i];
+    if (context.uid != uid && uid != 0) continue;
+    if (text.size() > kRoom) return text + "more " + std::to_string(i) + "\n";
+    text += "context " + std::to_string(context.number) + " node " + std::to_string(context.node) +
+            " program " + std::to_string(context.program) + " keeper " +
+            std::to_string(context.keeper) + " starts " + std::to_string(context.starts) +
+            " parked " + std::to_string(context.parked) + "\n";
   }
   return text;
 }
@@ -378,7 +381,7 @@ void Registry::OnMessage(const Client& client, const AskMessage& ask, Received& 
         answered = error == 0;
         break;
       case Ask::kList:
-        Reply(client.fd, 0, List(client.uid), {});
+        Reply(client.fd, 0, List(client.uid, ask.first), {});
         answered = true;
         break;
       case Ask::kRestore:

@@ -70,7 +70,7 @@ class Registry {
   int Trace(const Client& client, const AskMessage& ask, const Received& received);
   int Move(const Client& client, const AskMessage& ask, const Received& received);
   int Near(const Client& client, const AskMessage& ask, const Received& received);
-  std::string List(uid_t uid) const;
+  std::string List(uid_t uid, std::size_t first) const;
   bool MayHaveMore(uid_t uid) const;
   int Start(Context& context);
   void Free(Context& context);
