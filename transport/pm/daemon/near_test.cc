@@ -90,8 +90,7 @@ TEST_F(Near, ATraceShowsThem) {
 
   const std::string top = Top(0);
   unsigned long long in = 0, out = 0;
-  ASSERT_EQ(std::sscanf(top.c_str() + top.find("memory in"), "memory in %llu out %llu",
-                        &in, &out),
+  ASSERT_EQ(std::sscanf(top.c_str() + top.find("memory in"), "memory in %llu out %llu", &in, &out),
             2);
   EXPECT_EQ(trace->lost(), 0u);
   EXPECT_GE(sent, out);
