@@ -327,8 +327,9 @@ void Registry::Attend(const Context& asked) {
   for (const auto& context : contexts_) {
     const bool same = context->number == asked.number && context->uid == asked.uid &&
                       context->key == asked.key && context.get() != &asked;
-    if (same && context->control >= 0)
+    if (same && context->control >= 0) {
       (void)SendMessage(context->control, BytesOf(ask), {}, MSG_DONTWAIT);
+    }
   }
 }
 
