@@ -26,7 +26,7 @@ namespace {
 
 constexpr Nanos kLastAnswer = kSecond;
 constexpr std::size_t kSize = kHeaderSize + kGreetingControlSize + kTagSize;
-constexpr int kTries = 4;  // of a size: one may be lost
+constexpr int kTries = 8;  // of a size, of a train: some may be lost
 constexpr int kTrain = 8;
 
 }  // namespace
@@ -131,19 +131,15 @@ bool Pinger::Arrives(std::size_t size, Nanos patience) {
 }
 
 // A train in one call, and how its answers come.
-void Pinger::TryOffloads(Nanos patience, PathResult& result) {
-  const int on = 1, step = kSize, off = 0;
-  const bool may_coalesce = setsockopt(socket_.fd(), SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
-  if (setsockopt(socket_.fd(), SOL_UDP, UDP_SEGMENT, &step, sizeof step) != 0) return;
+void Pinger::SendTrain(Nanos patience, bool may_coalesce, PathResult& result) {
   std::vector<std::uint8_t> train;
   const std::uint64_t first = next_nonce_;
   for (int i = 0; i < kTrain; ++i) {
     const std::size_t size = Write(next_nonce_++, kSize);
     train.insert(train.end(), room_.begin(), room_.begin() + static_cast<std::ptrdiff_t>(size));
   }
-  const bool left = socket_.SendTo(job_->addresses[to_], train);
-  (void)setsockopt(socket_.fd(), SOL_UDP, UDP_SEGMENT, &off, sizeof off);
-  for (const Nanos until = Wire::Now() + patience; left && Await(until);) {
+  if (!socket_.SendTo(job_->addresses[to_], train)) return;
+  for (const Nanos until = Wire::Now() + patience; Await(until);) {
     const std::size_t got = socket_.Receive(room_);
     std::uint64_t nonce;
     if (got < kSize || !IsAnswer(MutableBytes(room_).first(kSize), nonce) || nonce < first) {
@@ -152,6 +148,15 @@ void Pinger::TryOffloads(Nanos patience, PathResult& result) {
     result.segmentation = true;
     result.coalescing = result.coalescing || (may_coalesce && got > kSize);
   }
+}
+
+void Pinger::TryOffloads(Nanos patience, PathResult& result) {
+  const int on = 1, step = kSize, off = 0;
+  const bool may_coalesce = setsockopt(socket_.fd(), SOL_UDP, UDP_GRO, &on, sizeof on) == 0;
+  if (setsockopt(socket_.fd(), SOL_UDP, UDP_SEGMENT, &step, sizeof step) != 0) return;
+  const auto is_done = [&] { return result.segmentation && (result.coalescing || !may_coalesce); };
+  for (int i = 0; i < kTries && !is_done(); ++i) SendTrain(patience, may_coalesce, result);
+  (void)setsockopt(socket_.fd(), SOL_UDP, UDP_SEGMENT, &off, sizeof off);
 }
 
 void Pinger::FindPath(Nanos round_trip, PathResult& result) {

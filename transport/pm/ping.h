@@ -36,6 +36,7 @@ class Pinger {
   bool Await(Nanos until) const;
   bool Arrives(std::size_t size, Nanos patience);
   void TryOffloads(Nanos patience, PathResult& result);
+  void SendTrain(Nanos patience, bool may_coalesce, PathResult& result);
 
   const JobFile* job_ = nullptr;
   NodeId as_ = 0, to_ = 0;

@@ -65,15 +65,19 @@ class DaemonTest : public ::testing::Test {
     StartDaemon();
   }
 
+  // All nodes at an address that hardly another process uses: a port that was free is free still.
   void WriteJob(int nodes) {
+    const int pid = getpid();
+    const std::string ip =
+        "127." + std::to_string(1 + pid % 250) + "." + std::to_string(1 + pid / 250 % 250) + ".1";
     std::ofstream job(folder_ + "/job");
     job << "key " << folder_ << "/key\nnodes " << nodes << "\ncontext 5\n";
     for (int node = 0; node < nodes; ++node) {
       Address own;
-      Wire wire;  // a port that was free a moment ago
-      ASSERT_FALSE(ParseAddress("127.0.0.1:0", own));
+      Wire wire;
+      ASSERT_FALSE(ParseAddress((ip + ":0").c_str(), own));
       ASSERT_FALSE(wire.Open(own, {}));
-      job << "node " << node << " 127.0.0.1:" << wire.own_address().port << "\n";
+      job << "node " << node << " " << ip << ":" << wire.own_address().port << "\n";
     }
   }
 
