@@ -19,6 +19,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -70,14 +71,15 @@ class DaemonTest : public ::testing::Test {
     const int pid = getpid();
     const std::string ip =
         "127." + std::to_string(1 + pid % 250) + "." + std::to_string(1 + pid / 250 % 250) + ".1";
+    std::vector<std::unique_ptr<Wire>> wires;  // open until each has a port of its own
     std::ofstream job(folder_ + "/job");
     job << "key " << folder_ << "/key\nnodes " << nodes << "\ncontext 5\n";
     for (int node = 0; node < nodes; ++node) {
       Address own;
-      Wire wire;
+      wires.push_back(std::make_unique<Wire>());
       ASSERT_FALSE(ParseAddress((ip + ":0").c_str(), own));
-      ASSERT_FALSE(wire.Open(own, {}));
-      job << "node " << node << " " << ip << ":" << wire.own_address().port << "\n";
+      ASSERT_FALSE(wires.back()->Open(own, {}));
+      job << "node " << node << " " << ip << ":" << wires.back()->own_address().port << "\n";
     }
   }
 
