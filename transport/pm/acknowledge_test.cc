@@ -173,7 +173,7 @@ TEST(Acknowledge, WhoLosesNothingNeedNotAskForGrants) {
 }
 
 // Its peer knows that it heard its first limit; it was saved before, and restored after that.
-TEST(Acknowledge, WhoForgotALimitAsksForIt) {
+void AskForAForgottenLimit(bool joins) {
   Cluster cluster(2);
   bool reads = false;
   std::uint64_t read = 0;
@@ -195,6 +195,7 @@ TEST(Acknowledge, WhoForgotALimitAsksForIt) {
   cluster.Run(10 * kMillisecond);
   cluster.Restore(0, saved);
   ASSERT_EQ(cluster[0].send_streams(1)[0].message_limit, kMessagesBeforeCredit);
+  if (joins) cluster[0].JoinGang(true, cluster.now());
 
   for (int i = 0; i < 10; ++i) {
     while (cluster[0].Room(1, 0, 8, 0)) {
@@ -204,6 +205,11 @@ TEST(Acknowledge, WhoForgotALimitAsksForIt) {
   }
   EXPECT_TRUE(cluster.Run(kSecond, [&] { return read == kMessagesBeforeCredit + 8; })) << read;
 }
+
+TEST(Acknowledge, WhoForgotALimitAsksForIt) { AskForAForgottenLimit(false); }
+
+// Others may join only when they have what it wants to send first.
+TEST(Acknowledge, WhoForgotALimitAsksForItAlsoWhileItWaitsForAStop) { AskForAForgottenLimit(true); }
 
 }  // namespace
 }  // namespace sekisho::pm

@@ -266,7 +266,8 @@ void Endpoint::SessionTimer(Peer& peer) {
   if (session.persist_at <= state_->now) {
     session.persist_at = kNever;
     session.persist_tries = std::min<std::uint8_t>(session.persist_tries + 1, 8);
-    (AwaitsGang(peer) ? peer.gang_due : session.probe_due) = true;
+    // Who runs may also miss a limit: the answer to PING.
+    (paused() ? peer.gang_due : session.probe_due) = true;
     session.want_reported = 0;  // a grant may have been lost
   }
   if (session.hold_until <= state_->now) session.hold_until = 0;  // expired: send what there is
