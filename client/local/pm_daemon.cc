@@ -36,8 +36,7 @@ std::string MeaningOf(pm::Ask ask, int error) {
       return "sekisho-pmd, or the process that keeps the context, ended meanwhile; try again";
     case ETIMEDOUT:
       return ask == pm::Ask::kStop ? "it did not stop in time, and goes on: sekisho pm top shows "
-                                     "which node is silent; "
-                                     "--timeout gives it longer"
+                                     "which node is silent; --timeout gives it longer"
                                    : "no answer in time";
     case EBUSY:
       return ask == pm::Ask::kStop || ask == pm::Ask::kGo

@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -94,8 +95,29 @@ int AskNodes(const PmOptions& options, pm::Ask what, int file) {
   return error == 0 ? 0 : PmRefused(options.job, what, error);
 }
 
+// A file is of one node: which, if several are here?
+int CheckOneNode(const PmOptions& options) {
+  pm::JobFile job;
+  if (!ReadPmJob(options.job, job)) {
+    return kPmUsage;
+  }
+  int error = 0;
+  const std::vector<int> nodes = PmNodesHere(options.daemon, job.context, options.node, error);
+  if (nodes.size() > 1) {
+    fmt::print(
+        stderr,
+        "sekisho pm: {}: nodes {} are on this host: --node says which to save, a file each\n",
+        options.job, fmt::join(nodes, ", "));
+    return kPmUsage;
+  }
+  return error == 0 ? 0 : PmRefused(options.job, pm::Ask::kSave, error);
+}
+
 // It holds the job's key.  What was saved before stays until this one is whole.
 int SaveVerb(const PmOptions& options) {
+  if (const int code = CheckOneNode(options)) {
+    return code;
+  }
   std::string draft = options.file + ".XXXXXX";
   const int file = mkostemp(draft.data(), O_CLOEXEC);  // mode 0600
   if (file < 0) {

@@ -3,7 +3,6 @@
 #include "transport/pm/bench_attack.h"
 
 #include <arpa/inet.h>
-#include <netinet/udp.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,10 +15,7 @@
 
 #include "transport/pm/bench_context.h"
 #include "transport/pm/bench_network.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
+#include "transport/pm/udp_offload.h"
 
 namespace sekisho::pm {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/udp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,13 +12,7 @@
 #include <algorithm>
 
 #include "transport/pm/errors.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
+#include "transport/pm/udp_offload.h"
 
 namespace sekisho::pm {
 namespace {
@@ -113,19 +106,19 @@ void Pinger::Ping(std::uint32_t count, Nanos interval, PingResult& result) {
   std::sort(result.times.begin(), result.times.end());
 }
 
-// Whether a datagram of so many bytes is answered.
+// Whether a datagram of so many bytes is answered.  All tries at once: where none is, the wait is
+// long.
 bool Pinger::Arrives(std::size_t size, Nanos patience) {
+  const std::uint64_t first = next_nonce_;
   for (int tries = 0; tries < kTries; ++tries) {
-    const std::uint64_t asked = next_nonce_++;
-    if (!socket_.SendTo(job_->addresses[to_], Bytes(room_).first(Write(asked, size)))) {
-      if (errno == EMSGSIZE) return false;
-      continue;
-    }
-    for (const Nanos until = Wire::Now() + patience; Await(until);) {
-      std::uint64_t nonce;
-      const std::size_t got = socket_.Receive(room_);
-      if (IsAnswer(MutableBytes(room_).first(got), nonce) && nonce == asked) return true;
-    }
+    const std::size_t padded = Write(next_nonce_++, size);
+    if (socket_.SendTo(job_->addresses[to_], Bytes(room_).first(padded))) continue;
+    if (errno == EMSGSIZE) return false;
+  }
+  for (const Nanos until = Wire::Now() + patience; Await(until);) {
+    std::uint64_t nonce;
+    const std::size_t got = socket_.Receive(room_);
+    if (IsAnswer(MutableBytes(room_).first(got), nonce) && nonce >= first) return true;
   }
   return false;
 }

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,13 +15,7 @@
 #include <algorithm>
 
 #include "transport/pm/piece_reader.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
+#include "transport/pm/udp_offload.h"
 
 namespace sekisho::pm {
 namespace {

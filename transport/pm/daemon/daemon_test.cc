@@ -508,31 +508,5 @@ TEST_F(DaemonTest, AKeyFileOfSomeoneElseOpensNothing) {
   close(key);
 }
 
-// Whose answers do not fit into one message.
-TEST_F(DaemonTest, AllOfManyContextsAreListedAndAllPeersShown) {
-  constexpr int kNodes = 80;
-  WriteJob(kNodes);
-  const pid_t program = Spawn(0, [this](pmContext* first) {
-    for (int node = 1; node < kNodes; ++node) (void)Open(node);
-    for (int node = 1; node < kNodes; ++node) {
-      while (SendNumber(first, node, 1, 8) != 0) continue;
-    }
-    board_[0].stop = 1;
-    for (;;) pmWait(first, 1000);
-  });
-  ASSERT_TRUE(Until(20 * kSecond, [&] { return board_[0].stop == 1; }));
-
-  const auto lines = [](const std::string& text, const char* begin) {
-    std::istringstream all(text);
-    int count = 0;
-    for (std::string line; std::getline(all, line);) count += line.starts_with(begin) ? 1 : 0;
-    return count;
-  };
-  EXPECT_EQ(lines(List(), "context "), kNodes);
-  EXPECT_TRUE(Until(20 * kSecond, [&] { return lines(Top(0), "peer ") == kNodes - 1; })) << Top(0);
-  EXPECT_EQ(lines(Top(0), "context "), 1);
-  Kill(program);
-}
-
 }  // namespace
 }  // namespace sekisho::pm
