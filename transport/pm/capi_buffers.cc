@@ -89,7 +89,7 @@ int GetSendBuffer(pmContext* context, int node, void** buffer, size_t length, in
   if (node < 0 || node >= context->nodes || length < 1 || length > PM_MTU) return EINVAL;
   const auto to = static_cast<NodeId>(node);
   std::error_code error = context->Room(to, length);
-  if (error == Error::kWouldBlock) {
+  if (error == Error::kWouldBlock && !context->core().HasJustProgressed()) {
     context->core().Progress();
     error = context->Room(to, length);
   }

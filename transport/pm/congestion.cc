@@ -21,6 +21,11 @@ constexpr std::uint64_t kSlowest = 1000;  // bytes a second
 // From here on (bytes a second) one buffer of segmentation offload takes less time than to sleep
 // and to be woken: only the window limits, the processors are what is slow.
 constexpr std::uint64_t kUnpaced = 500'000'000;
+// On a shorter way (its empty round trip) a rate that is seen is more often what processes get of
+// their processors than what the path carries: who keeps to it is woken for each few packets, and
+// then gets no more.  After a loss it may be the path's, and what leaves at once would queue there.
+constexpr Nanos kShortWay = kMillisecond;
+constexpr std::uint8_t kPacedRounds = 100;
 // By so much a host may be late to acknowledge or to send, because others had its processor: what
 // the path carries meanwhile must be in flight, too.
 constexpr Nanos kLateness = 200 * kMicrosecond;
@@ -31,8 +36,8 @@ constexpr std::uint32_t kMostProven = 256 * 1024;
 constexpr Nanos kProvenFor = 10 * kSecond;  // without sending anything
 constexpr std::uint32_t kLeastSharing = 2;  // packets, where others want the path as well
 constexpr std::uint32_t kFewPackets = 8;
-constexpr double kGiveWay = 0.7;            // as CUBIC does
-constexpr std::uint8_t kCalmRounds = 8;     // without a queue: nobody shares it any more
+constexpr double kGiveWay = 0.7;         // as CUBIC does
+constexpr std::uint8_t kCalmRounds = 8;  // without a queue: nobody shares it any more
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
 constexpr std::array<std::uint32_t, 8> kPhaseGain = {125, 75, 100, 100, 100, 100, 100, 100};
 constexpr std::uint32_t kStartupGain = 289;
@@ -100,9 +105,9 @@ void Congestion::TakeRate(const Newest& newest, Nanos now) {
   bottleneck_ = std::max(bottleneck_, rate);
 }
 
-void Congestion::SetPace(std::uint64_t rate) {
+void Congestion::SetPace(std::uint64_t rate, bool is_short) {
   pacing_rate_ = rate;
-  unpaced_ = bottleneck_ >= kUnpaced;
+  unpaced_ = bottleneck_ >= kUnpaced || (is_short && ceiling_ == kNoCeiling && paced_rounds_ == 0);
   pace_ = MulDiv(kSecond, 1 << kPaceShift, std::max<std::uint64_t>(rate, kSlowest));
   burst_ = Clamped(
       std::max(std::uint64_t{kBurstPackets} * datagram_,
@@ -121,7 +126,8 @@ void Congestion::NoteAggregation(Nanos now) {
     return;
   }
   std::uint32_t& extra = round_extra_[round_ % kHistory];
-  extra = std::max(extra, Clamped(std::min(got - expected, std::min(window_, ceiling_))));
+  extra = std::max(extra,
+                   Clamped(std::min(got - expected, std::min<std::uint64_t>(window_, ceiling_))));
   extra_ = std::max(extra_, extra);
 }
 
@@ -145,26 +151,34 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   // for TCP, with which it may be shared; without a queue it says nothing.
   const Nanos empty = rtt.lowest() + std::min(rtt.lowest() / 16, kMostVariation) + kQueue;
   const bool queue = round_rtt_ != kNever && round_rtt_ > empty;
+  if (round_lost_ > 0) {
+    undo_lost_ = ceiling_ == kNoCeiling ? round_lost_ : 0;
+    paced_rounds_ = kPacedRounds;
+  } else if (paced_rounds_ > 0) {
+    --paced_rounds_;
+  }
   if (round_ce_ > 0 || (queue && round_lost_ > 0)) {
-    shared_most_ = Clamped(std::min(ceiling_, window_));
+    if (round_ce_ > 0) undo_lost_ = 0;
+    shared_most_ = Clamped(std::min<std::uint64_t>(ceiling_, window_));
     shared_since_ = now;
-    ceiling_ = std::max(static_cast<std::uint64_t>(shared_most_ * kGiveWay),
-                        std::uint64_t{kLeastSharing} * datagram_);
+    ceiling_ =
+        std::max(static_cast<std::uint32_t>(shared_most_ * kGiveWay), kLeastSharing * datagram_);
     full_ = true;
     calm_ = 0;
     proven_ = 0;
-  } else if (ceiling_ != UINT64_MAX) {
+  } else if (ceiling_ != kNoCeiling) {
     // On short ways the curve is slower than TCP was before it: half a packet a round.  With few in
     // flight TCP often has to wait for its timer, which we do not.
     const bool few = shared_most_ < std::uint64_t{kFewPackets} * datagram_;
-    ceiling_ = std::max(ceiling_ + datagram_ / (few ? 4 : 2),
-                        std::min(Curve(now - shared_since_), ceiling_ + ceiling_ / 2));
+    const std::uint64_t ceiling = ceiling_;
+    ceiling_ = Clamped(std::max(ceiling + datagram_ / (few ? 4 : 2),
+                                std::min(Curve(now - shared_since_), ceiling + ceiling / 2)));
     calm_ = queue ? std::uint8_t{0} : static_cast<std::uint8_t>(calm_ + 1);
-    if (calm_ >= kCalmRounds) ceiling_ = UINT64_MAX;
+    if (calm_ >= kCalmRounds) ceiling_ = kNoCeiling;
   }
   // What was in flight and met neither a loss nor a queue, where nobody shares the path: twice as
   // much may follow.  A program that sends now and then has no rate to measure.
-  if (ceiling_ == UINT64_MAX && !queue && round_lost_ == 0) {
+  if (ceiling_ == kNoCeiling && !queue && round_lost_ == 0) {
     proven_ = std::max(proven_, 2 * std::min(round_in_flight_, kMostProven / 2));
   } else if (queue || round_lost_ > round_in_flight_ / 8) {
     proven_ /= 2;
@@ -172,8 +186,9 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   round_in_flight_ = 0;
   // Startup ends when three rounds brought no quarter more.
   if (!full_ && app_limited_until_ <= delivered_) {
-    if (bottleneck_ >= full_rate_ + full_rate_ / 4) {
-      full_rate_ = bottleneck_;
+    const std::uint64_t full = kRateUnit * full_rate_;
+    if (bottleneck_ >= full + full / 4) {
+      full_rate_ = Clamped(bottleneck_ / kRateUnit);
       full_rounds_ = 0;
     } else if (++full_rounds_ >= 3) {
       full_ = true;
@@ -239,7 +254,7 @@ void Congestion::OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in
       MulDiv(std::uint64_t{kLeastPackets} * datagram_, kSecond,
              static_cast<std::uint64_t>(std::max<Nanos>(rtt.smoothed(), 1)));
   const std::uint64_t rate = std::max(MulDiv(bottleneck_, gain, 100), least);
-  SetPace(mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate);
+  SetPace(mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate, rtt.lowest() < kShortWay);
   const std::uint64_t late =
       std::max<std::uint64_t>(burst_, MulDiv(bottleneck_, kLateness, kSecond));
   const std::uint64_t target = mode_ == Mode::kStartup
@@ -251,7 +266,15 @@ void Congestion::OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in
 
 void Congestion::OnLost(std::uint32_t bytes) { round_lost_ += bytes; }
 
-void Congestion::OnSpurious(std::uint32_t bytes) { round_lost_ -= std::min(round_lost_, bytes); }
+void Congestion::OnSpurious(std::uint32_t bytes) {
+  const std::uint32_t of_this_round = std::min(round_lost_, bytes);
+  round_lost_ -= of_this_round;
+  if (undo_lost_ == 0) return;
+  undo_lost_ -= std::min(undo_lost_, bytes - of_this_round);
+  if (undo_lost_ > 0) return;
+  ceiling_ = kNoCeiling;
+  paced_rounds_ = 0;
+}
 
 void Congestion::OnTimeout() { timed_out_ = true; }
 
@@ -262,8 +285,8 @@ void Congestion::OnAppLimited(std::uint64_t in_flight) {
 std::uint64_t Congestion::window() const {
   if (fixed_window_ != 0) return fixed_window_;
   const std::uint64_t least = std::uint64_t{kLeastPackets} * datagram_;
-  if (timed_out_ || mode_ == Mode::kProbeRtt) return std::min(least, ceiling_);
-  return std::min(std::max({least, window_, std::uint64_t{proven_}}), ceiling_);
+  if (timed_out_ || mode_ == Mode::kProbeRtt) return std::min<std::uint64_t>(least, ceiling_);
+  return std::min<std::uint64_t>(std::max({least, window_, std::uint64_t{proven_}}), ceiling_);
 }
 
 }  // namespace sekisho::pm

@@ -40,6 +40,7 @@ class Congestion {
   void OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in_flight, std::uint64_t new_ce,
                 Nanos now);
   void OnLost(std::uint32_t bytes);
+  // What was said to be lost was not.
   void OnSpurious(std::uint32_t bytes);
   void OnTimeout();
 
@@ -62,6 +63,7 @@ class Congestion {
 
  private:
   enum class Mode : std::uint8_t { kStartup, kDrain, kProbe, kProbeRtt };
+  static constexpr std::uint32_t kNoCeiling = UINT32_MAX;
   static constexpr int kPaceShift = 20;
   static constexpr std::uint32_t kBurstBytes = 128 * 1024;  // the most
   static constexpr Nanos kLongestQuantum = 50 * kMicrosecond;
@@ -71,7 +73,7 @@ class Congestion {
   static constexpr std::size_t kHistory = 10;     // rounds
 
   void TakeRate(const Newest& newest, Nanos now);
-  void SetPace(std::uint64_t rate);
+  void SetPace(std::uint64_t rate, bool is_short);
   // The time that so many bytes take; without a division, as every packet asks.
   Nanos PaceOf(std::uint64_t bytes) const {
     return static_cast<Nanos>(bytes * pace_ >> kPaceShift);
@@ -84,18 +86,18 @@ class Congestion {
   std::uint64_t RateDelay(const Rtt& rtt) const;
 
   Mode mode_ = Mode::kStartup;
-  bool full_ = false;  // startup found the bottleneck
+  bool full_ : 1 = false;  // startup found the bottleneck
   std::uint8_t full_rounds_ = 0;
   std::uint8_t phase_ = 0;
-  bool timed_out_ = false;
-  bool unpaced_ = false;
-  bool round_over_ = false;
-  std::uint8_t calm_ = 0;  // rounds without a queue since a loss or a mark counted
+  bool timed_out_ : 1 = false;
+  bool unpaced_ : 1 = false;
+  bool round_over_ : 1 = false;
+  std::uint8_t paced_rounds_ = 0;  // to be, because much was lost
+  std::uint8_t calm_ = 0;          // rounds without a queue since a loss or a mark counted
   std::uint32_t fixed_window_ = 0;
   std::uint32_t datagram_ = 1200;
   std::uint64_t window_ = 0;
-  std::uint64_t ceiling_ = UINT64_MAX;  // learned from losses together with a queue, and from marks
-  std::uint64_t pace_ = 0;              // nanoseconds a byte, shifted
+  std::uint64_t pace_ = 0;  // nanoseconds a byte, shifted
   std::uint64_t pacing_rate_ = 0;
   std::uint32_t burst_ = 0;  // bytes that may leave together, whatever is proven
   std::uint32_t round_ = 0;
@@ -118,7 +120,10 @@ class Congestion {
   std::array<std::uint32_t, kHistory> round_extra_{};  // what NoteAggregation saw, as round_rate_
   std::array<std::uint32_t, kHistory> round_rate_{};   // maximum of each of the last rounds
   std::uint32_t round_in_flight_ = 0;                  // the most of the round
-  std::uint64_t full_rate_ = 0;
+  std::uint32_t ceiling_ = kNoCeiling;  // learned from losses together with a queue, and marks
+  // What was lost when nothing else was known of others: if none of it was, that ends.
+  std::uint32_t undo_lost_ = 0;
+  std::uint32_t full_rate_ = 0;    // in units
   std::uint32_t proven_ = 0;       // may be in flight, as half of it met no queue
   std::uint32_t shared_most_ = 0;  // what was in flight when the ceiling was learned last
   Nanos shared_since_ = 0;

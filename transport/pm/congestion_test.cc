@@ -42,7 +42,16 @@ class NowAndThen {
   }
   // The first packet of a message, after a pause.
   void BeginAfter(Nanos pause) { path_.OnSent(kPacket, 0, now_ += pause); }
+  void TakeBack(std::uint32_t lost) { path_.OnSpurious(lost); }
   std::uint64_t window() const { return path_.window(); }
+  // Whether 4 MiB may not leave at once, if the window allowed it.
+  bool is_paced() const {
+    Nanos next = now_;
+    for (std::uint32_t sent = 0; sent < 4 << 20; sent += kPacket) {
+      next = path_.NextSend(next, kPacket, now_);
+    }
+    return next > now_;
+  }
 
  private:
   Nanos now_ = kSecond;
@@ -87,6 +96,33 @@ TEST(Congestion, WhoHasFewPacketsInFlightGrowsSlower) {
   EXPECT_GE(GrowthAfter(1), 2 * kPacket);
   EXPECT_GT(GrowthAfter(20), 0u);
   EXPECT_LT(GrowthAfter(20), 3 * kPacket / 2);
+}
+
+// The rate of such a path is what its hosts get of their processors.
+TEST(Congestion, OnlyOnALongWayOrAfterALossMustPacketsWait) {
+  NowAndThen near, far;
+  for (int i = 0; i < 20; ++i) near.Send(50 * kMicrosecond), far.Send(1500 * kMicrosecond);
+  EXPECT_FALSE(near.is_paced());
+  EXPECT_TRUE(far.is_paced());
+
+  near.Send(50 * kMicrosecond, kPacket);
+  near.Send(50 * kMicrosecond);
+  EXPECT_TRUE(near.is_paced());
+  for (int i = 0; i < 120; ++i) near.Send(50 * kMicrosecond);
+  EXPECT_FALSE(near.is_paced());
+}
+
+TEST(Congestion, ALossThatWasNoneIsForgotten) {
+  NowAndThen sender;
+  for (int i = 0; i < 20; ++i) sender.Send(50 * kMicrosecond);
+  for (int i = 0; i < 4; ++i) sender.Send(500 * kMicrosecond);
+  sender.Send(500 * kMicrosecond, 2 * kPacket);
+  sender.TakeBack(kPacket);
+  sender.Send(500 * kMicrosecond);
+  EXPECT_TRUE(sender.is_paced());  // the other one was
+  sender.TakeBack(kPacket);
+  sender.Send(500 * kMicrosecond);
+  EXPECT_FALSE(sender.is_paced());
 }
 
 TEST(Congestion, WhatWasProvenLongAgoProvesNothing) {

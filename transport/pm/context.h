@@ -61,6 +61,8 @@ class Context {
   void LeaveToDaemon();
   // Takes what arrived, does what is due, sends what may leave.
   void Progress() { Progress(false); }
+  // Who asks for room at many nodes in turn need not look for acknowledgements each time.
+  bool HasJustProgressed() const { return Wire::Now() - progressed_ < kJustNow; }
   // Until a message is there or `until`; as the policy says.
   bool Wait(Nanos until) { return Wait(until, {HasMessageOf, this}); }
   // The same with what the caller waits for; asked whenever there was progress.
@@ -179,6 +181,7 @@ class Context {
   int keeper_bell_ = -1, program_bell_ = -1;
   LazyTimer timer_;
   Nanos look_for_daemon_ = 0;
+  static constexpr Nanos kJustNow = 10 * kMicrosecond;
   Nanos progressed_ = 0;
   std::array<char, 108> daemon_{};
   std::array<Held, kHeldMax> held_;  // as they came

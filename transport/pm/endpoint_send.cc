@@ -9,7 +9,7 @@
 namespace sekisho::pm {
 namespace {
 
-constexpr std::uint32_t kBurst = 16;  // datagrams in a row to one peer: one segmentation offload
+constexpr std::uint32_t kBurst = 44;  // datagrams in a row to one peer: one segmentation offload
 // With so many packets in flight that could have carried more, small messages are packed.
 constexpr std::uint32_t kSmallInFlight = 4;
 constexpr std::size_t kSmallRoom = 64;  // bytes
