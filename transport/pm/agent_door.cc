@@ -33,7 +33,8 @@ bool Await(int door, short what, Nanos deadline) {
 }
 
 // Sends `question`, and reads until the end of the line that comes.  0 or errno.
-int Ask(int door, const char* question, std::size_t size, Nanos deadline, std::array<char, 108>& line) {
+int Ask(int door, const char* question, std::size_t size, Nanos deadline,
+        std::array<char, 108>& line) {
   std::array<char, 64> text;
   if (size + 1 > text.size()) return EINVAL;
   memcpy(text.data(), question, size);
@@ -57,7 +58,8 @@ int Ask(int door, const char* question, std::size_t size, Nanos deadline, std::a
   }
 }
 
-// 0 or errno.  An agent that has too many at its door (EAGAIN) is waited for as long as for its answer.
+// 0 or errno.  An agent that has too many at its door (EAGAIN) is waited for as long as for its
+// answer.
 int Connect(int door, const sockaddr_un& address, Nanos begin) {
   for (;;) {
     if (connect(door, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return 0;
@@ -84,7 +86,8 @@ int AskAgent(const char* agent, std::array<char, 108>& daemon) {
   const Nanos begin = Wire::Now();
   int error = Connect(door, address, begin);
   if (error == 0) {
-    error = Ask(door, agent, static_cast<std::size_t>(colon - agent), begin + kAnswerWithin, daemon);
+    error =
+        Ask(door, agent, static_cast<std::size_t>(colon - agent), begin + kAnswerWithin, daemon);
   }
   close(door);
   if (error == 0 && daemon[0] != '/') {

@@ -25,7 +25,8 @@ constexpr std::uint64_t kUnpaced = 500'000'000;
 // their processors than what the path carries: who keeps to it is woken for each few packets, and
 // then gets no more.  After a loss it may be the path's, and what leaves at once would queue there.
 constexpr Nanos kShortWay = kMillisecond;
-constexpr std::uint8_t kPacedRounds = 100;
+constexpr std::uint16_t kPacedRounds = 100;  // twice as long each time
+constexpr std::uint8_t kMostRelapses = 4;
 // By so much a host may be late to acknowledge or to send, because others had its processor: what
 // the path carries meanwhile must be in flight, too.
 constexpr Nanos kLateness = 200 * kMicrosecond;
@@ -67,7 +68,7 @@ void Congestion::Init(std::uint32_t fixed_window, std::uint32_t datagram, Nanos 
 RateSample Congestion::OnSent(std::uint32_t bytes, std::uint64_t in_flight_before, Nanos now) {
   if (in_flight_before == 0) {
     if (now - delivered_time_ > kProvenFor) {
-      proven_ = round_in_flight_ = 0;
+      proven_ = round_in_flight_ = relapses_ = 0;
       round_rtt_ = kNever;
     }
     first_sent_time_ = delivered_time_ = now;
@@ -107,7 +108,8 @@ void Congestion::TakeRate(const Newest& newest, Nanos now) {
 
 void Congestion::SetPace(std::uint64_t rate, bool is_short) {
   pacing_rate_ = rate;
-  unpaced_ = bottleneck_ >= kUnpaced || (is_short && ceiling_ == kNoCeiling && paced_rounds_ == 0);
+  unpaced_ = bottleneck_ >= kUnpaced ||
+             (is_short && ceiling_ == kNoCeiling && paced_rounds_ == 0 && mode_ != Mode::kDrain);
   pace_ = MulDiv(kSecond, 1 << kPaceShift, std::max<std::uint64_t>(rate, kSlowest));
   burst_ = Clamped(
       std::max(std::uint64_t{kBurstPackets} * datagram_,
@@ -151,14 +153,16 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   // for TCP, with which it may be shared; without a queue it says nothing.
   const Nanos empty = rtt.lowest() + std::min(rtt.lowest() / 16, kMostVariation) + kQueue;
   const bool queue = round_rtt_ != kNever && round_rtt_ > empty;
-  if (round_lost_ > 0) {
-    undo_lost_ = ceiling_ == kNoCeiling ? round_lost_ : 0;
-    paced_rounds_ = kPacedRounds;
+  const bool was_calm = ceiling_ == kNoCeiling && paced_rounds_ == 0;
+  if (round_lost_ > 0 || round_ce_ > 0) undo_lost_ = was_calm && round_ce_ == 0 ? round_lost_ : 0;
+  if (round_gap_ || round_ce_ > 0) {
+    if (paced_rounds_ == 0) ++relapses_;
+    relapses_ = std::clamp<std::uint8_t>(relapses_, 1, kMostRelapses);
+    paced_rounds_ = static_cast<std::uint16_t>(kPacedRounds << (relapses_ - 1));
   } else if (paced_rounds_ > 0) {
     --paced_rounds_;
   }
   if (round_ce_ > 0 || (queue && round_lost_ > 0)) {
-    if (round_ce_ > 0) undo_lost_ = 0;
     shared_most_ = Clamped(std::min<std::uint64_t>(ceiling_, window_));
     shared_since_ = now;
     ceiling_ =
@@ -205,6 +209,7 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   round_extra_[round_ % kHistory] = 0;
   extra_ = *std::max_element(round_extra_.begin(), round_extra_.end());
   round_lost_ = round_ce_ = 0;
+  round_gap_ = false;
   round_rtt_ = kNever;
 }
 
@@ -222,9 +227,9 @@ void Congestion::UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now) 
   }
   if (mode_ == Mode::kProbe && now > probe_rtt_due_) {
     mode_ = Mode::kProbeRtt;
-    probe_rtt_end_ = now + 2 * rtt.smoothed();
+    probe_rtt_due_ = now + 2 * rtt.smoothed();  // until then
   }
-  if (mode_ == Mode::kProbeRtt && now > probe_rtt_end_) {
+  if (mode_ == Mode::kProbeRtt && now > probe_rtt_due_) {
     mode_ = Mode::kProbe;
     phase_ = 0;
     phase_start_ = now;
@@ -264,15 +269,27 @@ void Congestion::OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in
   window_ = std::max(mode_ == Mode::kStartup ? std::max(window_, target) : target, initial);
 }
 
-void Congestion::OnLost(std::uint32_t bytes) { round_lost_ += bytes; }
+void Congestion::OnLost(std::uint32_t bytes, bool by_gap, Nanos now) {
+  if (round_lost_ == 0) {
+    lost_since_ = now;
+    undo_lost_ = 0;
+  }
+  round_lost_ += bytes;
+  round_gap_ = round_gap_ || by_gap;
+}
 
-void Congestion::OnSpurious(std::uint32_t bytes) {
-  const std::uint32_t of_this_round = std::min(round_lost_, bytes);
-  round_lost_ -= of_this_round;
+void Congestion::OnSpurious(std::uint32_t bytes, Nanos declared) {
+  if (declared < lost_since_) return;  // of an earlier round: what came after counts
+  if (round_lost_ > 0) {
+    round_lost_ -= std::min(round_lost_, bytes);
+    round_gap_ = round_gap_ && round_lost_ > 0;
+    return;
+  }
   if (undo_lost_ == 0) return;
-  undo_lost_ -= std::min(undo_lost_, bytes - of_this_round);
+  undo_lost_ -= std::min(undo_lost_, bytes);
   if (undo_lost_ > 0) return;
   ceiling_ = kNoCeiling;
+  if (paced_rounds_ > 0 && relapses_ > 0) --relapses_;
   paced_rounds_ = 0;
 }
 

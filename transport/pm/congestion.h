@@ -39,9 +39,10 @@ class Congestion {
                Newest& newest);
   void OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in_flight, std::uint64_t new_ce,
                 Nanos now);
-  void OnLost(std::uint32_t bytes);
-  // What was said to be lost was not.
-  void OnSpurious(std::uint32_t bytes);
+  // `by_gap`: newer ones arrived.
+  void OnLost(std::uint32_t bytes, bool by_gap, Nanos now);
+  // What was `declared` lost at that time was not.
+  void OnSpurious(std::uint32_t bytes, Nanos declared);
   void OnTimeout();
 
   // The application has nothing more to send: measured rates say nothing about the path now.
@@ -87,13 +88,15 @@ class Congestion {
 
   Mode mode_ = Mode::kStartup;
   bool full_ : 1 = false;  // startup found the bottleneck
-  std::uint8_t full_rounds_ = 0;
-  std::uint8_t phase_ = 0;
   bool timed_out_ : 1 = false;
   bool unpaced_ : 1 = false;
   bool round_over_ : 1 = false;
-  std::uint8_t paced_rounds_ = 0;  // to be, because much was lost
-  std::uint8_t calm_ = 0;          // rounds without a queue since a loss or a mark counted
+  bool round_gap_ : 1 = false;  // something was lost by a gap
+  std::uint8_t full_rounds_ = 0;
+  std::uint8_t phase_ = 0;
+  std::uint8_t calm_ = 0;           // rounds without a queue since a loss or a mark counted
+  std::uint8_t relapses_ = 0;       // how often it was to be paced
+  std::uint16_t paced_rounds_ = 0;  // to come, whatever the way is
   std::uint32_t fixed_window_ = 0;
   std::uint32_t datagram_ = 1200;
   std::uint64_t window_ = 0;
@@ -113,7 +116,7 @@ class Congestion {
   Nanos round_rtt_ = kNever;  // smallest of the round: what even the best packet waited
   Nanos phase_start_ = 0;
   Nanos probe_rtt_due_ = 0;
-  Nanos probe_rtt_end_ = 0;
+  Nanos lost_since_ = 0;   // the first loss of the last round that had one
   Nanos epoch_start_ = 0;  // of a run of acknowledgements at the bottleneck rate or above
   std::uint64_t epoch_delivered_ = 0;
   std::uint32_t extra_ = 0;
@@ -121,8 +124,7 @@ class Congestion {
   std::array<std::uint32_t, kHistory> round_rate_{};   // maximum of each of the last rounds
   std::uint32_t round_in_flight_ = 0;                  // the most of the round
   std::uint32_t ceiling_ = kNoCeiling;  // learned from losses together with a queue, and marks
-  // What was lost when nothing else was known of others: if none of it was, that ends.
-  std::uint32_t undo_lost_ = 0;
+  std::uint32_t undo_lost_ = 0;    // of a round when all was calm: arrives it all, it is calm again
   std::uint32_t full_rate_ = 0;    // in units
   std::uint32_t proven_ = 0;       // may be in flight, as half of it met no queue
   std::uint32_t shared_most_ = 0;  // what was in flight when the ceiling was learned last

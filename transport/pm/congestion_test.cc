@@ -19,14 +19,14 @@ class NowAndThen {
  public:
   NowAndThen() { path_.Init(0, kPacket, now_); }
 
-  void Send(Nanos fastest, std::uint32_t lost = 0) {
+  void Send(Nanos fastest, std::uint32_t lost = 0, bool by_gap = true) {
     std::vector<RateSample> samples;
     std::uint64_t in_flight = 0;
     const Nanos sent = now_ += 5 * kMillisecond;
     for (; in_flight < kMessage; in_flight += kPacket) {
       samples.push_back(path_.OnSent(kPacket, in_flight, sent));
     }
-    if (lost > 0) path_.OnLost(lost);
+    if (lost > 0) path_.OnLost(lost, by_gap, lost_at_ = sent);
     const auto acknowledge = [&](std::size_t first, std::size_t end, Nanos after) {
       now_ = sent + after;
       Congestion::Newest newest;
@@ -42,7 +42,8 @@ class NowAndThen {
   }
   // The first packet of a message, after a pause.
   void BeginAfter(Nanos pause) { path_.OnSent(kPacket, 0, now_ += pause); }
-  void TakeBack(std::uint32_t lost) { path_.OnSpurious(lost); }
+  void TakeBack(std::uint32_t lost, Nanos declared) { path_.OnSpurious(lost, declared); }
+  Nanos lost_at() const { return lost_at_; }  // the last ones
   std::uint64_t window() const { return path_.window(); }
   // Whether 4 MiB may not leave at once, if the window allowed it.
   bool is_paced() const {
@@ -55,6 +56,7 @@ class NowAndThen {
 
  private:
   Nanos now_ = kSecond;
+  Nanos lost_at_ = 0;
   Congestion path_;
   Rtt rtt_;
 };
@@ -117,12 +119,44 @@ TEST(Congestion, ALossThatWasNoneIsForgotten) {
   for (int i = 0; i < 20; ++i) sender.Send(50 * kMicrosecond);
   for (int i = 0; i < 4; ++i) sender.Send(500 * kMicrosecond);
   sender.Send(500 * kMicrosecond, 2 * kPacket);
-  sender.TakeBack(kPacket);
+  sender.TakeBack(kPacket, sender.lost_at());
   sender.Send(500 * kMicrosecond);
   EXPECT_TRUE(sender.is_paced());  // the other one was
-  sender.TakeBack(kPacket);
+  sender.TakeBack(kPacket, sender.lost_at());
   sender.Send(500 * kMicrosecond);
   EXPECT_FALSE(sender.is_paced());
+}
+
+TEST(Congestion, ALossThatWasNoneSaysNothingOfLaterOnes) {
+  NowAndThen sender;
+  for (int i = 0; i < 20; ++i) sender.Send(50 * kMicrosecond);
+  sender.Send(50 * kMicrosecond, 4 * kPacket, false);
+  const Nanos late = sender.lost_at();
+  for (int i = 0; i < 4; ++i) sender.Send(500 * kMicrosecond);
+  EXPECT_FALSE(sender.is_paced());  // after a time-out it is more often late
+  sender.Send(500 * kMicrosecond, 2 * kPacket);
+  sender.TakeBack(4 * kPacket, late);
+  sender.Send(500 * kMicrosecond);
+
+  EXPECT_TRUE(sender.is_paced());
+}
+
+// What fills a shallow queue again and again is paced for longer each time.
+TEST(Congestion, WhoLosesAgainIsPacedForLonger) {
+  NowAndThen sender;
+  std::vector<int> times;
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < 20; ++i) sender.Send(50 * kMicrosecond);
+    sender.Send(50 * kMicrosecond, kPacket);
+    int paced = 0;
+    for (sender.Send(50 * kMicrosecond); sender.is_paced(); ++paced) {
+      sender.Send(50 * kMicrosecond);
+      ASSERT_LT(paced, 10'000);
+    }
+    times.push_back(paced);
+  }
+  EXPECT_GT(times[1], times[0] * 3 / 2);
+  EXPECT_GT(times[2], times[1] * 3 / 2);
 }
 
 TEST(Congestion, WhatWasProvenLongAgoProvesNothing) {

@@ -28,7 +28,7 @@ constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
 constexpr Nanos kNotWorthSleeping = 200 * kMicrosecond;
 constexpr Nanos kHeldBack = 100 * kMicrosecond;
 constexpr Nanos kReadsEvery = kMillisecond;
-constexpr std::size_t kMostHeldBack = 64 * 1024;  // bytes: as much as leaves in one piece
+constexpr std::size_t kMostHeldBack = 60 * 1024;  // bytes: as much as leaves in one piece
 
 void Pause(Nanos time) {
   const timespec left = {time / kSecond, time % kSecond};

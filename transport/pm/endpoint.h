@@ -320,7 +320,7 @@ class Endpoint {
     Nanos grants_looked_at = 0;        // for those that nobody uses
     std::uint32_t epoch = UINT32_MAX;  // senders are counted per epoch
     std::uint32_t senders_now = 0, senders_before = 0;
-    std::uint32_t burst = 0;  // datagrams in a row to the first of work
+    std::uint32_t burst = 0;  // bytes in a row to the first of work
     std::array<Reply, 32> replies;
     std::uint32_t reply_first = 0, reply_count = 0;
   };

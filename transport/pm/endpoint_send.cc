@@ -9,7 +9,7 @@
 namespace sekisho::pm {
 namespace {
 
-constexpr std::uint32_t kBurst = 44;  // datagrams in a row to one peer: one segmentation offload
+constexpr std::uint32_t kBurst = 64'000;  // bytes in a row to one peer: one segmentation offload
 // With so many packets in flight that could have carried more, small messages are packed.
 constexpr std::uint32_t kSmallInFlight = 4;
 constexpr std::size_t kSmallRoom = 64;  // bytes
@@ -53,7 +53,8 @@ std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
     to = peer.address;
     size = Build(peer, room);
     const bool alone = state_->work.first == state_->work.last;
-    if (size == 0 || (++state_->burst >= kBurst && !alone)) {
+    state_->burst += static_cast<std::uint32_t>(size);
+    if (size == 0 || (state_->burst >= kBurst && !alone)) {
       state_->work.Remove(peers_, IdOf(peer));
       peer.in_work = false;
       state_->burst = 0;

@@ -74,7 +74,7 @@ void Endpoint::Acknowledge(Session& session, std::uint32_t index, bool was_lost,
       session.reorder_calm = state_->now;
       NoteFound(session);
     }
-    session.congestion.OnSpurious(packet.size);
+    session.congestion.OnSpurious(packet.size, packet.lost_time);
     session.lost.Remove(sent_, index);
   } else {
     session.in_flight -= packet.size;
@@ -176,7 +176,7 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
   }
   ++(by_gap ? state_->counters.lost_by_gap : state_->counters.lost_by_timeout);
   ++(by_gap ? peer.lost_by_gap : peer.lost_by_timeout);
-  session.congestion.OnLost(packet.size);
+  session.congestion.OnLost(packet.size, by_gap, state_->now);
   // After a time-out it is more often late than lost: its host's processors are busy.
   if (by_gap) NoteLoss(session, 1);
   NoteLargePacket(session, packet.size, false);

@@ -143,7 +143,7 @@ struct Session {
   std::uint8_t large_lost = 0;  // packets above the base size, since the last that arrived
   bool mtu_in_flight : 1 = false;
   bool was_trusted : 1 = false;  // before the last calm ended
-  Nanos mtu_raise = 0;  // no search before this
+  Nanos mtu_raise = 0;           // no search before this
 
   // Loss.
   Rtt rtt;

@@ -28,7 +28,8 @@ struct TracedDatagram {
 
 // All zeros is an empty one, so that its pages stay untouched.  Any number of writers in any
 // process: one that was left behind may still write, and each may be killed.  A writer that stood
-// still inside Write while kSlots others came writes into a slot that is whole again, and spoils it.
+// still inside Write while kSlots others came writes into a slot that is whole again, and spoils
+// it.
 class TraceRing {
  public:
   static constexpr std::uint64_t kSlots = 4096;

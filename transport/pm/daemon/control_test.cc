@@ -2,6 +2,7 @@
 // Jobs that are stopped, saved and let go, and who asks sekisho-pmd for it.
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <future>
 #include <sstream>
@@ -213,6 +214,21 @@ TEST_F(DaemonTest, AllOfManyContextsAreListedAndAllPeersShown) {
   EXPECT_TRUE(Until(20 * kSecond, [&] { return lines(Top(0), "peer ") == kNodes - 1; })) << Top(0);
   EXPECT_EQ(lines(Top(0), "context "), 1);
   Kill(program);
+}
+
+// A context takes several descriptors, and login sessions allow few.
+TEST_F(DaemonTest, TheDaemonHasAllDescriptorsThatItMayHave) {
+  StopDaemon(SIGKILL);
+  rlimit usual;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit few = {64, usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  StartDaemon();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+
+  rlimit its;
+  ASSERT_EQ(prlimit(daemon_, RLIMIT_NOFILE, nullptr, &its), 0);
+  EXPECT_EQ(its.rlim_cur, usual.rlim_max);
 }
 
 }  // namespace
