@@ -55,6 +55,14 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
+// The C library would have all threads do the same.  Here there are none any more, and for one that was just being
+// made when we forked it would wait for ever.
+bool Become(const Account& account) {
+  return syscall(SYS_setgroups, account.groups.size(), account.groups.data()) == 0 &&
+         syscall(SYS_setresgid, account.gid, account.gid, account.gid) == 0 &&
+         syscall(SYS_setresuid, account.uid, account.uid, account.uid) == 0;
+}
+
 // In the child, between fork and exec: async-signal-safe calls only.  What goes wrong is told by the exit
 // code, since there is nobody to talk to yet.
 [[noreturn]] void BecomeAndExec(const Account& account, bool is_root, int control, int calls,
@@ -76,8 +84,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
     _exit(121);
   }
   syscall(SYS_close_range, kCallsFd + 1, ~0U, 0);
-  if (is_root && (setgroups(account.groups.size(), account.groups.data()) != 0 ||
-                  setgid(account.gid) != 0 || setuid(account.uid) != 0)) {
+  if (is_root && !Become(account)) {
     _exit(122);
   }
   umask(077);
