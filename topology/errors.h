@@ -51,7 +51,7 @@ inline absl::Status OracleSaysMore(long answers, std::string_view line) {
 }
 
 inline absl::Status NothingAnswered() {
-  return absl::UnavailableError("no host answered: there is no tree");
+  return absl::UnavailableError("no host answered another: there is no tree");
 }
 
 inline absl::Status NoSource() {

@@ -55,6 +55,12 @@ std::vector<std::pair<std::string, std::string>> Missing(const TopologySource& s
   return missing;
 }
 
+void Name(const std::vector<std::pair<std::string, std::string>>& missing, std::ostream& log) {
+  for (const auto& [host, why] : missing) {
+    log << fmt::format("{}: {}\n", host, why);
+  }
+}
+
 // Starts from a tree of earlier.
 absl::StatusOr<std::unique_ptr<topology::ReviseMethod>> StartFrom(
     const std::string& path, const std::vector<std::string>& hosts, uint64_t seed) {
@@ -161,12 +167,13 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
   topology::Tree tree = topology::Without(outcome.tree, LostHosts(*source));
   outcome.several_ways = topology::Renumbered(outcome.several_ways, outcome.tree, tree);
   outcome.tree = std::move(tree);
+  const auto missing = Missing(*source, outcome);
   if (count > 1 && outcome.tree.links.empty()) {
+    Name(missing, log);
     return topology::errors::NothingAnswered();
   }
 
   // Answer.
-  const auto missing = Missing(*source, outcome);
   RETURN_IF_ERROR(WriteFile(options.out, topology::PrintTree(outcome.tree, hosts.names)));
   const int sites = outcome.site_of.empty()
                         ? 1
@@ -205,9 +212,7 @@ absl::Status InferTopology(const TopologyInferOptions& options, std::ostream& ou
   if (revise != nullptr) {
     out << Describe(revise->revision(), hosts.names);
   }
-  for (const auto& [host, why] : missing) {
-    log << fmt::format("{}: {}\n", host, why);
-  }
+  Name(missing, log);
   return absl::OkStatus();
 }
 
@@ -288,18 +293,18 @@ absl::Status WriteTopologyMatrix(const TopologyMatrixOptions& options, std::ostr
       }
     }
   }
-  if (count > 1 && text.empty()) {
-    return topology::errors::NothingAnswered();
-  }
   for (int i = 0; i < count; ++i) {
     if (!is_known[i]) {
       outcome.excluded.insert(outcome.excluded.begin(), {i, "no answer"});  // unless more is known
     }
   }
-  RETURN_IF_ERROR(WriteFile(options.out, text));
-  for (const auto& [host, why] : Missing(*source, outcome)) {
-    log << fmt::format("{}: {}\n", host, why);
+  const auto missing = Missing(*source, outcome);
+  if (count > 1 && text.empty()) {
+    Name(missing, log);
+    return topology::errors::NothingAnswered();
   }
+  RETURN_IF_ERROR(WriteFile(options.out, text));
+  Name(missing, log);
   out << fmt::format("{} hosts; {:.3f} s {}, {:.1f} measurements a host; {} pairs unknown\n", count,
                      totals.makespan_us / 1e6, source->KindOfTime(),
                      static_cast<double>(totals.measurements) / std::max(count, 1), unknown);

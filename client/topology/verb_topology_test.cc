@@ -518,12 +518,14 @@ TEST_F(TopologyVerb, AMatrixNamesHostsThatAreDead) {
 
   WriteHosts(2);
   fs::remove(File("matrix"));
+  log_.str("");
   EXPECT_THAT(std::string(WriteTopologyMatrix({.source = {.hosts = File("hosts"),
                                                           .oracle = Oracle("tiny2 3 --dead 1")},
                                                .out = File("matrix")},
                                               out_, log_)
                               .message()),
-              HasSubstr("no host answered"));
+              HasSubstr("no host answered another"));
+  EXPECT_EQ(log_.str(), "h0000: no answer\nh0001: no answer\n");
   EXPECT_FALSE(fs::exists(File("matrix")));
 }
 
