@@ -19,13 +19,9 @@ namespace {
 constexpr Nanos kKeeperLooksSoon = 4 * kMillisecond;  // then it need not be rung
 constexpr Nanos kDaemonRetry = 100 * kMillisecond;
 constexpr int kAskTimeoutMs = 5000;
+constexpr Nanos kPredecessorTime = 5 * kSecond;  // for one that was killed to deliver what it said
+constexpr Nanos kPredecessorPause = 5 * kMillisecond;
 constexpr Nanos kStoppedPause = 50 * kMicrosecond;
-constexpr Nanos kLongestSpin = 50 * kMicrosecond;
-constexpr Nanos kOthersRan = 1500;  // a yield to nobody takes less
-constexpr Nanos kOthersCompute = 500 * kMicrosecond;
-constexpr Nanos kYieldsNoMore = 100 * kMillisecond;
-constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
-constexpr Nanos kNotWorthSleeping = 200 * kMicrosecond;
 constexpr Nanos kHeldBack = 100 * kMicrosecond;
 constexpr Nanos kReadsEvery = kMillisecond;
 constexpr std::size_t kMostHeldBack = 60 * 1024;  // bytes: as much as leaves in one piece
@@ -69,9 +65,16 @@ std::error_code Context::OpenAlone(const Config& config, const Address& own,
   return memory_.Make(config, wire_.own_address(), Wire::Now());
 }
 
-std::error_code Context::OpenByDaemon(const Config& config, const Address& own, int key_fd) {
+// On a connection of its own: a refusal ends one.
+int Context::AskAnew(const AskMessage& ask, int key_fd, AnswerMessage& answer, Received& received) {
+  if (connection_ >= 0) close(connection_);
   connection_ = ConnectDaemon(daemon_.data());
-  if (connection_ < 0) return {errno, std::generic_category()};
+  if (connection_ < 0) return errno;
+  const std::array<int, 1> fds = {key_fd};
+  return AskDaemon(connection_, ask, fds, kAskTimeoutMs, answer, received);
+}
+
+std::error_code Context::OpenByDaemon(const Config& config, const Address& own, int key_fd) {
   AskMessage ask;
   ask.ask = Ask::kOpen;
   ask.config = config;
@@ -79,8 +82,12 @@ std::error_code Context::OpenByDaemon(const Config& config, const Address& own, 
   ask.own = own;
   AnswerMessage answer;
   Received received;
-  const std::array<int, 1> fds = {key_fd};
-  int error = AskDaemon(connection_, ask, fds, kAskTimeoutMs, answer, received);
+  int error;
+  const Nanos limit = Wire::Now() + kPredecessorTime;
+  while ((error = AskAnew(ask, key_fd, answer, received)) == EINPROGRESS && Wire::Now() < limit) {
+    Pause(kPredecessorPause);
+  }
+  if (error == EINPROGRESS) error = EADDRINUSE;
   if (error == 0 && received.fd_count != ContextFds::kCount) error = EPROTO;
   if (error != 0) {
     for (std::size_t i = 0; i < received.fd_count; ++i) close(received.fds[i]);
@@ -336,117 +343,6 @@ void Context::Progress(bool spins) {
 void Context::Quiet() {
   std::uint64_t count;
   if (program_bell_ >= 0) (void)!read(program_bell_, &count, sizeof count);
-}
-
-bool Context::Wait(Nanos until, Condition condition) {
-  set_waits(true);
-  const bool any = WaitUntil(until, condition);
-  set_waits(false);
-  return any;
-}
-
-// Notes whether somebody else needed the processor meanwhile: one we wait for, or one who computes
-// and kept it for long.
-void Context::Yield(Nanos now) {
-  if (now < no_yield_until_) return;
-  if (lock_ != nullptr) lock_->unlock();
-  sched_yield();
-  const Nanos after = Wire::Now();
-  if (lock_ != nullptr) lock_->lock();
-  yielded_ = after - now > kOthersRan && after - now < kOthersCompute;
-  if (after - now >= kOthersCompute) no_yield_until_ = after + kYieldsNoMore;
-}
-
-bool Context::WaitUntil(Nanos until, Condition condition) {
-  const Nanos begin = Wire::Now();
-  const auto holds = [&condition] { return condition.holds(condition.of); };
-  // Whoever we wait for shares this processor: nothing can have arrived before it runs.
-  if (waiting_ == Waiting::kAdaptive && yielded_ && !holds()) Yield(begin);
-  // Adaptive: as long as waiting has paid, but not longer; then the processor goes to others.
-  const Nanos spin = waiting_ == Waiting::kSpin      ? kNever
-                     : waiting_ == Waiting::kYield   ? kNever
-                     : waiting_ == Waiting::kClassic ? kNever
-                     : waiting_ == Waiting::kSleep
-                         ? 0
-                         : std::min(2 * pays_ + kMicrosecond, kLongestSpin);
-  if (waiting_ == Waiting::kSleep && !holds() && begin < until) Poll(until, condition);
-  for (;;) {
-    if (lock_ != nullptr) lock_->LetOthersIn();
-    Progress(true);
-    const Nanos now = progressed_;
-    if (holds()) {
-      const Nanos waited = now - begin;
-      pays_ = waited <= kLongestSpin ? std::max(waited, pays_ / 2) : pays_ / 2;
-      return true;
-    }
-    if (now >= until) return false;
-    if (waiting_ == Waiting::kYield) sched_yield();
-    if (waiting_ == Waiting::kClassic) {
-      pollfd socket = {wire_.fd(), POLLIN, 0};
-      if (poll(&socket, 1, 0) > 0) sched_yield();
-    }
-    if (!IsStopped() && (spin == kNever || now - begin < spin)) {
-      // Not spinning alone: whoever we wait for may need this very processor.
-      if (waiting_ == Waiting::kAdaptive) Yield(now);
-      continue;
-    }
-    Poll(until, condition);
-  }
-}
-
-void Context::Sleep(Nanos until) {
-  Poll(until, {HasMessageOf, this});
-  Progress();
-}
-
-// Its timer is as good as a bell.
-void Context::NoteChange(bool holds) {
-  if (!polls_) return;
-  const Nanos now = Wire::Now();
-  timer_.Set(holds ? now : view().NextDeadline(), now);
-}
-
-// What would be due while we sleep leaves now: to be woken for it costs more.
-void Context::PrepareToSleep() {
-  const Nanos now = Wire::Now();
-  const Nanos soon = now + kNotWorthSleeping;
-  const bool has_work = HasNotes() || held_back_ > 0 || view().NextDeadline() <= soon;
-  if (IsStopped() || !has_work) return;
-  Endpoint& endpoint = Take();
-  Settle(endpoint);
-  endpoint.AcknowledgeBefore(soon, now);
-  Flush(endpoint, now);
-  (void)Give();
-}
-
-void Context::Poll(Nanos until, Condition condition) {
-  if (!condition.holds(condition.of)) PrepareToSleep();
-  set_sleeping(true);
-  // What is there now was written by one who saw us poll; nothing more comes this way.
-  if (!near_.HasAny() && !condition.holds(condition.of)) {
-    // Of a stopped job only the keeper wakes us; it rings when the job goes on.
-    const bool alone = !IsStopped() || !has_daemon();
-    const Nanos now = Wire::Now();
-    const Nanos deadline = alone ? view().NextDeadline() : now + 100 * kMillisecond;
-    const Nanos wake = std::min(until, deadline);
-    // What is so far ahead is a time-out, which only seldom comes to pass.
-    timer_.Set(wake, now, deadline < until && deadline - now >= kTimeOutAhead);
-    std::array<pollfd, 3> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
-                                     pollfd{timer_.fd(), POLLIN, 0},
-                                     pollfd{program_bell_, POLLIN, 0}};
-    polls_ = true;
-    if (lock_ != nullptr) lock_->unlock();
-    (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
-    if (lock_ != nullptr) lock_->lock();
-    polls_ = false;
-    if (waiting[1].revents != 0) {
-      const Nanos after = Wire::Now();
-      // Or another thread's call rang with it.
-      timer_.Quiet(after, std::min(until, view().NextDeadline()) <= after || HasMessage());
-    }
-    if (waiting[2].revents != 0) Quiet();
-  }
-  set_sleeping(false);
 }
 
 }  // namespace sekisho::pm

@@ -132,6 +132,7 @@ class Context {
   std::error_code Begin();
   std::error_code Announce();
   std::error_code OpenAlone(const Config& config, const Address& own, const Wire::Options& options);
+  int AskAnew(const AskMessage& ask, int key_fd, AnswerMessage& answer, Received& received);
   std::error_code OpenByDaemon(const Config& config, const Address& own, int key_fd);
   // The state as it is, without the word: good for hints.
   Endpoint& view() { return memory_.area(hand_over().seen().area); }

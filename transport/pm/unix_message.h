@@ -14,7 +14,8 @@
 namespace sekisho::pm {
 
 enum class Ask : std::uint32_t {
-  kOpen = 1,  // a new context; descriptor: the job's key file
+  kOpen = 1,  // a new context; descriptor: the job's key file; EINPROGRESS: ask again, one of this name
+              // has lost its program and will soon be closed
   kAdopt,     // a context that another daemon made; descriptors as in the answer to kOpen
   kList,      // answer: text; the last line is "more N" if not all had room: ask for these
   kTop,       // of one context, as are the following; descriptor: the key file; answer as to kList

@@ -371,6 +371,41 @@ TEST_F(DaemonTest, EverythingThatAKilledProgramSentArrives) {
   pmCloseDevice(own);
 }
 
+// Its predecessor's last words are on their way still; a living one is not waited for.
+TEST_F(DaemonTest, WhoFollowsOneThatWasKilledMayComeAtOnce) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  for (int round = 0; round < Rounds(20); ++round) {
+    board_->accepted = 0;
+    const pid_t other = Spawn(1, [this, round](pmContext* context) {
+      for (std::uint64_t i = 0;; ++i) {
+        while (SendNumber(context, 0, i, 4000) != 0) {
+        }
+        board_->accepted.store(static_cast<std::uint64_t>(round) * 1000 + i + 1);
+      }
+    });
+    const std::uint64_t enough = static_cast<std::uint64_t>(round) * 1000 + 5;
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return board_->accepted.load() >= enough; }));
+    Kill(other);
+    pmContext* const next = Open(1);
+    ASSERT_NE(next, nullptr) << "round " << round;
+    pmContext* another = nullptr;
+    ASSERT_EQ(TryOpen(1, another), EADDRINUSE);
+    ASSERT_EQ(SendNumber(next, 0, 1'000'000, 100), 0);
+    std::uint64_t number = 0, expected = 0;
+    int error;
+    ASSERT_TRUE(Until(20 * kSecond, [&] {
+      if (!ReceiveNumber(own, number, error)) return false;
+      if (number != 1'000'000 && number != expected++) ++board_->wrong;
+      return number == 1'000'000;
+    })) << "round " << round;
+    EXPECT_GE(expected, board_->accepted.load() - static_cast<std::uint64_t>(round) * 1000);
+    EXPECT_EQ(board_->wrong.load(), 0u);
+    pmCloseDevice(next);
+  }
+  pmCloseDevice(own);
+}
+
 TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
   pmContext* own = Open(0);
   ASSERT_NE(own, nullptr);

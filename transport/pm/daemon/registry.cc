@@ -3,6 +3,7 @@
 #include "transport/pm/daemon/registry.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,6 +115,13 @@ int Registry::Start(Context& context) {
   return 0;
 }
 
+// What is left of it is to deliver what its program said last, and then to close.
+bool Registry::HasLostItsProgram(const Context& context) {
+  std::array<pollfd, 2> ends = {pollfd{context.pid_fd, POLLIN, 0},
+                                pollfd{context.connection, 0, 0}};
+  return !context.parked && poll(ends.data(), ends.size(), 0) > 0;
+}
+
 void Registry::Free(Context& context) {
   ForgetOffers(context);
   std::array<int, 7> fds = {context.fds.memory,       context.fds.socket, context.fds.keeper_bell,
@@ -147,7 +155,8 @@ int Registry::Open(const Client& client, const AskMessage& ask, const Received& 
   Config config = ask.config;
   if (const auto error = ReadKeyFile(received.fds[0], client.uid, config.key)) return Errno(error);
   if (Context* known = Find(config.context, config.node, client.uid)) {
-    return known->parked && known->key == config.key ? Attach(*known, client) : EADDRINUSE;
+    if (known->parked && known->key == config.key) return Attach(*known, client);
+    return HasLostItsProgram(*known) ? EINPROGRESS : EADDRINUSE;
   }
   config.incarnation = Incarnation();
   if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) return EIO;

@@ -73,6 +73,7 @@ class Registry {
   std::string List(uid_t uid, std::size_t first) const;
   bool MayHaveMore(uid_t uid) const;
   int Start(Context& context);
+  static bool HasLostItsProgram(const Context& context);
   void Free(Context& context);
   Context* Find(std::uint16_t number, std::uint16_t node, uid_t uid);
   Context* FindByMemory(const AskMessage& ask, int memory);
