@@ -394,11 +394,13 @@ TEST_F(DaemonTest, WhoFollowsOneThatWasKilledMayComeAtOnce) {
     ASSERT_EQ(SendNumber(next, 0, 1'000'000, 100), 0);
     std::uint64_t number = 0, expected = 0;
     int error;
-    ASSERT_TRUE(Until(20 * kSecond, [&] {
-      if (!ReceiveNumber(own, number, error)) return false;
-      if (number != 1'000'000 && number != expected++) ++board_->wrong;
-      return number == 1'000'000;
-    })) << "round " << round;
+    ASSERT_TRUE(Until(20 * kSecond,
+                      [&] {
+                        if (!ReceiveNumber(own, number, error)) return false;
+                        if (number != 1'000'000 && number != expected++) ++board_->wrong;
+                        return number == 1'000'000;
+                      }))
+        << "round " << round;
     EXPECT_GE(expected, board_->accepted.load() - static_cast<std::uint64_t>(round) * 1000);
     EXPECT_EQ(board_->wrong.load(), 0u);
     pmCloseDevice(next);
