@@ -21,9 +21,9 @@
 
 #include "client/local/pm_daemon.h"
 #include "client/local/pm_top.h"
+#include "client/local/verb_pm_ping.h"
 #include "client/local/verb_pm_trace.h"
 #include "client/verbs/verbs.h"
-#include "transport/pm/ping.h"
 #include "transport/pm/wire.h"
 
 namespace sekisho::client {
@@ -35,10 +35,7 @@ struct PmOptions {
   std::string file;
   std::string address;
   int node = -1;
-  int as = 0;
   double timeout_s = 5;
-  unsigned count = 100;
-  double interval_ms = 1;
   bool is_json = false;
 };
 
@@ -160,74 +157,6 @@ int RestoreVerb(const PmOptions& options) {
   return error == 0 ? 0 : PmRefused(options.file, ask.ask, error);
 }
 
-double Microseconds(const pm::PingResult& result, double share) {
-  const auto last = static_cast<double>(result.times.size() - 1);
-  return static_cast<double>(result.times[static_cast<std::size_t>(share * last)]) / 1000;
-}
-
-nlohmann::json PingAsJson(const pm::PingResult& result, const pm::PathResult& path) {
-  nlohmann::json out = {
-      {"sent", result.sent},
-      {"received", result.received},
-      {"lost_percent", 100.0 * (result.sent - result.received) / std::max(result.sent, 1u)},
-      {"duplicates", result.duplicates},
-      {"reordered", result.reordered},
-      {"path_mtu", path.mtu == 0 ? nlohmann::json() : nlohmann::json(path.mtu)},
-      {"udp_segment", path.segmentation},
-      {"udp_gro", path.coalescing}};
-  constexpr std::array<std::pair<const char*, double>, 6> kShares = {
-      {{"min", 0}, {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"max", 1}}};
-  for (const auto& [name, share] : kShares) {
-    out["rtt_us"][name] = Microseconds(result, share);
-  }
-  return out;
-}
-
-void ShowPing(const nlohmann::json& ping) {
-  const auto us = [&](const char* name) { return ping["rtt_us"][name].get<double>(); };
-  fmt::print("{} sent, {} received, {:.1f} % lost, {} duplicates, {} reordered\n",
-             ping["sent"].dump(), ping["received"].dump(), ping["lost_percent"].get<double>(),
-             ping["duplicates"].dump(), ping["reordered"].dump());
-  fmt::print("rtt us: min {:.1f}, p50 {:.1f}, p90 {:.1f}, p99 {:.1f}, p99.9 {:.1f}, max {:.1f}\n",
-             us("min"), us("p50"), us("p90"), us("p99"), us("p999"), us("max"));
-  fmt::print("path MTU {}; segmentation (UDP_SEGMENT) {}, coalescing (UDP_GRO) {}\n",
-             ping["path_mtu"].is_null() ? "unknown" : ping["path_mtu"].dump(),
-             ping["udp_segment"] == true ? "in use" : "not in use",
-             ping["udp_gro"] == true ? "in use" : "not in use");
-}
-
-int PingVerb(const PmOptions& options) {
-  pm::JobFile job;
-  if (!ReadPmJob(options.job, job)) {
-    return kPmUsage;
-  }
-  pm::Pinger pinger;
-  if (const std::error_code error = pinger.Open(job, static_cast<pm::NodeId>(options.as),
-                                                static_cast<pm::NodeId>(options.node))) {
-    fmt::print(stderr, "sekisho pm ping: {}\n", error.message());
-    return kPmUsage;
-  }
-  pm::PingResult result;
-  pinger.Ping(options.count, static_cast<pm::Nanos>(options.interval_ms * pm::kMillisecond),
-              result);
-  if (result.times.empty()) {
-    fmt::print(stderr,
-               "sekisho pm ping: node {} does not answer any of {} datagrams: it does not run, a "
-               "firewall drops UDP on the way, or it has another key\n",
-               options.node, result.sent);
-    return kPmFailed;
-  }
-  pm::PathResult path;
-  pinger.FindPath(result.times.back(), path);
-  const nlohmann::json ping = PingAsJson(result, path);
-  if (options.is_json) {
-    fmt::print("{}\n", ping.dump(2));
-  } else {
-    ShowPing(ping);
-  }
-  return 0;
-}
-
 // Becomes the benchmark: beside this program (build folder), or where it is installed.
 int BenchVerb(const std::vector<std::string>& words) {
   std::array<char, 4096> buffer{};
@@ -312,20 +241,7 @@ void AddPmVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("--address", restore->address, "ADDRESS:PORT if it is not the old one");
   verb->callback([restore, &invocation] { invocation.exit_code = RestoreVerb(*restore); });
 
-  auto ping = std::make_shared<PmOptions>();
-  ping->node = 1;
-  verb = Add(pm, "ping", "Round trips to a node of a job, losses, path MTU, offloads", *ping);
-  verb->add_option("JOB", ping->job, "The job file")->required();
-  verb->add_option("NODE", ping->node, "The node asked")->capture_default_str();
-  verb->add_option("--as", ping->as, "The node that asks")->capture_default_str();
-  verb->add_option("--count", ping->count, "Datagrams")
-      ->check(CLI::Range(1u, 1000000u))
-      ->capture_default_str();
-  verb->add_option("--interval", ping->interval_ms, "Milliseconds")
-      ->check(CLI::Range(0.01, 10000.0))
-      ->capture_default_str();
-  verb->callback([ping, &invocation] { invocation.exit_code = PingVerb(*ping); });
-
+  AddPmPingVerb(*pm, invocation);
   AddPmTraceVerb(*pm, invocation);
 
   verb = pm->add_subcommand("bench", "PM against TCP on this host; options as of sekisho-pm-bench");
