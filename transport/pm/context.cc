@@ -22,6 +22,7 @@ constexpr int kAskTimeoutMs = 5000;
 constexpr Nanos kPredecessorTime = 5 * kSecond;  // for one that was killed to deliver what it said
 constexpr Nanos kPredecessorPause = 5 * kMillisecond;
 constexpr Nanos kStoppedPause = 50 * kMicrosecond;
+constexpr Nanos kLongestPause = 10 * kMillisecond;  // its caller may have other work
 constexpr Nanos kHeldBack = 100 * kMicrosecond;
 constexpr Nanos kReadsEvery = kMillisecond;
 constexpr std::size_t kMostHeldBack = 60 * 1024;  // bytes: as much as leaves in one piece
@@ -188,9 +189,7 @@ Endpoint* Context::TakeRunning(WhenStopped when_stopped) {
     (void)Give();
     if (when_stopped == WhenStopped::kRefuse) return nullptr;
     Progress();
-    if (lock_ != nullptr) lock_->unlock();  // who lets the job go on may be another thread
-    Pause(kStoppedPause);
-    if (lock_ != nullptr) lock_->lock();
+    AwaitGo(has_daemon() ? kLongestPause : kStoppedPause);
   }
 }
 
@@ -222,12 +221,32 @@ bool Context::LeaveToKeeper() {
   NoteCall();
   near_.Rest();
   if (near_.HasAny()) return false;  // the keeper does not see these
-  if (const std::uint64_t wave = gang().wave; wave != left_wave_) {
-    left_wave_ = wave;
-    RingKeeper();
-  }
-  Pause(kStoppedPause);  // whoever polls has nothing to do now
+  RingForWave();
+  AwaitGo(kLongestPause);  // whoever polls has nothing to do now
   return true;
+}
+
+// The keeper may not be watching: it believes that the program takes what comes.
+void Context::RingForWave() {
+  const std::uint64_t wave = gang().wave;
+  if (wave == left_wave_) return;
+  left_wave_ = wave;
+  RingKeeper();
+}
+
+// A stopped program that polls would take the processor from the job whose turn it is: the keeper
+// rings.
+void Context::AwaitGo(Nanos time) {
+  set_sleeping(true);
+  if (IsStopped()) {
+    pollfd bell = {program_bell_, POLLIN, 0};
+    const timespec left = {time / kSecond, time % kSecond};
+    if (lock_ != nullptr) lock_->unlock();  // who lets the job go on may be another thread
+    (void)ppoll(&bell, program_bell_ >= 0 ? 1 : 0, &left, nullptr);
+    if (lock_ != nullptr) lock_->lock();
+    if (bell.revents != 0) Quiet();
+  }
+  set_sleeping(false);
 }
 
 void Context::AskGang(bool stop) { TellGang(&Endpoint::AskGang, stop); }

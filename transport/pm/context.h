@@ -151,6 +151,8 @@ class Context {
   void Flush(Endpoint& endpoint, Nanos now);
   void Progress(bool spins);
   bool LeaveToKeeper();
+  void RingForWave();
+  void AwaitGo(Nanos time);
   void RingKeeper();
   void WaitForKeeper(int tries);
   bool KeeperIsDead();

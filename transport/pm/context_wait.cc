@@ -109,6 +109,7 @@ void Context::Poll(Nanos until, Condition condition) {
   if (!near_.HasAny() && !condition.holds(condition.of)) {
     // Of a stopped job only the keeper wakes us; it rings when the job goes on.
     const bool alone = !IsStopped() || !has_daemon();
+    if (!alone) RingForWave();
     const Nanos now = Wire::Now();
     const Nanos deadline = alone ? view().NextDeadline() : now + 100 * kMillisecond;
     const Nanos wake = std::min(until, deadline);

@@ -59,6 +59,35 @@ TEST_F(DaemonTest, AStoppedJobIsSilentAndGoesOn) {
   for (const pid_t pid : programs) Kill(pid);
 }
 
+// Its keeper believes for 4 ms that a program that waits takes what comes.
+TEST_F(DaemonTest, AProgramThatWaitsTellsItsKeeperThatTheJobStops) {
+  setenv("PM_WAIT", "spin", 1);
+  const pid_t other = Spawn(1, [](pmContext* context) {
+    for (;;) (void)pmWait(context, 1'000'000);
+  });
+  unsetenv("PM_WAIT");
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  ASSERT_EQ(SendNumber(own, 1, 0, 100), 0);
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  const auto rings = [&] {
+    unsigned count = 0;
+    const std::string top = Top(1);
+    EXPECT_EQ(sscanf(top.c_str() + top.find("rings "), "rings %u", &count), 1) << top;
+    return count;
+  };
+  const unsigned before = rings();
+  constexpr unsigned kStops = 20;
+  for (unsigned stop = 0; stop < kStops; ++stop) {
+    ASSERT_EQ(Control(Ask::kStop, 0), 0);
+    ASSERT_EQ(Control(Ask::kGo, 0), 0);
+  }
+  std::printf("%u stops, the keeper was rung %u times\n", kStops, rings() - before);
+  EXPECT_GE(rings() - before, kStops / 2);  // not if it had no processor meanwhile
+  Kill(other);
+  pmCloseDevice(own);
+}
+
 TEST_F(DaemonTest, AStopThatTookTooLongIsTakenBack) {
   const pid_t first = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
   ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 1"); }));

@@ -161,6 +161,8 @@ bool Keeper::Pump() {
   endpoint.NoteProgram(dead_ || head.program_waits.load() != 0);
   if (asker_ >= 0 || takes_back_) endpoint.AskGang(asker_ >= 0 && asks_stop_, now);
   takes_back_ = false;
+  // The others are stopped: they need not hear first that all are.
+  if (asker_ >= 0 && asks_stop_ && IsSettled()) AnswerAsker();
   wire_.Flush(endpoint, fence, now);
   CloseIfDone(endpoint, now);
   if (closed_) wire_.Flush(endpoint, fence, now);
@@ -220,7 +222,9 @@ void Keeper::Look() {
   calls_ = calls;
   attended_ = active;
   // Every node must do its part of a stop at once, also if its program computes.
-  const bool attends = now < attends_until_ && !IsStopped();
+  if (IsStopped())
+    attends_until_ = 0;  // it has stopped: once it goes on there is nothing to attend to
+  const bool attends = now < attends_until_;
   if (active && asker_ < 0 && !takes_back_ && !attends && !IsStopped()) {
     unread_since_ = kNever;
     active_at_ = now;
