@@ -239,6 +239,7 @@ void Context::RingForWave() {
 void Context::AwaitGo(Nanos time) {
   set_sleeping(true);
   if (IsStopped()) {
+    if (HasStoppedAsJoined(gang())) time = kStoppedPause;  // of that it was told before
     pollfd bell = {program_bell_, POLLIN, 0};
     const timespec left = {time / kSecond, time % kSecond};
     if (lock_ != nullptr) lock_->unlock();  // who lets the job go on may be another thread

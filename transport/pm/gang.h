@@ -34,6 +34,11 @@ struct GangNote {
   bool operator==(const GangNote&) const = default;
 };
 
+// Its own program wanted this stop (pmCheckpoint), and has what it waited for.
+constexpr bool HasStoppedAsJoined(const GangNote& own) {
+  return PhaseOf(own.wave) == GangPhase::kSettled && own.joined + 2 == own.wave;
+}
+
 // The same note, if `wave` is the newest that the reader knows.  Who wants more than the next job
 // that runs is not one of us.
 constexpr GangNote Bounded(GangNote note, std::uint64_t wave) {

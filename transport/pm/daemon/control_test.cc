@@ -88,6 +88,46 @@ TEST_F(DaemonTest, AProgramThatWaitsTellsItsKeeperThatTheJobStops) {
   pmCloseDevice(own);
 }
 
+// Both sleep meanwhile, and are rung when all is settled, and when it goes on.
+TEST_F(DaemonTest, CheckpointsOfAllProgramsStopTheJobAndLetItGo) {
+  const auto checkpoint = [](pmContext* context) {
+    while (pmCheckpoint(context, nullptr, nullptr) == EBUSY) {
+    }
+    int error;
+    while ((error = pmRestartUser(context)) == EBUSY) {
+    }
+    return error;
+  };
+  const int rounds = Rounds(50);
+  const pid_t other = Spawn(1, [&](pmContext* context) {
+    for (int i = 0; i < rounds; ++i) {
+      if (checkpoint(context) != 0) _exit(1);
+      while (SendNumber(context, 0, static_cast<std::uint64_t>(i), 100) != 0) {
+      }
+    }
+    while (pmIsSendDone(context) == EBUSY) {
+    }
+    _exit(0);
+  });
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  Nanos all = 0;
+  for (int i = 0; i < rounds; ++i) {
+    const Nanos begin = Wire::Now();
+    ASSERT_EQ(checkpoint(own), 0);
+    all += Wire::Now() - begin;
+    std::uint64_t number = 0;
+    int error;
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return ReceiveNumber(own, number, error); }));
+    EXPECT_EQ(number, static_cast<std::uint64_t>(i));
+  }
+  std::printf("a checkpoint %.3f ms\n", static_cast<double>(all) / rounds / 1e6);
+  int status = -1;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  pmCloseDevice(own);
+}
+
 TEST_F(DaemonTest, AStopThatTookTooLongIsTakenBack) {
   const pid_t first = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
   ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 1"); }));

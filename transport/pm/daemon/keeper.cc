@@ -167,8 +167,10 @@ bool Keeper::Pump() {
   CloseIfDone(endpoint, now);
   if (closed_) wire_.Flush(endpoint, fence, now);
   const bool stopped = endpoint.paused();
-  const bool wakes = stopped ? false : was_stopped_ || endpoint.HasMessage();
+  const bool settled = stopped && HasStoppedAsJoined(endpoint.gang());  // which its program awaits
+  const bool wakes = stopped ? settled && !was_settled_ : was_stopped_ || endpoint.HasMessage();
   was_stopped_ = stopped;
+  was_settled_ = settled;
   head.deadline.store(endpoint.NextDeadline());
   head.take_overs.fetch_add(1, std::memory_order_relaxed);
   pause_ = 0;

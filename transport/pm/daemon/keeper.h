@@ -80,6 +80,7 @@ class Keeper {
   Nanos asks_until_ = 0;
   Nanos attends_until_ = 0;  // the job is about to stop
   bool was_stopped_ = false;
+  bool was_settled_ = false;  // in a stop that this node joined
 };
 
 }  // namespace sekisho::pm
