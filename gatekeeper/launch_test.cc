@@ -60,8 +60,8 @@ TEST(Launch, TheProgramIsTheAccounts) {
 // waited for that for ever.
 TEST(Launch, DoesNotHangWhileThreadsAreBeingMade) {
   const auto account = SomeAccount();
-  if (!account.ok()) {
-    GTEST_SKIP() << account.status();
+  if (!account.ok() || geteuid() != 0) {
+    GTEST_SKIP() << "only root becomes another";
   }
   std::atomic<bool> is_over = false;
   std::vector<std::thread> makers;

@@ -93,7 +93,7 @@ int Wrong(const std::string& what) {
 int FindTarget(PingOptions& options, pm::JobFile& job) {
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(options.target, ignored);
-  if (is_file || options.node >= 0) {
+  if (options.job.empty() && (is_file || options.node >= 0)) {
     options.node = options.node < 0 ? 1 : options.node;
     return ReadPmJob(options.target, job) ? 0 : kPmUsage;
   }

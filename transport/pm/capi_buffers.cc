@@ -65,8 +65,8 @@ int Next(pmContext* context, int& number) {
   return 0;
 }
 
-int Receive(pmContext* context, void** buffer, size_t* length, int& number) {
-  if (const int error = Next(context, number)) return error;
+// Takes what Next found.
+int Open(pmContext* context, void** buffer, size_t* length, int number) {
   ReceivePlace& place = *context->receives.Find(number);
   const auto& bytes = place.message.bytes;
   if (bytes.second.empty()) {
@@ -94,6 +94,8 @@ int GetSendBuffer(pmContext* context, int node, void** buffer, size_t length, in
     error = context->Room(to, length);
   }
   if (error) return Errno(error);
+  // In a stopped job another thread may have been here meanwhile.
+  if (&number == &context->sending && number >= 0) return EBUSY;
   const int taken = context->sends.Take();
   if (taken < 0) return EBUSY;
   SendPlace& place = *context->sends.Find(taken);
@@ -235,7 +237,9 @@ int pmReceive(pmContext* context, void** buffer, size_t* length) {
   if (!call.is_ours()) return ECHILD;
   if (context->receiving >= 0) return EBUSY;
   int number;
-  const int error = Receive(context, buffer, length, number);
+  int error = Next(context, number);
+  if (error == 0 && context->receiving >= 0) error = EBUSY;  // another thread's, in a stopped job
+  if (error == 0) error = Open(context, buffer, length, number);
   if (error == 0) context->receiving = number;
   return error;
 }
@@ -328,7 +332,8 @@ int pmxReleaseSendDesc(pmContext* context, int descriptor) {
 int pmxReceive(pmContext* context, void** buffer, size_t* length, int* descriptor) {
   const Call call(context);
   if (!call.is_ours()) return ECHILD;
-  return Receive(context, buffer, length, *descriptor);
+  if (const int error = Next(context, *descriptor)) return error;
+  return Open(context, buffer, length, *descriptor);
 }
 
 int pmxGetSource(pmContext* context, int descriptor, int* node) {

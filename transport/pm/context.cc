@@ -189,7 +189,7 @@ Endpoint* Context::TakeRunning(WhenStopped when_stopped) {
     (void)Give();
     if (when_stopped == WhenStopped::kRefuse) return nullptr;
     Progress();
-    AwaitGo(has_daemon() ? kLongestPause : kStoppedPause);
+    AwaitGo(has_daemon() && !KeeperIsDead() ? kLongestPause : kStoppedPause);
   }
 }
 
@@ -216,13 +216,14 @@ void Context::RingKeeper() {
 }
 
 // A stopped job is the keeper's: it flushes at once, whatever the program does.
-bool Context::LeaveToKeeper() {
+// It may give the lock away while it sleeps: not in the middle of what the caller does.
+bool Context::LeaveToKeeper(IfStopped if_stopped) {
   if (!has_daemon() || !IsStopped() || KeeperIsDead()) return false;
   NoteCall();
   near_.Rest();
   if (near_.HasAny()) return false;  // the keeper does not see these
   RingForWave();
-  AwaitGo(kLongestPause);  // whoever polls has nothing to do now
+  if (if_stopped == IfStopped::kSleep) AwaitGo(kLongestPause);  // who polls has nothing to do now
   return true;
 }
 
@@ -238,14 +239,14 @@ void Context::RingForWave() {
 // rings.
 void Context::AwaitGo(Nanos time) {
   set_sleeping(true);
-  if (IsStopped()) {
+  if (IsStopped() && !near_.HasAny()) {
     if (HasStoppedAsJoined(gang())) time = kStoppedPause;  // of that it was told before
     pollfd bell = {program_bell_, POLLIN, 0};
     const timespec left = {time / kSecond, time % kSecond};
     if (lock_ != nullptr) lock_->unlock();  // who lets the job go on may be another thread
     (void)ppoll(&bell, program_bell_ >= 0 ? 1 : 0, &left, nullptr);
     if (lock_ != nullptr) lock_->lock();
-    if (bell.revents != 0) Quiet();
+    if (bell.revents != 0 && sleepers_ == 1) Quiet();  // else it is for the others, too
   }
   set_sleeping(false);
 }
@@ -302,7 +303,7 @@ std::error_code Context::Send(WhenStopped when_stopped, NodeId node, ChannelId c
     const bool given = Give();
     // Who only sends must learn what was acknowledged, too.  Not often: what waits for that is sent
     // in few datagrams then.
-    if (given && !more && now - progressed_ > kReadsEvery) Progress();
+    if (given && !more && now - progressed_ > kReadsEvery) Progress(false, IfStopped::kReturn);
     if (given || error) return error;
     // Whether the daemon found the message when it took over.
     const bool known = Take().send_streams(node)[channel].written != before;
@@ -332,8 +333,8 @@ void Context::CloseAll() {
   (void)Give();
 }
 
-void Context::Progress(bool spins) {
-  if (LeaveToKeeper()) {
+void Context::Progress(bool spins, IfStopped if_stopped) {
+  if (LeaveToKeeper(if_stopped)) {
     progressed_ = Wire::Now();
     return;
   }

@@ -149,8 +149,9 @@ class Context {
   void TellGang(void (Endpoint::*tell)(bool, Nanos), bool stop);
   bool Give();
   void Flush(Endpoint& endpoint, Nanos now);
-  void Progress(bool spins);
-  bool LeaveToKeeper();
+  enum class IfStopped : std::uint8_t { kSleep, kReturn };
+  void Progress(bool spins, IfStopped if_stopped = IfStopped::kSleep);
+  bool LeaveToKeeper(IfStopped if_stopped);
   void RingForWave();
   void AwaitGo(Nanos time);
   void RingKeeper();

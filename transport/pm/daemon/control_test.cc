@@ -80,6 +80,7 @@ TEST_F(DaemonTest, AProgramThatWaitsTellsItsKeeperThatTheJobStops) {
   constexpr unsigned kStops = 20;
   for (unsigned stop = 0; stop < kStops; ++stop) {
     ASSERT_EQ(Control(Ask::kStop, 0), 0);
+    usleep(20'000);  // a stop: enough to hear of it, and less than it sleeps without being rung
     ASSERT_EQ(Control(Ask::kGo, 0), 0);
   }
   std::printf("%u stops, the keeper was rung %u times\n", kStops, rings() - before);

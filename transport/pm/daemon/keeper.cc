@@ -161,8 +161,6 @@ bool Keeper::Pump() {
   endpoint.NoteProgram(dead_ || head.program_waits.load() != 0);
   if (asker_ >= 0 || takes_back_) endpoint.AskGang(asker_ >= 0 && asks_stop_, now);
   takes_back_ = false;
-  // The others are stopped: they need not hear first that all are.
-  if (asker_ >= 0 && asks_stop_ && IsSettled()) AnswerAsker();
   wire_.Flush(endpoint, fence, now);
   CloseIfDone(endpoint, now);
   if (closed_) wire_.Flush(endpoint, fence, now);
@@ -180,9 +178,9 @@ bool Keeper::Pump() {
   return true;
 }
 
-Nanos Keeper::Due() const {
+Nanos Keeper::Due() {
   const Nanos deadline = memory_.head().deadline.load();
-  const bool sleeps = !dead_ && memory_.head().program_sleeps.load() != 0;
+  const bool sleeps = !dead_ && memory_.head().program_sleeps.load() != 0 && !IsStopped();
   return sleeps && deadline != kNever ? deadline + kPatience : deadline;
 }
 
@@ -224,9 +222,11 @@ void Keeper::Look() {
   calls_ = calls;
   attended_ = active;
   // Every node must do its part of a stop at once, also if its program computes.
-  if (IsStopped())
-    attends_until_ = 0;  // it has stopped: once it goes on there is nothing to attend to
-  const bool attends = now < attends_until_;
+  const bool stopped = IsStopped();
+  if (stopped && !saw_stopped_) attends_until_ = 0;  // nothing to attend to when it goes on
+  saw_stopped_ = stopped;
+  was_stopped_ = was_stopped_ || stopped;
+  const bool attends = now < attends_until_ && !stopped;
   if (active && asker_ < 0 && !takes_back_ && !attends && !IsStopped()) {
     unread_since_ = kNever;
     active_at_ = now;

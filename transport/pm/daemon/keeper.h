@@ -51,7 +51,7 @@ class Keeper {
   void DescribeGang(std::span<char> text);
   bool AskToBeAdopted();
   bool AllDrained(Endpoint& endpoint);
-  Nanos Due() const;
+  Nanos Due();
   bool IsUpToIt(Nanos now);
   bool HasRun(Nanos now);
   bool IsStarved(Nanos now);
@@ -78,8 +78,9 @@ class Keeper {
   bool asks_stop_ = false;
   bool takes_back_ = false;  // a stop that took too long, as soon as we have the word
   Nanos asks_until_ = 0;
-  Nanos attends_until_ = 0;  // the job is about to stop
-  bool was_stopped_ = false;
+  Nanos attends_until_ = 0;   // the job is about to stop
+  bool saw_stopped_ = false;  // at the look before
+  bool was_stopped_ = false;  // and the program was not rung since
   bool was_settled_ = false;  // in a stop that this node joined
 };
 

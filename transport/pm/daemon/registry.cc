@@ -119,7 +119,7 @@ int Registry::Start(Context& context) {
 bool Registry::HasLostItsProgram(const Context& context) {
   std::array<pollfd, 2> ends = {pollfd{context.pid_fd, POLLIN, 0},
                                 pollfd{context.connection, 0, 0}};
-  return !context.parked && poll(ends.data(), ends.size(), 0) > 0;
+  return !context.parked && (context.pid_fd < 0 || poll(ends.data(), ends.size(), 0) > 0);
 }
 
 void Registry::Free(Context& context) {
