@@ -59,7 +59,8 @@ TEST_F(DaemonTest, AStoppedJobIsSilentAndGoesOn) {
   for (const pid_t pid : programs) Kill(pid);
 }
 
-// Its keeper believes for 4 ms that a program that waits takes what comes.
+// Its keeper believes for 4 ms that a program that waits takes what comes.  How soon it is rung is
+// not asserted: a busy machine runs the program when it likes.
 TEST_F(DaemonTest, AProgramThatWaitsTellsItsKeeperThatTheJobStops) {
   setenv("PM_WAIT", "spin", 1);
   const pid_t other = Spawn(1, [](pmContext* context) {
@@ -76,15 +77,12 @@ TEST_F(DaemonTest, AProgramThatWaitsTellsItsKeeperThatTheJobStops) {
     EXPECT_EQ(sscanf(top.c_str() + top.find("rings "), "rings %u", &count), 1) << top;
     return count;
   };
-  const unsigned before = rings();
-  constexpr unsigned kStops = 20;
-  for (unsigned stop = 0; stop < kStops; ++stop) {
+  for (int stop = 0; stop < 5; ++stop) {
+    const unsigned before = rings();
     ASSERT_EQ(Control(Ask::kStop, 0), 0);
-    usleep(20'000);  // a stop: enough to hear of it, and less than it sleeps without being rung
+    EXPECT_TRUE(Until(20 * kSecond, [&] { return rings() > before; })) << "stop " << stop;
     ASSERT_EQ(Control(Ask::kGo, 0), 0);
   }
-  std::printf("%u stops, the keeper was rung %u times\n", kStops, rings() - before);
-  EXPECT_GE(rings() - before, kStops / 2);  // not if it had no processor meanwhile
   Kill(other);
   pmCloseDevice(own);
 }
