@@ -91,6 +91,9 @@ int Wrong(const std::string& what) {
 
 // The job, and the node that is meant; an exit code if there is none.
 int FindTarget(PingOptions& options, pm::JobFile& job) {
+  if (!options.job.empty() && options.node >= 0) {
+    return Wrong("NODE goes with the job's file as the target, HOST[:CTX] with --job: not both");
+  }
   std::error_code ignored;
   const bool is_file = std::filesystem::is_regular_file(options.target, ignored);
   if (options.job.empty() && (is_file || options.node >= 0)) {
