@@ -118,6 +118,7 @@ std::error_code Endpoint::Init(const Config& config, MutableBytes area, MutableB
 }
 
 void Endpoint::RebuildSend(const SendStream& from, SendStream& out) {
+  out.base = from.base;
   out.acked = Once(from.acked);
   out.written = Once(from.written);
   if (out.written < out.acked || out.written - out.acked > config_.send_ring) Spoiled();
@@ -131,6 +132,7 @@ void Endpoint::RebuildSend(const SendStream& from, SendStream& out) {
 // Returns the bytes that arrived, each once.
 std::uint64_t Endpoint::RebuildReceive(const Endpoint& torn, const ReceiveStream& from,
                                        ReceiveStream& in) {
+  in.base = from.base;
   in.consumed = Once(from.consumed);
   in.contiguous = Once(from.contiguous);
   const std::uint64_t end = in.consumed + config_.receive_ring;

@@ -339,7 +339,8 @@ std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t num
   for (std::size_t i = 0; i < draft.segment_count; ++i) {
     Segment& segment = segments_[draft.segments[i]];
     segment.last_number = number;
-    const Pieces data = RingRead(SendRing(segment.stream), segment.offset, draft.lengths[i]);
+    const std::uint64_t place = send_streams_[segment.stream].Place(segment.offset);
+    const Pieces data = RingRead(SendRing(segment.stream), place, draft.lengths[i]);
     if (in_place_ != nullptr && cipher_ == nullptr && draft.segment_count == 1 &&
         draft.padding == 0 && data.second.empty() && data.first.size() >= kInPlace) {
       *in_place_ = data.first;

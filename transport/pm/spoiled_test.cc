@@ -226,7 +226,9 @@ TEST_F(SpoiledMemory, NeverLeadsOutsideWhileSomeoneGoesOnWriting) {
   std::printf("noticed %d, endless %d, survived %d\n", noticed_, endless_, survived_);
 }
 
-// What a rebuilt endpoint knows is enough to lose and repeat nothing.
+// What a rebuilt endpoint knows is enough to lose and repeat nothing; also when the program that
+// was stopped then goes on in the old one, in the middle of a call that stores what it had
+// received.
 TEST(Rebuild, AfterEveryStepLosesAndRepeatsNothing) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -238,30 +240,47 @@ TEST(Rebuild, AfterEveryStepLosesAndRepeatsNothing) {
     ASSERT_FALSE(ends[1]->SetAddress(0, Address{{}, 2}));
     Nanos now = kSecond;
     std::uint32_t sent[2] = {0, 0}, got[2] = {0, 0};
+    struct {
+      Endpoint end;
+      std::vector<std::uint8_t> datagram;
+      int steps = 0;  // until it goes on; 0: nobody is left behind
+    } behind[2];
     for (int step = 0; step < 4000; ++step) {
       now += static_cast<Nanos>(random() % 300'000);
       const std::size_t side = random() % 2;
       Endpoint& end = *ends[side];
-      std::vector<std::uint8_t> text(4 + random() % 900);
+      auto& left = behind[side];
+      if (left.steps > 0 && --left.steps == 0) {
+        left.end.OnDatagram({{}, static_cast<std::uint16_t>(1 + side)}, left.datagram, false, now);
+      }
+      std::vector<std::uint8_t> text(4 + random() % 900, static_cast<std::uint8_t>(sent[side]));
       std::memcpy(text.data(), &sent[side], 4);
       if (step < 3000 && !end.Send(static_cast<NodeId>(1 - side), 0, text, now)) ++sent[side];
       if (end.NextDeadline() <= now) end.OnTimer(now);
       Message message;
-      while (random() % 4 != 0 && end.Receive(message)) {
+      while (left.steps == 0 && random() % 4 != 0 && end.Receive(message)) {
+        std::vector<std::uint8_t> bytes(message.bytes.first.begin(), message.bytes.first.end());
+        bytes.insert(bytes.end(), message.bytes.second.begin(), message.bytes.second.end());
         std::uint32_t number;
-        std::memcpy(&number, message.bytes.first.data(), 4);
+        std::memcpy(&number, bytes.data(), 4);
         ASSERT_EQ(number, got[side]);
+        ASSERT_TRUE(std::all_of(bytes.begin() + 4, bytes.end(), [number](std::uint8_t byte) {
+          return byte == static_cast<std::uint8_t>(number);
+        }));
         ++got[side];
         ASSERT_FALSE(end.Release(message.source, message.channel, now));
       }
       std::vector<std::uint8_t> room(2000);
       Address ignored;
       while (const std::size_t size = end.NextDatagram(now, room, ignored)) {
+        auto& other = behind[1 - side];
+        if (other.steps == 0)
+          other.datagram.assign(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(size));
         if (random() % 8 == 0) continue;
         ends[1 - side]->OnDatagram({{}, static_cast<std::uint16_t>(2 - side)},
                                    MutableBytes(room).first(size), false, now);
       }
-      if (random() % 16 != 0) continue;
+      if (left.steps > 0 || random() % 16 != 0) continue;
       Node& node = nodes[side];
       const MutableBytes to = in_spare[side] ? node.area.bytes() : node.spare.bytes();
       in_spare[side] = !in_spare[side];
@@ -272,6 +291,10 @@ TEST(Rebuild, AfterEveryStepLosesAndRepeatsNothing) {
       ASSERT_FALSE(end.Init(config, to, node.rings.bytes(), nullptr, now));
       end.Rebuild(old);
       ASSERT_EQ(end.Check(), nullptr);
+      if (random() % 2 != 0) continue;
+      (void)left.end.Attach(config, in_spare[side] ? node.area.bytes() : node.spare.bytes(),
+                            node.rings.bytes());
+      left.steps = 1 + static_cast<int>(random() % 20);
     }
     for (std::size_t side = 0; side < 2; ++side) {
       EXPECT_GT(sent[side], 200u);

@@ -17,9 +17,9 @@ struct Head {
   }
 };
 
-Head ReadHead(MutableBytes ring, std::uint64_t offset) {
-  // Offsets of heads and sizes of rings are multiples of 8: a head never wraps.
-  const std::uint8_t* at = RingRead(ring, offset & ~7ull, kMessageHeadSize).first.data();
+Head ReadHead(MutableBytes ring, std::uint64_t place) {
+  // Places of heads and sizes of rings are multiples of 8: a head never wraps.
+  const std::uint8_t* at = RingRead(ring, place & ~7ull, kMessageHeadSize).first.data();
   Head head;
   for (int i = 0; i < 4; ++i) {
     head.length |= static_cast<std::uint32_t>(at[i]) << 8 * i;
@@ -28,40 +28,41 @@ Head ReadHead(MutableBytes ring, std::uint64_t offset) {
   return head;
 }
 
-void WriteHead(MutableBytes ring, std::uint64_t offset, Head head) {
+void WriteHead(MutableBytes ring, std::uint64_t place, Head head) {
   std::array<std::uint8_t, kMessageHeadSize> bytes;
   for (int i = 0; i < 4; ++i) {
     bytes[i] = static_cast<std::uint8_t>(head.length >> 8 * i);
     bytes[4 + i] = static_cast<std::uint8_t>(head.kind >> 8 * i);
   }
-  RingWrite(ring, offset, bytes);
+  RingWrite(ring, place, bytes);
 }
 
 }  // namespace
 
-Pieces RingRead(MutableBytes ring, std::uint64_t offset, std::size_t length) {
+Pieces RingRead(MutableBytes ring, std::uint64_t place, std::size_t length) {
   if (length > ring.size()) Spoiled();
-  const std::size_t at = offset & (ring.size() - 1);
+  const std::size_t at = place & (ring.size() - 1);
   const std::size_t first = std::min(length, ring.size() - at);
   return {ring.subspan(at, first), ring.first(length - first)};
 }
 
-void RingWrite(MutableBytes ring, std::uint64_t offset, Bytes data) {
+void RingWrite(MutableBytes ring, std::uint64_t place, Bytes data) {
   if (data.empty()) return;
   if (data.size() > ring.size()) Spoiled();
-  const std::size_t at = offset & (ring.size() - 1);
+  const std::size_t at = place & (ring.size() - 1);
   const std::size_t first = std::min(data.size(), ring.size() - at);
   std::memcpy(ring.data() + at, data.data(), first);
   if (first < data.size()) std::memcpy(ring.data(), data.data() + first, data.size() - first);
 }
 
-void RingClear(MutableBytes ring, std::uint64_t offset, std::size_t length) {
-  for (std::size_t i = 0; i < length; ++i) ring[(offset + i) & (ring.size() - 1)] = 0;
+void RingClear(MutableBytes ring, std::uint64_t place, std::size_t length) {
+  for (std::size_t i = 0; i < length; ++i) ring[(place + i) & (ring.size() - 1)] = 0;
 }
 
 bool SendStream::Begin(MutableBytes ring, std::uint32_t length, std::uint64_t room_for) {
   if (messages >= message_limit || room(ring.size()) < kMessageHeadSize + room_for) return false;
-  WriteHead(ring, written, {length, 0});
+  Rewind();
+  WriteHead(ring, Place(written), {length, 0});
   written += kMessageHeadSize;
   part_left = length;
   ++messages;
@@ -69,16 +70,16 @@ bool SendStream::Begin(MutableBytes ring, std::uint32_t length, std::uint64_t ro
 }
 
 void SendStream::Put(MutableBytes ring, MessageKind kind, Bytes begin, Bytes end) {
-  const std::uint64_t at = Once(written);
-  const std::uint64_t size = begin.size() + end.size();
-  WriteHead(ring, at, {static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(kind)});
-  RingWrite(ring, at + kMessageHeadSize, begin);
-  RingWrite(ring, at + kMessageHeadSize + begin.size(), end);
-  const std::uint64_t behind = at + kMessageHeadSize + size;
-  RingClear(ring, behind, Padded(behind) - behind);
+  Rewind();
+  const std::uint64_t at = Once(written), place = Place(at);
+  const std::uint64_t size = begin.size() + end.size(), total = kMessageHeadSize + size;
+  WriteHead(ring, place, {static_cast<std::uint32_t>(size), static_cast<std::uint32_t>(kind)});
+  RingWrite(ring, place + kMessageHeadSize, begin);
+  RingWrite(ring, place + kMessageHeadSize + begin.size(), end);
+  RingClear(ring, place + total, Padded(total) - total);
   ++messages;
   Publish();
-  written = Padded(behind);
+  written = at + Padded(total);
 }
 
 std::uint32_t SendStream::Append(MutableBytes ring, Bytes data) {
@@ -90,12 +91,12 @@ std::uint32_t SendStream::Append(MutableBytes ring, Bytes data) {
     take = take > 8 ? take - 8 : 0;
     if (take == 0) return 0;
   }
-  RingWrite(ring, written, data.first(take));
+  RingWrite(ring, Place(written), data.first(take));
   written += take;
   part_left -= static_cast<std::uint32_t>(take);
   if (part_left == 0) {
     const std::uint64_t end = Padded(written);
-    RingClear(ring, written, end - written);
+    RingClear(ring, Place(written), end - written);
     written = end;
   }
   return static_cast<std::uint32_t>(take);
@@ -140,12 +141,13 @@ Stored ReceiveStream::Store(MutableBytes ring, Pool<Interval>& intervals, std::u
     data = data.subspan(end - offset);
     offset = end;
   }
+  Rewind();
   if (offset > end) {
     // Bytes first: a run that is known is in the ring, also if we are killed here.
-    RingWrite(ring, offset, data);
+    RingWrite(ring, Place(offset), data);
     return AddInterval(intervals, offset, high, fresh) ? Stored::kYes : Stored::kNoInterval;
   }
-  RingWrite(ring, offset, data);
+  RingWrite(ring, Place(offset), data);
   Publish();
   fresh = high - contiguous;
   contiguous = high;
@@ -177,7 +179,7 @@ ReceiveStream::Look ReceiveStream::Peek(MutableBytes ring) const {
     return available >= ring.size() / 4 ? Look::kPiece : Look::kNothing;
   }
   if (available < kMessageHeadSize) return Look::kNothing;
-  const Head head = ReadHead(ring, opened);
+  const Head head = ReadHead(ring, Place(opened));
   if (!head.ok()) return Look::kBroken;
   const std::uint64_t total = kMessageHeadSize + Padded(head.length);
   if (total <= ring.size()) return available >= total ? Look::kMessage : Look::kNothing;
@@ -188,7 +190,7 @@ bool ReceiveStream::Starved(MutableBytes ring) const {
   if (in_pieces || contiguous - opened < kMessageHeadSize || byte_limit >= consumed + ring.size()) {
     return false;
   }
-  const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, opened).length);
+  const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, Place(opened)).length);
   return total <= ring.size() && opened + total > byte_limit;
 }
 
@@ -196,13 +198,13 @@ Pieces ReceiveStream::Open(MutableBytes ring, MessageKind& kind, bool& more) {
   kind = MessageKind::kProgram;
   if (!in_pieces) {
     const std::uint64_t begin = Once(opened);
-    const Head head = ReadHead(ring, begin);
+    const Head head = ReadHead(ring, Place(begin));
     kind = static_cast<MessageKind>(head.kind);
     const std::uint64_t total = kMessageHeadSize + Padded(head.length);
     if (total <= ring.size()) {
       more = false;
       opened = begin + total;
-      return RingRead(ring, begin + kMessageHeadSize, head.length);
+      return RingRead(ring, Place(begin) + kMessageHeadSize, head.length);
     }
     in_pieces = true;
     piece_left = head.length;
@@ -213,19 +215,19 @@ Pieces ReceiveStream::Open(MutableBytes ring, MessageKind& kind, bool& more) {
   if (available >= Padded(piece_left)) {
     more = false;
     opened = begin + Padded(piece_left);
-    return RingRead(ring, begin, piece_left);
+    return RingRead(ring, Place(begin), piece_left);
   }
   more = true;
   const auto length =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(available, piece_left) & ~7ull);
   opened = begin + length;
-  return RingRead(ring, begin, length);
+  return RingRead(ring, Place(begin), length);
 }
 
 void ReceiveStream::Release(MutableBytes ring) {
   const std::uint64_t held = opened - consumed;
   if (!in_pieces) {
-    const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, consumed).length);
+    const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, Place(consumed)).length);
     if (total > held) Spoiled();
     consumed += total;
     Publish();

@@ -31,9 +31,10 @@ struct Pieces {
   std::size_t size() const { return first.size() + second.size(); }
 };
 
-Pieces RingRead(MutableBytes ring, std::uint64_t offset, std::size_t length);
-void RingWrite(MutableBytes ring, std::uint64_t offset, Bytes data);
-void RingClear(MutableBytes ring, std::uint64_t offset, std::size_t length);
+// A place is counted from the ring's beginning, as often around as it takes.
+Pieces RingRead(MutableBytes ring, std::uint64_t place, std::size_t length);
+void RingWrite(MutableBytes ring, std::uint64_t place, Bytes data);
+void RingClear(MutableBytes ring, std::uint64_t place, std::size_t length);
 
 // A part of a stream as it was first put into a packet; cut smaller if the path's MTU shrinks.
 struct Segment {
@@ -60,6 +61,7 @@ struct SendStream {
   std::uint32_t part_left = 0;  // bytes that Append still owes
   std::uint32_t first = kNil;   // segments
   std::uint32_t last = kNil;
+  std::uint32_t base = 0;  // the offset that lies where the ring begins, its low half
 
   // Appends the head of a message if it and at least `room_for` bytes fit into the ring.
   bool Begin(MutableBytes ring, std::uint32_t length, std::uint64_t room_for);
@@ -68,6 +70,13 @@ struct SendStream {
   // Takes as much as fits; adds the padding behind the last byte.
   std::uint32_t Append(MutableBytes ring, Bytes data);
 
+  std::uint64_t Place(std::uint64_t offset) const {
+    return static_cast<std::uint32_t>(offset) - base;
+  }
+  // An empty ring is filled from its beginning again: that is in cache.
+  void Rewind() {
+    if (written == acked) base = static_cast<std::uint32_t>(written);
+  }
   std::uint64_t room(std::size_t ring) const { return ring - (written - acked); }
   // Bytes that may be put into packets as far as the receiver's credit goes.
   std::uint64_t sendable() const {
@@ -99,6 +108,7 @@ struct ReceiveStream {
   bool in_pieces = false;
   bool ready = false;  // in the endpoint's ready list
   bool credit_due = false;
+  std::uint32_t base = 0;  // the offset that lies where the ring begins, its low half
 
   // Stores bytes that lie inside the limit; `fresh` gets the number of bytes not seen before.
   Stored Store(MutableBytes ring, Pool<Interval>& intervals, std::uint64_t offset, Bytes data,
@@ -107,6 +117,14 @@ struct ReceiveStream {
   bool AddInterval(Pool<Interval>& intervals, std::uint64_t low, std::uint64_t high,
                    std::uint64_t& fresh);
   void FreeIntervals(Pool<Interval>& intervals);
+
+  std::uint64_t Place(std::uint64_t offset) const {
+    return static_cast<std::uint32_t>(offset) - base;
+  }
+  // Likewise.
+  void Rewind() {
+    if (consumed == contiguous && interval == kNil) base = static_cast<std::uint32_t>(contiguous);
+  }
 
   enum class Look : std::uint8_t { kNothing, kMessage, kPiece, kBroken };
   bool is_open() const { return opened != consumed; }

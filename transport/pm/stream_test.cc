@@ -2,6 +2,7 @@
 // Rings, runs above gaps, packet number windows: at small and at very large counters.
 #include "transport/pm/stream.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -40,7 +41,7 @@ TEST(Stream, BytesArriveWhateverTheirOrder) {
     }
 
     EXPECT_EQ(sum, text.size());
-    const Pieces all = RingRead(ring, start, text.size());
+    const Pieces all = RingRead(ring, in.Place(start), text.size());
     std::vector<std::uint8_t> got(all.first.begin(), all.first.end());
     got.insert(got.end(), all.second.begin(), all.second.end());
     EXPECT_EQ(got, text);
@@ -48,7 +49,11 @@ TEST(Stream, BytesArriveWhateverTheirOrder) {
   }
 }
 
-TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
+// While a message is always behind in both rings, which so never begin anew, and while none is.
+class StreamOfMessages : public testing::TestWithParam<bool> {};
+
+TEST_P(StreamOfMessages, AppendAndOpenAgreeAtEveryOffset) {
+  const bool one_is_behind = GetParam();
   for (const std::uint64_t start : kStarts) {
     sim::Random random(start + 4);
     std::vector<std::uint8_t> out_ring(4096), in_ring(4096);
@@ -63,15 +68,17 @@ TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
     in.consumed = in.opened = in.contiguous = start;
 
     for (int i = 0; i < 300; ++i) {
-      std::vector<std::uint8_t> message(static_cast<std::size_t>(random.In(0, 4096 - 8)));
+      std::vector<std::uint8_t> message(
+          static_cast<std::size_t>(random.In(0, (one_is_behind ? 2048 : 4096) - 8)));
+      const std::uint64_t begin = out.written;
       for (std::uint8_t& byte : message) byte = static_cast<std::uint8_t>(random.Next());
       ASSERT_TRUE(out.Begin(out_ring, static_cast<std::uint32_t>(message.size()), 0));
       ASSERT_EQ(out.Append(out_ring, message), message.size());
-      const Pieces wire = RingRead(out_ring, out.acked, out.written - out.acked);
+      const Pieces wire = RingRead(out_ring, out.Place(begin), out.written - begin);
       std::uint64_t fresh;
-      in.Store(in_ring, intervals, out.acked, wire.first, fresh);
-      in.Store(in_ring, intervals, out.acked + wire.first.size(), wire.second, fresh);
-      out.acked = out.cut = out.written;
+      in.Store(in_ring, intervals, begin, wire.first, fresh);
+      in.Store(in_ring, intervals, begin + wire.first.size(), wire.second, fresh);
+      out.acked = out.cut = one_is_behind ? begin : out.written;
 
       ASSERT_EQ(in.Peek(in_ring), ReceiveStream::Look::kMessage);
       bool more = true;
@@ -81,8 +88,58 @@ TEST(Stream, AppendAndOpenAgreeAtEveryOffset) {
       bytes.insert(bytes.end(), got.second.begin(), got.second.end());
       EXPECT_FALSE(more);
       EXPECT_EQ(bytes, message);
+      if (!one_is_behind || i > 0) in.Release(in_ring);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Stream, StreamOfMessages, testing::Bool());
+
+TEST(Stream, AnEmptyRingIsFilledFromItsBeginning) {
+  for (const std::uint64_t start : kStarts) {
+    std::vector<std::uint8_t> out_ring(4096), in_ring(4096);
+    std::vector<Interval> items(4);
+    Pool<Interval> intervals;
+    PoolHead head;
+    intervals.Init(std::span(items), head);
+    SendStream out;
+    out.written = out.cut = out.acked = start;
+    ReceiveStream in;
+    in.consumed = in.opened = in.contiguous = start;
+    const std::vector<std::uint8_t> text(120, 'x');  // 128 with its head
+    const auto carry = [&](std::uint64_t from) {
+      const Pieces wire = RingRead(out_ring, out.Place(from), out.written - from);
+      std::uint64_t fresh;
+      in.Store(in_ring, intervals, from, wire.first, fresh);
+    };
+    const auto used = [](const std::vector<std::uint8_t>& ring) {
+      const auto last = std::find_if(ring.rbegin(), ring.rend(), [](auto byte) { return byte; });
+      return ring.rend() - last;
+    };
+    bool more;
+    MessageKind kind;
+
+    for (int i = 0; i < 10; ++i) {
+      const std::uint64_t begin = out.written;
+      out.Put(out_ring, MessageKind::kProgram, text, {});
+      carry(begin);
+      out.acked = out.cut = out.written;
+      (void)in.Open(in_ring, kind, more);
       in.Release(in_ring);
     }
+    EXPECT_EQ(used(out_ring), 128);
+    EXPECT_EQ(used(in_ring), 128);
+
+    // What is not acknowledged, or not given back, stays where it is.
+    const std::uint64_t begin = out.written;
+    out.Put(out_ring, MessageKind::kProgram, text, {});
+    out.Put(out_ring, MessageKind::kProgram, text, {});
+    carry(begin);
+    (void)in.Open(in_ring, kind, more);
+    EXPECT_EQ(used(out_ring), 256);
+    EXPECT_EQ(used(in_ring), 256);
+    const Pieces second = in.Open(in_ring, kind, more);
+    EXPECT_EQ(std::vector<std::uint8_t>(second.first.begin(), second.first.end()), text);
   }
 }
 

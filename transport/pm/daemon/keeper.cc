@@ -96,9 +96,17 @@ bool Keeper::Seize(const OwnerWord& from, bool stopped, OwnerWord& mine) {
     if (alone || (before.stopped && ReadProcessState(setup_.program) == before)) break;
     usleep(20);
   }
+  // Whoever was left behind acts on the notes before it stores anything, and what an empty ring gets
+  // next lies at its beginning: there for both of us.
+  if (!memory_.area(mine.area % kAreas).paused()) ApplyNotes(memory_.area(area));
   word.Move(mine, area);
   memory_.head().seizures.fetch_add(1);
   return true;
+}
+
+void Keeper::ApplyNotes(Endpoint& endpoint) {
+  const ReleaseNotes& notes = memory_.head().releases;
+  notes.Apply(endpoint, notes.count() - ReleaseNotes::kNotes);
 }
 
 bool Keeper::Acquire(OwnerWord& mine) {
@@ -144,8 +152,7 @@ bool Keeper::Pump() {
   SharedHead& head = memory_.head();
   Endpoint& endpoint = memory_.area(mine.area);
   const Fence fence = {&head.word, mine.bits()};
-  if (!endpoint.paused())
-    head.releases.Apply(endpoint, head.releases.count() - ReleaseNotes::kNotes);
+  if (!endpoint.paused()) ApplyNotes(endpoint);
   for (int i = 0; i < 8 && wire_.Pull() > 0; ++i) {
     const bool full = wire_.full();
     wire_.Feed(endpoint, Wire::Now());

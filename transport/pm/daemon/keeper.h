@@ -35,6 +35,7 @@ class Keeper {
   SharedHandOver hand_over() { return {memory_.head().word, Side::kKeeper}; }
   bool Acquire(OwnerWord& mine);
   bool Seize(const OwnerWord& from, bool stopped, OwnerWord& mine);
+  void ApplyNotes(Endpoint& endpoint);
   bool ProgramIsDead() const;
   bool Pump();
   void CloseIfDone(Endpoint& endpoint, Nanos now);
