@@ -14,6 +14,7 @@
 #include "transport/pm/shared_memory.h"
 #include "transport/pm/unix_message.h"
 #include "transport/pm/wire.h"
+#include "transport/pm/yield_history.h"
 
 namespace sekisho::pm {
 
@@ -201,8 +202,7 @@ class Context {
   Waiting waiting_ = Waiting::kAdaptive;
   std::uint64_t left_wave_ = 0;  // of a stopped job, when the keeper was rung for it
   Nanos pays_ = 0;               // how long spinning was worth it of late
-  bool yielded_ = false;         // the last yield let another process run, for a short time
-  Nanos no_yield_until_ = 0;     // it cost too much
+  YieldHistory yields_;
 };
 
 }  // namespace sekisho::pm

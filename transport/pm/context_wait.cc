@@ -13,9 +13,6 @@ namespace sekisho::pm {
 namespace {
 
 constexpr Nanos kLongestSpin = 50 * kMicrosecond;
-constexpr Nanos kOthersRan = 1500;  // a yield to nobody takes less
-constexpr Nanos kOthersCompute = 500 * kMicrosecond;
-constexpr Nanos kYieldsNoMore = 100 * kMillisecond;
 constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
 constexpr Nanos kNotWorthSleeping = 200 * kMicrosecond;
 
@@ -28,23 +25,20 @@ bool Context::Wait(Nanos until, Condition condition) {
   return any;
 }
 
-// Notes whether somebody else needed the processor meanwhile: one we wait for, or one who computes
-// and kept it for long.
 void Context::Yield(Nanos now) {
-  if (now < no_yield_until_) return;
+  if (!yields_.MayYield(now)) return;
   if (lock_ != nullptr) lock_->unlock();
   sched_yield();
   const Nanos after = Wire::Now();
   if (lock_ != nullptr) lock_->lock();
-  yielded_ = after - now > kOthersRan && after - now < kOthersCompute;
-  if (after - now >= kOthersCompute) no_yield_until_ = after + kYieldsNoMore;
+  yields_.Note(now, after);
 }
 
 bool Context::WaitUntil(Nanos until, Condition condition) {
   const Nanos begin = Wire::Now();
   const auto holds = [&condition] { return condition.holds(condition.of); };
   // Whoever we wait for shares this processor: nothing can have arrived before it runs.
-  if (waiting_ == Waiting::kAdaptive && yielded_ && !holds()) Yield(begin);
+  if (waiting_ == Waiting::kAdaptive && yields_.others_ran() && !holds()) Yield(begin);
   // Adaptive: as long as waiting has paid, but not longer; then the processor goes to others.
   const Nanos spin = waiting_ == Waiting::kSpin      ? kNever
                      : waiting_ == Waiting::kYield   ? kNever

@@ -24,7 +24,9 @@ namespace {
 constexpr int kEcnMask = 3, kEcnCapable = 2, kEcnMarked = 3;
 constexpr std::size_t kReceiveBufferSize = 65536;
 constexpr std::size_t kSendBufferSize = 128 * 1024;
-constexpr int kManyInARow = 3;             // datagrams, each there when it was asked for
+// So many datagrams in a row, each there when it was asked for, may be many at once: twice as many
+// each time that they were not.
+constexpr int kManyInARow = 3, kMostInARow = 12;
 constexpr std::size_t kTrain = 8192;       // so much in a buffer is best taken while it is in cache
 constexpr std::size_t kRunDatagrams = 60;  // the kernel's limit is 64
 constexpr std::size_t kRunBytes = 65000;
@@ -236,7 +238,7 @@ std::size_t Wire::PullOne() {
   const auto total = static_cast<std::size_t>(size);
   datagrams_[0] = {FromSocket(from), total, total, false};
   ReadControl(header, datagrams_[0].step, datagrams_[0].marked);
-  if (++in_a_row_ >= kManyInARow && total < kTrain) one_by_one_ = false;
+  if (++in_a_row_ >= many_in_a_row_ && total < kTrain) one_by_one_ = false;
   return 1;
 }
 
@@ -257,6 +259,7 @@ std::size_t Wire::PullMany() {
   std::size_t total = 0;
   for (std::size_t i = 0; i < pulled_; ++i) total += headers[i].msg_len;
   one_by_one_ = pulled_ <= 1 || total >= pulled_ * kTrain;
+  many_in_a_row_ = one_by_one_ ? std::min(2 * many_in_a_row_, kMostInARow) : kManyInARow;
   for (std::size_t i = 0; i < pulled_; ++i) {
     msghdr& header = headers[i].msg_hdr;
     datagrams_[i] = {FromSocket(from[i]), headers[i].msg_len, headers[i].msg_len, false};
