@@ -117,22 +117,40 @@ int FindTarget(PingOptions& options, pm::JobFile& job) {
   return options.node >= 0 ? 0 : Wrong(fmt::format("{}: {}", path, wrong));
 }
 
+// As the node that is named, or as the first of the others that has an address of this host.
+int OpenPinger(const PingOptions& options, const pm::JobFile& job,
+               std::unique_ptr<pm::Pinger>& pinger) {
+  const int first = std::max(options.as, 0), last = options.as >= 0 ? first : job.nodes - 1;
+  std::error_code error;
+  for (int as = first; as <= last; ++as) {
+    if (as == options.node && options.as < 0) continue;
+    pinger = std::make_unique<pm::Pinger>();
+    error = pinger->Open(job, static_cast<pm::NodeId>(as), static_cast<pm::NodeId>(options.node));
+    if (error != std::errc::address_not_available) break;
+  }
+  if (error == std::errc::address_not_available) {
+    return Wrong(
+        options.as >= 0
+            ? fmt::format("node {} is not of this host, from which it is to ask", options.as)
+            : fmt::format("no other node of the job than {} is of this host: ask where one "
+                          "is",
+                          options.node));
+  }
+  return error ? Wrong(error.message()) : 0;
+}
+
 int PingVerb(PingOptions options) {
   pm::JobFile job;
   if (const int code = FindTarget(options, job)) {
     return code;
   }
-  if (options.as < 0) {
-    options.as = options.node == 0 ? 1 : 0;
-  }
-  pm::Pinger pinger;
-  if (const std::error_code error = pinger.Open(job, static_cast<pm::NodeId>(options.as),
-                                                static_cast<pm::NodeId>(options.node))) {
-    return Wrong(error.message());
+  std::unique_ptr<pm::Pinger> pinger;
+  if (const int code = OpenPinger(options, job, pinger)) {
+    return code;
   }
   pm::PingResult result;
-  pinger.Ping(options.count, static_cast<pm::Nanos>(options.interval_ms * pm::kMillisecond),
-              result);
+  pinger->Ping(options.count, static_cast<pm::Nanos>(options.interval_ms * pm::kMillisecond),
+               result);
   if (result.times.empty()) {
     fmt::print(stderr,
                "sekisho pm ping: node {} does not answer any of {} datagrams: it does not run, a "
@@ -141,7 +159,7 @@ int PingVerb(PingOptions options) {
     return kPmFailed;
   }
   pm::PathResult path;
-  pinger.FindPath(result.times.back(), path);
+  pinger->FindPath(result.times.back(), path);
   nlohmann::json ping = PingAsJson(result, path);
   ping["node"] = options.node;
   if (options.is_json) {
@@ -210,7 +228,7 @@ void AddPmPingVerb(CLI::App& pm, Invocation& invocation) {
   verb->add_option("--job", ping->job, "The job's file");
   verb->add_option("--daemon", ping->daemon,
                    "As the other verbs have it; nodes answer by themselves");
-  verb->add_option("--as", ping->as, "The node that asks (else 0, or 1 if that is asked)");
+  verb->add_option("--as", ping->as, "The node that asks (else the first other one of this host)");
   verb->add_option("--count", ping->count, "Datagrams")
       ->check(CLI::Range(1u, 1000000u))
       ->capture_default_str();

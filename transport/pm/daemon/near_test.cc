@@ -58,7 +58,9 @@ TEST_F(Near, NoWakeIsLost) {
 
   std::printf("slowest of %llu: %.3f ms\n%s", static_cast<unsigned long long>(count),
               static_cast<double>(slowest) / 1e6, Top(0).c_str());
+#if !defined(__SANITIZE_THREAD__)  // there a lease is shorter than a round trip
   EXPECT_GT(Sent(0), 0u);
+#endif
   EXPECT_EQ(board_->wrong, 0u);
   // A time-out repairs what is lost, but where that becomes usual it takes ever longer.
   EXPECT_LT(slowest, 2 * kSecond);
