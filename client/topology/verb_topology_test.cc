@@ -290,6 +290,16 @@ TEST_F(TopologyVerb, NamesHostsThatAreDead) {
   ASSERT_TRUE(Infer(Oracle("single64 3 --dead 7 --dead 9")).ok());
 
   EXPECT_EQ(log_.str(), "h0007: no answer\nh0009: no answer\n");
+
+  // Also where nothing is left of which there could be a tree.
+  WriteHosts(2);
+  fs::remove(File("tree"));
+  fs::remove(File("report"));
+  log_.str("");
+  EXPECT_THAT(std::string(Infer(Oracle("tiny2 3 --dead 1")).message()),
+              HasSubstr("no host answered another"));
+  EXPECT_EQ(log_.str(), "h0000: no answer\nh0001: no answer\n");
+  EXPECT_TRUE(IsEmpty());
 }
 
 TEST_F(TopologyVerb, FindsOneSwitchWhereAllRoundTripsAreTheSame) {
