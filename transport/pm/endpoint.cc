@@ -133,11 +133,16 @@ std::error_code Endpoint::Release(NodeId node, ChannelId channel, Nanos now) {
   Clock(now);
   if (const auto error = CheckCall(node, channel)) return error;
   const std::uint32_t stream = StreamIndex(node, channel);
+  if (!receive_streams_[stream].is_open()) return Error::kBadSequence;
+  ReleaseOne(stream, receive_streams_[stream].opened);
+  return {};
+}
+
+void Endpoint::ReleaseOne(std::uint32_t stream, std::uint64_t end) {
   ReceiveStream& in = receive_streams_[stream];
-  if (!in.is_open()) return Error::kBadSequence;
-  in.Release(ReceiveRing(stream));
+  in.Release(ReceiveRing(stream), end);
   MakeReady(stream);
-  Peer& peer = peers_[node];
+  Peer& peer = peers_[stream / config_.channels];
   if (peer.has_session && forget_ != nullptr && SessionOf(peer).rings_at == kNever) {
     WatchRings(SessionOf(peer));
     if (!peer.in_work) Reschedule(peer);
@@ -148,15 +153,15 @@ std::error_code Endpoint::Release(NodeId node, ChannelId channel, Nanos now) {
     in.credit_due = true;
     Work(peer);
   }
-  return {};
 }
 
 void Endpoint::GiveBack(NodeId node, ChannelId channel, std::uint32_t session, std::uint64_t end) {
   if (CheckCall(node, channel) || peers_[node].session != session) return;
-  const ReceiveStream& in = receive_streams_[StreamIndex(node, channel)];
+  const std::uint32_t stream = StreamIndex(node, channel);
+  const ReceiveStream& in = receive_streams_[stream];
   if (in.opened < end) Hold(node, channel, end);
   // What is due is sent by the time of the call that follows.
-  while (in.consumed < end && in.is_open()) (void)Release(node, channel, 0);
+  while (in.consumed < end && in.is_open()) ReleaseOne(stream, end);
 }
 
 std::error_code Endpoint::Close(NodeId node, Nanos now) {

@@ -139,6 +139,9 @@ class Endpoint {
   // would forget what has arrived since.
   using Forget = void (*)(MutableBytes rings);
   void MindRings(Forget forget) { forget_ = forget; }
+  // While another driver may still store what came in the sessions that there are: none is
+  // replaced.
+  void KeepSessions(bool keep) { keeps_sessions_ = keep; }
   // Everything that was accepted for this peer was acknowledged.
   bool Drained(NodeId node) const;
   const Counters& counters() const { return state_->counters; }
@@ -166,6 +169,7 @@ class Endpoint {
   std::uint64_t RebuildReceive(const Endpoint& torn, const ReceiveStream& from, ReceiveStream& in);
   void RebuildPeer(const Endpoint& torn, NodeId node);
   void SetOpened(std::uint32_t stream, std::uint64_t end);
+  void ReleaseOne(std::uint32_t stream, std::uint64_t end);
 
   // endpoint.cc
   void Cut(Arena& area, Arena& rings);
@@ -228,6 +232,7 @@ class Endpoint {
   void OnChallenge(Peer& peer, const Greeting& greeting);
   void OnAnswer(const Address& from, Peer& peer, const Greeting& greeting);
   void OnWelcome(Peer& peer, const Greeting& greeting);
+  static void EndSendStream(SendStream& out);
   void StartSession(Peer& peer, const Greeting& greeting);
   void GreetTimeout(Peer& peer);
   std::size_t BuildGreeting(Peer& peer, MutableBytes room);
@@ -236,7 +241,7 @@ class Endpoint {
   void PushReply(const Reply& reply);
   std::size_t WriteGreetingPacket(Kind kind, const Peer& peer, const Greeting& greeting,
                                   MutableBytes room);
-  bool HasUnread(const Peer& peer) const;
+  bool MustKeepSession(const Peer& peer) const;
 
   // endpoint_receive.cc
   void OnData(MutableBytes datagram, const Packet& packet, bool ce);
@@ -330,6 +335,7 @@ class Endpoint {
   Bytes* in_place_ =
       nullptr;  // where NextOutgoing wants to hear of a payload that stays in its ring
   Forget forget_ = nullptr;
+  bool keeps_sessions_ = false;
   PayloadKey payload_key_{};
   State* state_ = nullptr;
   Items<Peer> peers_;

@@ -189,7 +189,8 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(node, channel);
     const SendStream& old = torn.send_streams_[stream];
-    if (!peer.has_session && old.cut > 0) continue;  // of a session that just ended
+    // Of a session that just ended.
+    if (!peer.has_session && (old.cut > 0 || old.acked > 0)) continue;
     RebuildSend(old, send_streams_[stream]);
     sent += send_streams_[stream].acked;
     waiting = waiting || send_streams_[stream].written > send_streams_[stream].acked;

@@ -166,7 +166,7 @@ void Endpoint::OnChallenge(Peer& peer, const Greeting& greeting) {
     Work(peer);
     return;
   }
-  if (peer.has_session && HasUnread(peer)) {
+  if (peer.has_session && MustKeepSession(peer)) {
     NoteReplaced(peer);
     peer.greet_tries = std::min<std::uint8_t>(peer.greet_tries, kGreetingTries / 2);
     return;
@@ -202,7 +202,7 @@ void Endpoint::OnAnswer(const Address& from, Peer& peer, const Greeting& greetin
   const bool known = peer.has_session && greeting.incarnation == peer.incarnation;
   if (known && peer.state == PeerState::kGone) return;  // final for these two incarnations
   if (!known) {
-    if (peer.has_session && HasUnread(peer)) {
+    if (peer.has_session && MustKeepSession(peer)) {
       NoteReplaced(peer);  // the old session's messages first; ANSWER is repeated
       return Challenge(from, peer, greeting);
     }
@@ -230,12 +230,25 @@ void Endpoint::OnWelcome(Peer& peer, const Greeting& greeting) {
   Work(peer);
 }
 
-bool Endpoint::HasUnread(const Peer& peer) const {
+// Its messages first; and a program that was left behind may still store what came in it.
+bool Endpoint::MustKeepSession(const Peer& peer) const {
+  if (keeps_sessions_) return true;
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const ReceiveStream& in = receive_streams_[StreamIndex(IdOf(peer), channel)];
     if (in.ready || in.is_open()) return true;
   }
   return false;
+}
+
+// So that it is known at every instruction to be of a session that is over (RebuildPeer).
+void Endpoint::EndSendStream(SendStream& out) {
+  out.written = 0;
+  Publish();
+  out.cut = 0;
+  Publish();
+  out.acked = 0;
+  Publish();
+  out = SendStream();
 }
 
 // A session with greeting.incarnation of the peer; if there was one before, everything of it ends
@@ -273,7 +286,7 @@ void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
   for (std::size_t channel = 0; channel < config_.channels; ++channel) {
     const std::uint32_t stream = StreamIndex(node, channel);
     if (restarted) {
-      send_streams_[stream] = SendStream();
+      EndSendStream(send_streams_[stream]);
       receive_streams_[stream] = ReceiveStream();
     }
     send_streams_[stream].byte_limit = greeting.credit;

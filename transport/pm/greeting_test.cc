@@ -123,6 +123,32 @@ TEST(Greeting, ARestartedPeerIsFoundAndOldMessagesAreNotGivenToIt) {
   EXPECT_EQ(cluster.delivered(1), before + 1);
 }
 
+// While a program that was left behind may still store what came in the old session.
+TEST(Greeting, ARestartedPeerWaitsWhileSessionsAreKept) {
+  for (const bool it_speaks_first : {true, false}) {
+    Cluster cluster(2);
+    Connect(cluster);
+    const std::uint64_t before = cluster.delivered(1);
+    cluster[1].KeepSessions(true);
+    cluster.Restart(0);
+    const auto speak = [&] {
+      cluster.SendText(it_speaks_first ? 0 : 1, it_speaks_first ? 1 : 0, 0, 8);
+    };
+
+    speak();
+    cluster.Run(500 * kMillisecond);
+    EXPECT_EQ(cluster[1].peer_session(0), 1u);
+    EXPECT_EQ(cluster.delivered(1), before);
+
+    cluster[1].KeepSessions(false);
+    cluster.Run(kSecond);
+    cluster.SendText(0, 1, 0, 8);
+    cluster.Run(kSecond);
+    EXPECT_EQ(cluster[1].peer_session(0), 2u);
+    EXPECT_EQ(cluster.delivered(1), before + (it_speaks_first ? 2 : 1));
+  }
+}
+
 TEST(Greeting, PeersThatWereStartedAnewKeepNoRecordsWhileTheOldOnesMessagesAreUnread) {
   Cluster cluster(4, [](Config& config) { config.packets = 16; });
   MakeSteady(cluster);

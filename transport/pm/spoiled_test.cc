@@ -6,12 +6,14 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -226,80 +228,128 @@ TEST_F(SpoiledMemory, NeverLeadsOutsideWhileSomeoneGoesOnWriting) {
   std::printf("noticed %d, endless %d, survived %d\n", noticed_, endless_, survived_);
 }
 
-// What a rebuilt endpoint knows is enough to lose and repeat nothing; also when the program that
-// was stopped then goes on in the old one, in the middle of a call that stores what it had
-// received.
-TEST(Rebuild, AfterEveryStepLosesAndRepeatsNothing) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+// Two nodes whose programs are stopped all the time and go on later, where they were.
+class Rebuild : public testing::Test {
+ protected:
+  struct Note {
+    std::uint32_t session;
+    std::uint64_t end;
+  };
+  struct Side {
+    explicit Side(NodeId id) : node(SmallConfig(id)), end(&node.endpoint) {}
+
+    MutableBytes area(bool spare) const { return spare ? node.spare.bytes() : node.area.bytes(); }
+
+    Node node;
+    Endpoint* end;
+    bool in_spare = false;
+    std::uint32_t sent = 0, got = 0;
+    std::vector<Note> notes;             // of what was given back
+    std::vector<std::uint8_t> datagram;  // taken from the socket, but nobody has acted on it
+    // The program that was left behind in the old area, in front of this datagram.
+    Endpoint old;
+    std::vector<Note> old_notes;
+    int steps = 0;  // until it goes on; 0: there is none
+  };
+
+  static NodeId Other(std::size_t side) { return static_cast<NodeId>(1 - side); }
+  static Address AddressOf(std::size_t side) { return {{}, static_cast<std::uint16_t>(2 - side)}; }
+
+  static void GiveBack(Endpoint& end, std::size_t side, const std::vector<Note>& notes) {
+    for (const Note& note : notes) end.GiveBack(Other(side), 0, note.session, note.end);
+  }
+
+  // The program goes on: acts on the notes, stores what it has taken, and learns that it lost the
+  // word.
+  static void GoOn(Side& at, std::size_t side, Nanos now) {
+    GiveBack(at.old, side, at.old_notes);
+    at.old.OnDatagram(AddressOf(side), at.datagram, false, now);
+    at.datagram.clear();
+  }
+
+  static void Deliver(Side& at, std::size_t side, MutableBytes datagram, bool lost, Nanos now) {
+    if (lost && at.steps == 0) at.datagram.assign(datagram.begin(), datagram.end());
+    if (lost) return;
+    GiveBack(*at.end, side, at.notes);
+    at.notes.clear();
+    at.end->OnDatagram(AddressOf(side), datagram, false, now);
+  }
+
+  static void Read(Side& at, std::size_t side, const Message& message, bool by_note, Nanos now) {
+    std::vector<std::uint8_t> bytes(message.bytes.first.begin(), message.bytes.first.end());
+    bytes.insert(bytes.end(), message.bytes.second.begin(), message.bytes.second.end());
+    std::uint32_t number;
+    std::memcpy(&number, bytes.data(), 4);
+    ASSERT_EQ(number, at.got);
+    ASSERT_EQ(std::count(bytes.begin() + 4, bytes.end(), static_cast<std::uint8_t>(number)),
+              static_cast<std::ptrdiff_t>(bytes.size() - 4));
+    ++at.got;
+    if (by_note) {
+      at.notes.push_back({at.end->peer_session(Other(side)), message.end});
+    } else {
+      ASSERT_FALSE(at.end->Release(message.source, message.channel, now));
+    }
+  }
+
+  static void Seize(Side& at, std::size_t side, bool is_left_behind, Nanos now) {
+    const Config config = SmallConfig(static_cast<NodeId>(side));
+    ASSERT_FALSE(at.old.Attach(config, at.area(at.in_spare), at.node.rings.bytes()));
+    at.in_spare = !at.in_spare;
+    ASSERT_FALSE(at.end->Init(config, at.area(at.in_spare), at.node.rings.bytes(), nullptr, now));
+    at.end->Rebuild(at.old);
+    GiveBack(*at.end, side, at.notes);
+    ASSERT_EQ(at.end->Check(), nullptr);
+    at.old_notes = std::exchange(at.notes, {});
+    if (is_left_behind) at.steps = 20;
+  }
+};
+
+// What a rebuilt endpoint knows is enough.
+TEST_F(Rebuild, AfterEveryStepLosesAndRepeatsNothing) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
-    Node nodes[2] = {Node(SmallConfig(0)), Node(SmallConfig(1))};
-    Endpoint* ends[2] = {&nodes[0].endpoint, &nodes[1].endpoint};
-    bool in_spare[2] = {false, false};
-    ASSERT_FALSE(ends[0]->SetAddress(1, Address{{}, 1}));
-    ASSERT_FALSE(ends[1]->SetAddress(0, Address{{}, 2}));
+    const auto sides = {std::make_unique<Side>(0), std::make_unique<Side>(1)};
+    const auto at = [&sides](std::size_t side) -> Side& { return **(sides.begin() + side); };
+    for (const std::size_t side : {0, 1}) {
+      ASSERT_FALSE(at(side).end->SetAddress(Other(side), AddressOf(side)));
+    }
     Nanos now = kSecond;
-    std::uint32_t sent[2] = {0, 0}, got[2] = {0, 0};
-    struct {
-      Endpoint end;
-      std::vector<std::uint8_t> datagram;
-      int steps = 0;  // until it goes on; 0: nobody is left behind
-    } behind[2];
+    int left_behind = 0;
     for (int step = 0; step < 4000; ++step) {
       now += static_cast<Nanos>(random() % 300'000);
       const std::size_t side = random() % 2;
-      Endpoint& end = *ends[side];
-      auto& left = behind[side];
-      if (left.steps > 0 && --left.steps == 0) {
-        left.end.OnDatagram({{}, static_cast<std::uint16_t>(1 + side)}, left.datagram, false, now);
-      }
-      std::vector<std::uint8_t> text(4 + random() % 900, static_cast<std::uint8_t>(sent[side]));
-      std::memcpy(text.data(), &sent[side], 4);
-      if (step < 3000 && !end.Send(static_cast<NodeId>(1 - side), 0, text, now)) ++sent[side];
+      Side& own = at(side);
+      Endpoint& end = *own.end;
+      if (own.steps > 0 && --own.steps == 0) GoOn(own, side, now);
+      GiveBack(end, side, own.notes);
+      own.notes.clear();
+      const bool runs = own.steps == 0;
+      std::vector<std::uint8_t> text(4 + random() % 900, static_cast<std::uint8_t>(own.sent));
+      std::memcpy(text.data(), &own.sent, 4);
+      if (runs && step < 3000 && !end.Send(Other(side), 0, text, now)) ++own.sent;
       if (end.NextDeadline() <= now) end.OnTimer(now);
       Message message;
-      while (left.steps == 0 && random() % 4 != 0 && end.Receive(message)) {
-        std::vector<std::uint8_t> bytes(message.bytes.first.begin(), message.bytes.first.end());
-        bytes.insert(bytes.end(), message.bytes.second.begin(), message.bytes.second.end());
-        std::uint32_t number;
-        std::memcpy(&number, bytes.data(), 4);
-        ASSERT_EQ(number, got[side]);
-        ASSERT_TRUE(std::all_of(bytes.begin() + 4, bytes.end(), [number](std::uint8_t byte) {
-          return byte == static_cast<std::uint8_t>(number);
-        }));
-        ++got[side];
-        ASSERT_FALSE(end.Release(message.source, message.channel, now));
+      while (runs && random() % 4 != 0 && end.Receive(message)) {
+        Read(own, side, message, seed % 2 != 0, now);
+        if (HasFatalFailure()) return;
       }
       std::vector<std::uint8_t> room(2000);
       Address ignored;
       while (const std::size_t size = end.NextDatagram(now, room, ignored)) {
-        auto& other = behind[1 - side];
-        if (other.steps == 0)
-          other.datagram.assign(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(size));
-        if (random() % 8 == 0) continue;
-        ends[1 - side]->OnDatagram({{}, static_cast<std::uint16_t>(2 - side)},
-                                   MutableBytes(room).first(size), false, now);
+        Deliver(at(1 - side), 1 - side, MutableBytes(room).first(size), random() % 8 == 0, now);
       }
-      if (left.steps > 0 || random() % 16 != 0) continue;
-      Node& node = nodes[side];
-      const MutableBytes to = in_spare[side] ? node.area.bytes() : node.spare.bytes();
-      in_spare[side] = !in_spare[side];
-      const Config config = SmallConfig(static_cast<NodeId>(side));
-      Endpoint old;
-      ASSERT_FALSE(old.Attach(config, in_spare[side] ? node.area.bytes() : node.spare.bytes(),
-                              node.rings.bytes()));
-      ASSERT_FALSE(end.Init(config, to, node.rings.bytes(), nullptr, now));
-      end.Rebuild(old);
-      ASSERT_EQ(end.Check(), nullptr);
-      if (random() % 2 != 0) continue;
-      (void)left.end.Attach(config, in_spare[side] ? node.area.bytes() : node.spare.bytes(),
-                            node.rings.bytes());
-      left.steps = 1 + static_cast<int>(random() % 20);
+      if (!runs || random() % 16 != 0) continue;
+      const bool is_left_behind = !own.datagram.empty();
+      left_behind += is_left_behind ? 1 : 0;
+      Seize(own, side, is_left_behind, now);
+      if (HasFatalFailure()) return;
     }
-    for (std::size_t side = 0; side < 2; ++side) {
-      EXPECT_GT(sent[side], 200u);
-      EXPECT_EQ(got[1 - side], sent[side]);
+    for (const std::size_t side : {0, 1}) {
+      EXPECT_GT(at(side).sent, 200u);
+      EXPECT_EQ(at(1 - side).got, at(side).sent);
     }
+    EXPECT_GT(left_behind, 20);
   }
 }
 

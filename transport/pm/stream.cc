@@ -224,12 +224,11 @@ Pieces ReceiveStream::Open(MutableBytes ring, MessageKind& kind, bool& more) {
   return RingRead(ring, Place(begin), length);
 }
 
-void ReceiveStream::Release(MutableBytes ring) {
-  const std::uint64_t held = opened - consumed;
+void ReceiveStream::Release(MutableBytes ring, std::uint64_t end) {
+  const std::uint64_t held = std::min(opened, end) - consumed;
   if (!in_pieces) {
     const std::uint64_t total = kMessageHeadSize + Padded(ReadHead(ring, Place(consumed)).length);
-    if (total > held) Spoiled();
-    consumed += total;
+    consumed += std::min(total, held);
     Publish();
     ++messages;
     return;

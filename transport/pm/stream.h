@@ -134,8 +134,9 @@ struct ReceiveStream {
   bool Starved(MutableBytes ring) const;
   // After Peek said message or piece: opens it.
   Pieces Open(MutableBytes ring, MessageKind& kind, bool& more);
-  // Of the messages that are open, the first; a piece is open alone.
-  void Release(MutableBytes ring);
+  // Of the messages that are open, the first; a piece is open alone.  Not beyond `end`: a program
+  // that was left behind may read a head that the ring has no more.
+  void Release(MutableBytes ring, std::uint64_t end);
 };
 
 }  // namespace sekisho::pm

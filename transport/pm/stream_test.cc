@@ -88,7 +88,7 @@ TEST_P(StreamOfMessages, AppendAndOpenAgreeAtEveryOffset) {
       bytes.insert(bytes.end(), got.second.begin(), got.second.end());
       EXPECT_FALSE(more);
       EXPECT_EQ(bytes, message);
-      if (!one_is_behind || i > 0) in.Release(in_ring);
+      if (!one_is_behind || i > 0) in.Release(in_ring, in.opened);
     }
   }
 }
@@ -125,22 +125,48 @@ TEST(Stream, AnEmptyRingIsFilledFromItsBeginning) {
       carry(begin);
       out.acked = out.cut = out.written;
       (void)in.Open(in_ring, kind, more);
-      in.Release(in_ring);
+      in.Release(in_ring, in.opened);
     }
     EXPECT_EQ(used(out_ring), 128);
     EXPECT_EQ(used(in_ring), 128);
 
     // What is not acknowledged, or not given back, stays where it is.
     const std::uint64_t begin = out.written;
+    const std::vector<std::uint8_t> second(120, 'y');
     out.Put(out_ring, MessageKind::kProgram, text, {});
-    out.Put(out_ring, MessageKind::kProgram, text, {});
+    out.Put(out_ring, MessageKind::kProgram, second, {});
     carry(begin);
     (void)in.Open(in_ring, kind, more);
     EXPECT_EQ(used(out_ring), 256);
     EXPECT_EQ(used(in_ring), 256);
-    const Pieces second = in.Open(in_ring, kind, more);
-    EXPECT_EQ(std::vector<std::uint8_t>(second.first.begin(), second.first.end()), text);
+    const Pieces got = in.Open(in_ring, kind, more);
+    EXPECT_EQ(std::vector<std::uint8_t>(got.first.begin(), got.first.end()), second);
   }
+}
+
+// A program that was left behind acts on a note when other bytes are in the ring already.
+TEST(Stream, WhatIsGivenBackEndsWhereTheNoteSays) {
+  std::vector<std::uint8_t> ring(4096);
+  std::vector<Interval> items(4);
+  Pool<Interval> intervals;
+  PoolHead head;
+  intervals.Init(std::span(items), head);
+  ReceiveStream in;
+  std::uint64_t fresh;
+  const std::vector<std::uint8_t> two = {8, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
+                                         8, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2};
+  ASSERT_EQ(in.Store(ring, intervals, 0, two, fresh), Stored::kYes);
+  bool more;
+  MessageKind kind;
+  (void)in.Open(ring, kind, more);
+  (void)in.Open(ring, kind, more);
+
+  ring[1] = 0xff;
+  in.Release(ring, 16);
+  EXPECT_EQ(in.consumed, 16u);
+  ring[17] = 0xff;
+  in.Release(ring, in.opened);
+  EXPECT_EQ(in.consumed, 32u);
 }
 
 TEST(Stream, AHeadThatLiesIsSeen) {

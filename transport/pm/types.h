@@ -61,8 +61,8 @@ struct Config {
 };
 
 // Bytes of a ring where nobody chose them.  Three messages of 64 KiB in 256 KiB make a sender wait
-// for each of them; but each ring is gone through to its end again and again, and where all of them
-// together do not fit into the cache, a byte costs more than a wait.
+// for each of them; but rings are filled as far as senders get, and where all of them together do
+// not fit into the cache, a byte costs more than a wait.
 inline std::uint32_t DefaultRing(std::uint32_t nodes, std::uint32_t channels) {
   constexpr std::uint32_t kStreams = 8;  // of 1 MiB
   const std::uint32_t streams = nodes * channels;

@@ -255,11 +255,12 @@ std::size_t Wire::PullMany() {
   const int count = recvmmsg(fd_, headers.data(), kReceiveBuffers, MSG_DONTWAIT, nullptr);
   ++counters_.receive_calls;
   pulled_ = count <= 0 ? 0 : static_cast<std::size_t>(count);
-  in_a_row_ = 0;
   std::size_t total = 0;
   for (std::size_t i = 0; i < pulled_; ++i) total += headers[i].msg_len;
   one_by_one_ = pulled_ <= 1 || total >= pulled_ * kTrain;
-  many_in_a_row_ = one_by_one_ ? std::min(2 * many_in_a_row_, kMostInARow) : kManyInARow;
+  if (pulled_ > 1) many_in_a_row_ = kManyInARow;
+  if (pulled_ <= 1 && in_a_row_ > 0) many_in_a_row_ = std::min(2 * many_in_a_row_, kMostInARow);
+  in_a_row_ = 0;
   for (std::size_t i = 0; i < pulled_; ++i) {
     msghdr& header = headers[i].msg_hdr;
     datagrams_[i] = {FromSocket(from[i]), headers[i].msg_len, headers[i].msg_len, false};

@@ -156,7 +156,7 @@ class Wire {
   std::array<Pulled, kReceiveBuffers> datagrams_;
   std::size_t pulled_ = 0;
   bool one_by_one_ = false;  // lately one datagram came at a time
-  int in_a_row_ = 0, many_in_a_row_ = 1;
+  int in_a_row_ = 0, many_in_a_row_ = 3;
 };
 
 }  // namespace sekisho::pm

@@ -14,6 +14,7 @@ class YieldHistory {
   static constexpr Nanos kOthersRan = 1500;  // a yield to nobody takes less
   static constexpr Nanos kOthersCompute = 500 * kMicrosecond;
   static constexpr Nanos kLeastPause = kMillisecond, kMostPause = 100 * kMillisecond;
+  static constexpr Nanos kForgets = kSecond;  // without a long one
 
   bool MayYield(Nanos now) const { return now >= not_before_; }
   // At the last yield another process ran, for a short time: perhaps the one we wait for.
@@ -26,6 +27,7 @@ class YieldHistory {
     others_ran_ = took > kOthersRan && took < kOthersCompute;
     if (others_ran_) pause_ -= pause_ / 256;
     if (took < kOthersCompute) return;
+    if (before > not_before_ + kForgets) pause_ = 0;
     pause_ = std::clamp(2 * pause_, kLeastPause, kMostPause);
     not_before_ = after + pause_;
   }

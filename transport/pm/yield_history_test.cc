@@ -58,5 +58,16 @@ TEST(YieldHistory, ALongOneNowAndThenChangesLittle) {
   EXPECT_TRUE(history.MayYield(now + kLong + YieldHistory::kLeastPause));
 }
 
+TEST(YieldHistory, ThoseWhoComputedAreForgottenThoughNobodyElseRan) {
+  YieldHistory history;
+  Nanos now = kSecond;
+  (void)YieldsInASecond(history, now, kLong);
+  (void)YieldsInASecond(history, now, kMicrosecond);
+  (void)YieldsInASecond(history, now, kMicrosecond);
+
+  history.Note(now, now + kLong);
+  EXPECT_TRUE(history.MayYield(now + kLong + YieldHistory::kLeastPause));
+}
+
 }  // namespace
 }  // namespace sekisho::pm

@@ -91,14 +91,16 @@ bool Keeper::Seize(const OwnerWord& from, bool stopped, OwnerWord& mine) {
     const bool alone = word.IsAlone(mine) || ProgramIsDead();
     const ProcessState before = ReadProcessState(setup_.program);
     area = word.SpareArea(mine);
+    const Endpoint& torn = memory_.area(mine.area % kAreas);
     memory_.Rebuild(mine.area % kAreas, area, Wire::Now());
+    // Whoever was left behind acts on the notes before it stores anything, unless the job is
+    // stopped there, and what an empty ring gets next lies at its beginning: there for both of us.
+    holds_notes_ = torn.paused();
+    if (!holds_notes_) ApplyNotes(memory_.area(area));
     // If a program that was left behind ran meanwhile, what we made may be of two moments.
     if (alone || (before.stopped && ReadProcessState(setup_.program) == before)) break;
     usleep(20);
   }
-  // Whoever was left behind acts on the notes before it stores anything, and what an empty ring gets
-  // next lies at its beginning: there for both of us.
-  if (!memory_.area(mine.area % kAreas).paused()) ApplyNotes(memory_.area(area));
   word.Move(mine, area);
   memory_.head().seizures.fetch_add(1);
   return true;
@@ -152,12 +154,12 @@ bool Keeper::Pump() {
   SharedHead& head = memory_.head();
   Endpoint& endpoint = memory_.area(mine.area);
   const Fence fence = {&head.word, mine.bits()};
-  if (!endpoint.paused()) ApplyNotes(endpoint);
-  for (int i = 0; i < 8 && wire_.Pull() > 0; ++i) {
-    const bool full = wire_.full();
-    wire_.Feed(endpoint, Wire::Now());
-    if (!full) break;
-  }
+  // A program that was left behind may go on there at any time, until it takes the word again.
+  const bool left_behind = mine.zombie != 0 && !dead_;
+  holds_notes_ = holds_notes_ && left_behind;
+  endpoint.KeepSessions(left_behind);
+  if (!endpoint.paused() && !holds_notes_) ApplyNotes(endpoint);
+  for (int i = 0; i < 8 && wire_.Pull() > 0; ++i) wire_.Feed(endpoint, Wire::Now());
   endpoint.AcknowledgeAtOnce();  // the program is elsewhere: it has no answer to put that into
   const Nanos now = Wire::Now();
   if (dead_) {
