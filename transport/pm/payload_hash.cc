@@ -15,6 +15,24 @@ unsigned __int128 Product(const std::uint8_t* text, const std::uint64_t* key) {
   return static_cast<unsigned __int128>(a) * b;
 }
 
+// Four sums, for each addition waits for the one before.
+unsigned __int128 Sum(const std::uint8_t* text, const std::uint64_t* key, std::size_t size) {
+  unsigned __int128 a = 0, b = 0, c = 0, d = 0;
+  for (; size >= 64; text += 64, key += 8, size -= 64) {
+    a += Product(text, key);
+    b += Product(text + 16, key + 2);
+    c += Product(text + 32, key + 4);
+    d += Product(text + 48, key + 6);
+  }
+  for (; size >= 16; text += 16, key += 2, size -= 16) a += Product(text, key);
+  if (size > 0) {
+    std::array<std::uint8_t, 16> rest{};
+    std::memcpy(rest.data(), text, size);
+    b += Product(rest.data(), key);
+  }
+  return a + b + c + d;
+}
+
 }  // namespace
 
 PayloadKey MakePayloadKey(const JobKey& key) {
@@ -34,20 +52,7 @@ PayloadDigest::PayloadDigest(const PayloadKey& key, Bytes payload) {
   const std::uint64_t length = payload.size();
   while (!payload.empty() && size_ + 24 <= bytes_.size()) {
     const std::size_t size = std::min(payload.size(), kHashBlock);
-    const std::size_t whole = size & ~std::size_t{31};
-    unsigned __int128 even = 0, odd = 0;
-#pragma GCC unroll 2
-    for (std::size_t i = 0; i < whole; i += 32) {
-      even += Product(payload.data() + i, key.words.data() + i / 8);
-      odd += Product(payload.data() + i + 16, key.words.data() + i / 8 + 2);
-    }
-    if (whole < size) {
-      std::array<std::uint8_t, 32> rest{};
-      std::memcpy(rest.data(), payload.data() + whole, size - whole);
-      even += Product(rest.data(), key.words.data() + whole / 8);
-      if (size - whole > 16) odd += Product(rest.data() + 16, key.words.data() + whole / 8 + 2);
-    }
-    const unsigned __int128 sum = even + odd;
+    const unsigned __int128 sum = Sum(payload.data(), key.words.data(), size);
     Store(bytes_.data() + size_, static_cast<std::uint64_t>(sum));
     Store(bytes_.data() + size_ + 8, static_cast<std::uint64_t>(sum >> 64));
     size_ += 16;
