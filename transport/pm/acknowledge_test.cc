@@ -81,10 +81,30 @@ TEST(Acknowledge, AnAcknowledgementThatIsDueSoonIsNotSleptOver) {
   ASSERT_EQ(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
   const Nanos due = cluster[1].NextDeadline();
 
-  cluster[1].AcknowledgeBefore(due - 1, cluster.now());
+  cluster[1].SendBefore(due - 1, cluster.now());
   EXPECT_EQ(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
-  cluster[1].AcknowledgeBefore(due, cluster.now());
+  cluster[1].SendBefore(due, cluster.now());
   EXPECT_GT(cluster[1].NextDatagram(cluster.now(), room, to), 0u);
+}
+
+// Behind several small packets a small message waits for others; but who sleeps sends none.
+TEST(Acknowledge, ASmallMessageThatWaitsForOthersIsNotSleptOver) {
+  Cluster cluster(2);
+  Connect(cluster);
+  std::vector<std::uint8_t> room(kDatagramMax);
+  Address to;
+  std::size_t left = 0;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_FALSE(cluster[0].Send(1, 0, Bytes(room).first(8), cluster.now()));
+    left += cluster[0].NextDatagram(cluster.now(), room, to) > 0 ? 1 : 0;
+  }
+  ASSERT_EQ(left, 4u);
+  const Nanos due = cluster[0].NextDeadline();
+
+  cluster[0].SendBefore(due - 1, cluster.now());
+  EXPECT_EQ(cluster[0].NextDatagram(cluster.now(), room, to), 0u);
+  cluster[0].SendBefore(due, cluster.now());
+  EXPECT_GT(cluster[0].NextDatagram(cluster.now(), room, to), 0u);
 }
 
 TEST(Acknowledge, ManyMessagesAreAnsweredByFewAcknowledgements) {

@@ -91,7 +91,7 @@ void Context::PrepareToSleep() {
   if (IsStopped() || !has_work) return;
   Endpoint& endpoint = Take();
   Settle(endpoint);
-  endpoint.AcknowledgeBefore(soon, now);
+  endpoint.SendBefore(soon, now);
   Flush(endpoint, now);
   (void)Give();
 }

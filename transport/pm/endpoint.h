@@ -112,8 +112,9 @@ class Endpoint {
     return peers_[node].has_session && sessions_[node].no_hurry &&
            sessions_[node].in_flight_packets > 0;
   }
-  // As AcknowledgeAtOnce, of what would be due before `until`.
-  void AcknowledgeBefore(Nanos until, Nanos now);
+  // Acknowledgements that would be due before `until`, and messages that are held back until then,
+  // leave with what is sent next: the caller goes to sleep.
+  void SendBefore(Nanos until, Nanos now);
   // False: neither would say anything now.
   bool HasWork() const { return state_->reply_count > 0 || !state_->work.empty(); }
   // Whom NextDatagram looks at next, and behind him Peer::work_next; or kNil.

@@ -254,15 +254,17 @@ void Endpoint::Hurry(NodeId node, Nanos now) {
   Work(peers_[node]);
 }
 
-void Endpoint::AcknowledgeBefore(Nanos until, Nanos now) {
+void Endpoint::SendBefore(Nanos until, Nanos now) {
   Clock(now);
   while (deadlines_.earliest() <= until) {
     Peer& peer = peers_[deadlines_.first()];
     Session& session = SessionOf(peer);
+    const bool owes = session.ack_deadline <= until;
+    const bool holds = session.hold_until > state_->now && session.hold_until <= until;
     // Something else, which must wait until then.
-    if (!peer.has_session || session.ack_deadline > until) return;
-    session.ack_now = true;
-    session.ack_deadline = kNever;
+    if (!peer.has_session || (!owes && !holds)) return;
+    if (owes) session.ack_now = true, session.ack_deadline = kNever;
+    if (holds) session.hold_until = 0;  // nothing comes that it could leave with
     Work(peer);
     Reschedule(peer);
   }
