@@ -46,10 +46,12 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
                      : waiting_ == Waiting::kSleep
                          ? 0
                          : std::min(2 * pays_ + kMicrosecond, kLongestSpin);
-  if (waiting_ == Waiting::kSleep && !holds() && begin < until) Poll(until, condition);
+  bool slept = waiting_ == Waiting::kSleep && !holds() && begin < until;
+  if (slept) Poll(until, condition);
   for (;;) {
     if (lock_ != nullptr) lock_->LetOthersIn();
-    Progress(true);
+    Progress(!slept);  // what woke us is in the socket, whatever came through memory of late
+    slept = false;
     const Nanos now = progressed_;
     if (holds()) {
       const Nanos waited = now - begin;
@@ -68,6 +70,7 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
       continue;
     }
     Poll(until, condition);
+    slept = true;
   }
 }
 
