@@ -25,7 +25,7 @@ constexpr Nanos kStoppedPause = 50 * kMicrosecond;
 constexpr Nanos kLongestPause = 10 * kMillisecond;  // its caller may have other work
 constexpr Nanos kHeldBack = 100 * kMicrosecond;
 constexpr Nanos kReadsEvery = kMillisecond;
-constexpr std::size_t kMostHeldBack = 54 * 1024;  // bytes: with the next message what leaves in one piece
+constexpr std::size_t kMostHeldBack = 54 * 1024;  // bytes: with the next what leaves in one piece
 
 void Pause(Nanos time) {
   const timespec left = {time / kSecond, time % kSecond};

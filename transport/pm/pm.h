@@ -2,11 +2,11 @@
  * PM: reliable messages between the nodes of a parallel job.  docs/operations/pm.md,
  * docs/protocol/9-pm.md.
  *
- * Names and semantics are those of PM version 2; what it has not is marked "ours".  Nothing blocks;
- * but of a job that is stopped, which is to leave the processor to others, a call sleeps up to 10 ms.
- * Every function returns 0 or an errno value.  Any thread may use a context at any time, but none
- * after pmCloseDevice was called; the one open buffer of each kind is the context's, not the
- * thread's, so threads use the functions with descriptors (pmx...).
+ * Names and semantics are those of PM version 2; what it has not is marked "ours".  Nothing blocks,
+ * but in a stopped job, which leaves the processor to others, a call may sleep up to 10 ms.  Every
+ * function returns 0 or an errno value.  Any thread may use a context at any time, but none after
+ * pmCloseDevice was called; the one open buffer of each kind is the context's, not the thread's, so
+ * threads use the functions with descriptors (pmx...).
  *
  * A context is of the process that opened it.  A child of fork gets ECHILD from every function but
  * pmCloseDevice, which there frees the child's copy and tells nobody; it may open contexts of its

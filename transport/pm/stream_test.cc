@@ -14,6 +14,14 @@
 namespace sekisho::pm {
 namespace {
 
+struct SomeIntervals {
+  explicit SomeIntervals(std::size_t count) : items(count) { pool.Init(std::span(items), head); }
+
+  std::vector<Interval> items;
+  PoolHead head;
+  Pool<Interval> pool;
+};
+
 // Offsets near the ends of 32 and of 62 bits.
 const std::uint64_t kStarts[] = {0, (1ull << 32) - 4096, (1ull << 62) - (1 << 20)};
 
@@ -21,10 +29,8 @@ TEST(Stream, BytesArriveWhateverTheirOrder) {
   for (const std::uint64_t start : kStarts) {
     sim::Random random(start + 3);
     std::vector<std::uint8_t> ring(4096);
-    std::vector<Interval> items(200);
-    Pool<Interval> intervals;
-    PoolHead head;
-    intervals.Init(std::span(items), head);
+    SomeIntervals some(200);
+    Pool<Interval>& intervals = some.pool;
     ReceiveStream in;
     in.consumed = in.opened = in.contiguous = start;
     std::vector<std::uint8_t> text(4096);
@@ -57,10 +63,8 @@ TEST_P(StreamOfMessages, AppendAndOpenAgreeAtEveryOffset) {
   for (const std::uint64_t start : kStarts) {
     sim::Random random(start + 4);
     std::vector<std::uint8_t> out_ring(4096), in_ring(4096);
-    std::vector<Interval> items(4);
-    Pool<Interval> intervals;
-    PoolHead head;
-    intervals.Init(std::span(items), head);
+    SomeIntervals some(4);
+    Pool<Interval>& intervals = some.pool;
     SendStream out;
     out.written = out.cut = out.acked = start;
     out.message_limit = UINT64_MAX;
@@ -98,10 +102,8 @@ INSTANTIATE_TEST_SUITE_P(Stream, StreamOfMessages, testing::Bool());
 TEST(Stream, AnEmptyRingIsFilledFromItsBeginning) {
   for (const std::uint64_t start : kStarts) {
     std::vector<std::uint8_t> out_ring(4096), in_ring(4096);
-    std::vector<Interval> items(4);
-    Pool<Interval> intervals;
-    PoolHead head;
-    intervals.Init(std::span(items), head);
+    SomeIntervals some(4);
+    Pool<Interval>& intervals = some.pool;
     SendStream out;
     out.written = out.cut = out.acked = start;
     ReceiveStream in;
@@ -147,10 +149,8 @@ TEST(Stream, AnEmptyRingIsFilledFromItsBeginning) {
 // A program that was left behind acts on a note when other bytes are in the ring already.
 TEST(Stream, WhatIsGivenBackEndsWhereTheNoteSays) {
   std::vector<std::uint8_t> ring(4096);
-  std::vector<Interval> items(4);
-  Pool<Interval> intervals;
-  PoolHead head;
-  intervals.Init(std::span(items), head);
+  SomeIntervals some(4);
+  Pool<Interval>& intervals = some.pool;
   ReceiveStream in;
   std::uint64_t fresh;
   const std::vector<std::uint8_t> two = {8, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
@@ -171,10 +171,8 @@ TEST(Stream, WhatIsGivenBackEndsWhereTheNoteSays) {
 
 TEST(Stream, AHeadThatLiesIsSeen) {
   std::vector<std::uint8_t> ring(4096);
-  std::vector<Interval> items(4);
-  Pool<Interval> intervals;
-  PoolHead head;
-  intervals.Init(std::span(items), head);
+  SomeIntervals some(4);
+  Pool<Interval>& intervals = some.pool;
   std::uint64_t fresh;
   for (const std::array<std::uint8_t, 8>& head : {std::array<std::uint8_t, 8>{1, 0, 0, 0, 2},
                                                   {1, 0, 0, 0, 1, 1},
@@ -188,10 +186,8 @@ TEST(Stream, AHeadThatLiesIsSeen) {
 
 TEST(Stream, FullIntervalPoolRefusesInsteadOfForgetting) {
   std::vector<std::uint8_t> ring(4096);
-  std::vector<Interval> items(4);
-  Pool<Interval> intervals;
-  PoolHead head;
-  intervals.Init(std::span(items), head);
+  SomeIntervals some(4);
+  Pool<Interval>& intervals = some.pool;
   ReceiveStream in;
   std::uint64_t fresh;
   const std::array<std::uint8_t, 1> byte = {1};

@@ -24,9 +24,6 @@ namespace {
 constexpr int kEcnMask = 3, kEcnCapable = 2, kEcnMarked = 3;
 constexpr std::size_t kReceiveBufferSize = 65536;
 constexpr std::size_t kSendBufferSize = 128 * 1024;
-// So many datagrams in a row, each there when it was asked for, may be many at once: twice as many
-// each time that they were not.
-constexpr int kManyInARow = 3, kMostInARow = 12;
 constexpr std::size_t kTrain = 8192;       // so much in a buffer is best taken while it is in cache
 constexpr std::size_t kRunDatagrams = 60;  // the kernel's limit is 64
 constexpr std::size_t kRunBytes = 65000;

@@ -97,6 +97,9 @@ class Wire {
 
  private:
   static constexpr std::size_t kReceiveBuffers = 16;
+  // So many datagrams in a row, each there when it was asked for, may be many at once: twice as
+  // many each time that they were not.
+  static constexpr int kManyInARow = 3, kMostInARow = 12;
   static constexpr std::size_t kPieces = 256;
   static constexpr std::size_t kRuns = 16;
 
@@ -156,7 +159,7 @@ class Wire {
   std::array<Pulled, kReceiveBuffers> datagrams_;
   std::size_t pulled_ = 0;
   bool one_by_one_ = false;  // lately one datagram came at a time
-  int in_a_row_ = 0, many_in_a_row_ = 3;
+  int in_a_row_ = 0, many_in_a_row_ = kManyInARow;
 };
 
 }  // namespace sekisho::pm
