@@ -20,7 +20,8 @@ constexpr int kPatienceMs = 20'000;
 // Root becomes another; anybody else stays who they are.
 absl::StatusOr<Account> SomeAccount() {
   std::array<char, 256> name{};
-  return FindAccount(geteuid() == 0 || getlogin_r(name.data(), name.size()) != 0 ? "nobody" : name.data());
+  return FindAccount(geteuid() == 0 || getlogin_r(name.data(), name.size()) != 0 ? "nobody"
+                                                                                 : name.data());
 }
 
 // What the child says on its descriptor 3 until it ends; empty if it does not end.
@@ -45,7 +46,9 @@ TEST(Launch, TheProgramIsTheAccounts) {
   if (!account.ok()) {
     GTEST_SKIP() << account.status();
   }
-  const auto child = Launch(*account, {"/bin/sh", "-c", "{ id -ru; id -u; id -rg; id -g; id -G; pwd; echo $USER; } | tr '\\n' ' ' >&3"});
+  const auto child = Launch(
+      *account, {"/bin/sh", "-c",
+                 "{ id -ru; id -u; id -rg; id -g; id -G; pwd; echo $USER; } | tr '\\n' ' ' >&3"});
   ASSERT_TRUE(child.ok()) << child.status();
   std::string groups;
   for (const gid_t group : account->groups) {
@@ -53,11 +56,12 @@ TEST(Launch, TheProgramIsTheAccounts) {
   }
   const std::string uid = std::to_string(account->uid);
   const std::string gid = std::to_string(account->gid);
-  EXPECT_EQ(WhatItSays(*child), uid + " " + uid + " " + gid + " " + gid + " " + groups + " / " + account->name + " ");
+  EXPECT_EQ(WhatItSays(*child),
+            uid + " " + uid + " " + gid + " " + gid + " " + groups + " / " + account->name + " ");
 }
 
-// The C library's setuid() speaks to all threads; in the child of one that forked while another was being made, it
-// waited for that for ever.
+// The C library's setuid() speaks to all threads; in the child of one that forked while another was
+// being made, it waited for that for ever.
 TEST(Launch, DoesNotHangWhileThreadsAreBeingMade) {
   const auto account = SomeAccount();
   if (!account.ok() || geteuid() != 0) {

@@ -16,13 +16,13 @@ namespace sekisho::pm {
 enum class Ask : std::uint32_t {
   kOpen = 1,  // a new context; descriptor: the job's key file; EINPROGRESS: ask again, one of this
               // name has lost its program and will soon be closed
-  kAdopt,    // a context that another daemon made; descriptors as in the answer to kOpen
-  kList,     // answer: text; the last line is "more N" if not all had room: ask for these
-  kTop,      // of one context, as are the following; descriptor: the key file; answer as to kList
-  kMetrics,  // likewise, for Prometheus
-  kStop,     // the whole job; answered when nothing of any node is under way
-  kGo,       // the whole job
-  kSave,     // of a stopped context; second descriptor: the file
+  kAdopt,     // a context that another daemon made; descriptors as in the answer to kOpen
+  kList,      // answer: text; the last line is "more N" if not all had room: ask for these
+  kTop,       // of one context, as are the following; descriptor: the key file; answer as to kList
+  kMetrics,   // likewise, for Prometheus
+  kStop,      // the whole job; answered when nothing of any node is under way
+  kGo,        // the whole job
+  kSave,      // of a stopped context; second descriptor: the file
   kRestore,
   kDrop,    // of a stopped job, its program dead: forgotten, and nobody is told
   kTrace,   // answer: a descriptor, the context's memory

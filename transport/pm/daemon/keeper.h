@@ -61,10 +61,10 @@ class Keeper {
   Setup setup_;
   SharedMemory memory_;
   Wire wire_;
-  bool dead_ = false;        // the program is, or has closed the context
+  bool dead_ = false;         // the program is, or has closed the context
   bool holds_notes_ = false;  // until a program that was left behind in a stopped job is back
-  bool predecessor_ = true;  // the word may be held by a keeper that was killed
-  bool readable_ = false;    // the socket, when last asked
+  bool predecessor_ = true;   // the word may be held by a keeper that was killed
+  bool readable_ = false;     // the socket, when last asked
   bool closed_ = false;
   std::uint32_t calls_ = 0;
   bool attended_ = false;
