@@ -96,7 +96,6 @@ class NearEnd final : public End {
     Config config = BenchConfig(node);
     config.channels = 1;
     config.context = number_;
-    config.datagram_max = 1472;
     std::unique_ptr<Context> context;
     const int key = open(daemon_.key().c_str(), O_RDONLY | O_CLOEXEC);
     if (Context::Open(config, addresses_[node], daemon_.socket().c_str(), key, context)) {

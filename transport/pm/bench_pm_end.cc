@@ -33,7 +33,6 @@ class PmEnd final : public End {
     Config config = BenchConfig(node);
     config.channels = 1;
     config.payload_tag = traffic_.payload_tag;
-    config.datagram_max = 1472;
     return OpenBenchContext(config, traffic_.waiting);
   }
 

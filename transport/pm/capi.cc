@@ -67,6 +67,7 @@ struct Arguments {
   const char* node = nullptr;
   const char* daemon = nullptr;
   const char* wait = nullptr;
+  const char* datagram = nullptr;
 };
 
 bool ReadArguments(int argc, char** argv, Arguments& arguments) {
@@ -74,6 +75,7 @@ bool ReadArguments(int argc, char** argv, Arguments& arguments) {
   arguments.node = getenv("PM_NODE");
   arguments.daemon = getenv("PM_DAEMON");
   arguments.wait = getenv("PM_WAIT");
+  arguments.datagram = getenv("PM_DATAGRAM");
   for (int i = 0; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--job") == 0) {
       arguments.job = argv[i + 1];
@@ -83,11 +85,19 @@ bool ReadArguments(int argc, char** argv, Arguments& arguments) {
       arguments.daemon = argv[i + 1];
     } else if (strcmp(argv[i], "--wait") == 0) {
       arguments.wait = argv[i + 1];
+    } else if (strcmp(argv[i], "--datagram") == 0) {
+      arguments.datagram = argv[i + 1];
     } else {
       return false;
     }
   }
   return argc % 2 == 0 && arguments.job != nullptr && arguments.node != nullptr;
+}
+
+bool ReadNumber(const char* text, unsigned long least, unsigned long most, unsigned long& number) {
+  char* end = nullptr;
+  number = strtoul(text, &end, 10);
+  return end != text && *end == 0 && number >= least && number <= most;
 }
 
 // There is no cipher in this library: better no context than one that everybody can read.
@@ -224,11 +234,16 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   JobFile job;
   int line;
   if (const auto error = sekisho::pm::ReadJobFile(arguments.job, job, line)) return Errno(error);
-  char* end = nullptr;
-  const unsigned long node = strtoul(arguments.node, &end, 10);
-  if (end == arguments.node || *end != 0 || node >= job.nodes) return EINVAL;
-
+  unsigned long node;
+  if (!ReadNumber(arguments.node, 0, job.nodes - 1u, node)) return EINVAL;
   Config config;
+  unsigned long datagram = config.datagram_max;
+  if (arguments.datagram != nullptr && !ReadNumber(arguments.datagram, sekisho::pm::kDatagramBase,
+                                                   sekisho::pm::kDatagramMax, datagram)) {
+    return EINVAL;
+  }
+
+  config.datagram_max = static_cast<std::uint32_t>(datagram);
   config.node = static_cast<NodeId>(node);
   config.nodes = job.nodes;
   config.context = job.context;

@@ -299,6 +299,16 @@ TEST_F(CApi, NoContextIsOpenedWhereEncryptionIsAskedFor) {
   unsetenv("PM_ENCRYPT");
 }
 
+TEST_F(CApi, ADatagramThatNoPathCarriesIsRefused) {
+  for (const char* bytes : {"1199", "65508", "", "1472x", "-1"}) {
+    setenv("PM_DATAGRAM", bytes, 1);
+    EXPECT_EQ(Open(0), EINVAL) << bytes;
+  }
+  setenv("PM_DATAGRAM", "1472", 1);
+  EXPECT_EQ(Open(0), 0);
+  unsetenv("PM_DATAGRAM");
+}
+
 TEST_F(CApi, AJobFileWithAnUnknownWordIsRefused) {
   std::ofstream(folder_ + "/job", std::ios::app) << "colour blue\n";
   EXPECT_EQ(Open(0), EINVAL);

@@ -11,6 +11,7 @@
 namespace sekisho::pm {
 namespace {
 
+constexpr std::uint64_t kUsualDatagram = 1472;
 constexpr std::uint32_t kInitialPackets = 10;
 constexpr std::uint32_t kLeastPackets = 4;
 // What may leave together: 16 packets, and on a fast path what it carries in so little time that no
@@ -48,6 +49,12 @@ constexpr Nanos kLeastRound = kMillisecond;
 std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   c = Once(c);
   return c == 0 ? 0 : static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b / c);
+}
+
+// So many packets of the usual size, or two longer ones, as of a first window in RFC 6928: the
+// queues of a network with longer packets are not longer for that.
+std::uint64_t BytesOf(std::uint32_t packets, std::uint64_t datagram) {
+  return std::min(packets * datagram, std::max(2 * datagram, packets * kUsualDatagram));
 }
 
 std::uint32_t Clamped(std::uint64_t value) {
@@ -112,7 +119,7 @@ void Congestion::SetPace(std::uint64_t rate, bool is_short) {
              (is_short && ceiling_ == kNoCeiling && paced_rounds_ == 0 && mode_ != Mode::kDrain);
   pace_ = MulDiv(kSecond, 1 << kPaceShift, std::max<std::uint64_t>(rate, kSlowest));
   burst_ = Clamped(
-      std::max(std::uint64_t{kBurstPackets} * datagram_,
+      std::max(BytesOf(kBurstPackets, datagram_),
                std::min(MulDiv(bottleneck_, kBurstTime, kSecond), std::uint64_t{kBurstBytes})));
 }
 
@@ -216,7 +223,7 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
 void Congestion::UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now) {
   const std::uint64_t rate_delay = RateDelay(rtt);
   if (mode_ == Mode::kStartup && full_) mode_ = Mode::kDrain;
-  if (mode_ == Mode::kDrain && in_flight <= rate_delay + std::uint64_t{kLeastPackets} * datagram_) {
+  if (mode_ == Mode::kDrain && in_flight <= rate_delay + BytesOf(kLeastPackets, datagram_)) {
     mode_ = Mode::kProbe;
     phase_ = 2;
     phase_start_ = now;
@@ -256,7 +263,7 @@ void Congestion::OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in
                                                      : 100;
   // A measurement over a pause says nothing: the least window a round trip may always leave.
   const std::uint64_t least =
-      MulDiv(std::uint64_t{kLeastPackets} * datagram_, kSecond,
+      MulDiv(BytesOf(kLeastPackets, datagram_), kSecond,
              static_cast<std::uint64_t>(std::max<Nanos>(rtt.smoothed(), 1)));
   const std::uint64_t rate = std::max(MulDiv(bottleneck_, gain, 100), least);
   SetPace(mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate, rtt.lowest() < kShortWay);
@@ -265,7 +272,7 @@ void Congestion::OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in
   const std::uint64_t target = mode_ == Mode::kStartup
                                    ? MulDiv(rate_delay, kStartupGain, 100) + late
                                    : 2 * rate_delay + late + extra_;
-  const std::uint64_t initial = std::uint64_t{kInitialPackets} * datagram_;
+  const std::uint64_t initial = BytesOf(kInitialPackets, datagram_);
   window_ = std::max(mode_ == Mode::kStartup ? std::max(window_, target) : target, initial);
 }
 
@@ -301,7 +308,7 @@ void Congestion::OnAppLimited(std::uint64_t in_flight) {
 
 std::uint64_t Congestion::window() const {
   if (fixed_window_ != 0) return fixed_window_;
-  const std::uint64_t least = std::uint64_t{kLeastPackets} * datagram_;
+  const std::uint64_t least = BytesOf(kLeastPackets, datagram_);
   if (timed_out_ || mode_ == Mode::kProbeRtt) return std::min<std::uint64_t>(least, ceiling_);
   return std::min<std::uint64_t>(std::max({least, window_, std::uint64_t{proven_}}), ceiling_);
 }

@@ -29,6 +29,8 @@ struct Outgoing {
   std::size_t head = 0;
   Bytes payload;
   std::size_t tail = 0;
+  // The node whose path this asks about: by the socket alone, and OnProbeRefused if that says no.
+  std::uint32_t mtu_probe_to = kNil;
 
   std::size_t size() const { return head + payload.size() + tail; }
   std::size_t used() const { return head + tail; }  // of the room
@@ -107,6 +109,8 @@ class Endpoint {
   void AcknowledgeAtOnce();
   // The application waits for the acknowledgement of what it sent: the peer is asked for it.
   void Hurry(NodeId node, Nanos now);
+  // The own interface did not take a datagram with this `mtu_probe_to`.
+  void OnProbeRefused(NodeId node, Nanos now);
   // Whether that would change anything.
   bool MayHurry(NodeId node) const {
     return peers_[node].has_session && sessions_[node].no_hurry &&
@@ -333,6 +337,7 @@ class Endpoint {
 
   Config config_;
   Cipher* cipher_ = nullptr;
+  std::uint32_t probe_to_ = kNil;  // a node: the datagram that was built last asks for its path MTU
   Bytes* in_place_ =
       nullptr;  // where NextOutgoing wants to hear of a payload that stays in its ring
   Forget forget_ = nullptr;

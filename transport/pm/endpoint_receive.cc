@@ -219,9 +219,11 @@ void Endpoint::NoteArrival(Peer& peer, const Packet& packet, bool eliciting, boo
     ++session.ce_count;
     ++state_->counters.ce_marks;
   }
-  // A driver that took over left more numbers out than can be under way.
-  if (number > before + 1 && number - before <= kNumbersInFlight) {
-    NoteLoss(session, number - before - 1);
+  // A driver that took over left more numbers out than can be under way; and a probe that is longer
+  // than its path carries is no loss.
+  const std::uint64_t expected = before + ((packet.header.flags & kFlagAfterProbe) != 0 ? 2 : 1);
+  if (number > expected && number - before <= kNumbersInFlight) {
+    NoteLoss(session, number - expected);
   }
   if (number < before) NoteFound(session);
   if (!eliciting) return;

@@ -27,8 +27,10 @@ std::size_t DataFrameSize(std::size_t channel, std::uint64_t offset, std::size_t
 
 bool Endpoint::NextOutgoing(Nanos now, MutableBytes room, Outgoing& out) {
   out.payload = {};
+  probe_to_ = kNil;
   in_place_ = &out.payload;
   const std::size_t size = NextDatagram(now, room, out.to);
+  out.mtu_probe_to = probe_to_;
   in_place_ = nullptr;
   out.tail = out.payload.empty() ? 0 : kTagSize;
   out.head = size - out.payload.size() - out.tail;
@@ -329,9 +331,9 @@ std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t num
                                MutableBytes room) {
   Session& session = SessionOf(peer);
   const std::size_t control = draft.writer.size();
-  const std::uint8_t flags = has_time ? kFlagNoHurry : 0;
-  WriteHeader({Kind::kData, flags, config_.context, config_.node, IdOf(peer), number,
-               static_cast<std::uint16_t>(control)},
+  const int flags = (has_time ? kFlagNoHurry : 0) | (session.follows_probe ? kFlagAfterProbe : 0);
+  WriteHeader({Kind::kData, static_cast<std::uint8_t>(flags), config_.context, config_.node,
+               IdOf(peer), number, static_cast<std::uint16_t>(control)},
               room.first<kHeaderSize>());
   std::memcpy(room.data() + kHeaderSize, draft.control.data(), control);
   std::size_t size = kHeaderSize + control;
@@ -368,6 +370,7 @@ std::size_t Endpoint::Finish(Peer& peer, Draft& draft, MutableBytes room) {
   }
   const bool has_time = HasTime(session, draft);
   const std::size_t size = Assemble(peer, draft, number, has_time, room);
+  session.follows_probe = (draft.carried & kCarriedMtuProbe) != 0;
   if (draft.grants) session.grant_due = session.grant_now = false;
 
   if (draft.acks) {

@@ -283,6 +283,46 @@ TEST(Endpoint, ANarrowerPathIsNoticedWhileSmallPacketsPass) {
   EXPECT_EQ(cluster.delivered(1), before + 105);
 }
 
+// A sender's interface and its receiver's may carry more than the path between them.
+TEST(Endpoint, AProbeThatItsPathDoesNotCarryIsNoLoss) {
+  for (const bool is_lost : {false, true}) {
+    Cluster cluster(2, [](Config& config) { config.datagram_max = 9000; });
+    Connect(cluster);
+    cluster.network().link(0, 1).mtu = 1472;
+    int probes = 0, before_loss = is_lost ? 30 : 0;
+    cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes datagram) {
+      probes += datagram.size() > 1472 ? 1 : 0;
+      return from != 0 || before_loss == 0 || --before_loss > 0;
+    };
+    for (int i = 0; i < 20; ++i) cluster.SendText(0, 1, 0, 30'000), cluster.Run(kMillisecond);
+
+    ASSERT_EQ(probes, 3);
+    EXPECT_EQ(cluster[0].session(1).mtu, 1472);
+    EXPECT_EQ(cluster[1].session(0).last_loss > 0, is_lost);
+    EXPECT_EQ(cluster[0].session(1).last_loss > 0, is_lost);
+  }
+}
+
+TEST(Endpoint, WhatTheInterfaceRefusesIsNotTriedAgainSoon) {
+  Cluster cluster(2, [](Config& config) { config.datagram_max = 8972; });
+  Connect(cluster);
+  cluster.interface_mtu = 1472;
+  const auto flood = [&] {
+    for (int i = 0; i < 20; ++i) cluster.SendText(0, 1, 0, 30'000), cluster.Run(kMillisecond);
+    cluster.Run(kSecond);
+  };
+  flood();
+  EXPECT_EQ(cluster[0].session(1).mtu, 1472);
+  EXPECT_EQ(cluster[0].counters().mtu_probes, 3u) << "1452, 1472 and 4052, once each";
+  EXPECT_EQ(cluster[0].session(1).in_flight, 0u);
+  EXPECT_LT(cluster[1].session(0).last_loss, 0);
+
+  cluster.interface_mtu = 9000;
+  cluster.Run(600 * kSecond);
+  flood();
+  EXPECT_EQ(cluster[0].session(1).mtu, 8972);
+}
+
 TEST(Endpoint, ReorderingIsLearnedAndUndone) {
   Cluster cluster(2);
   Connect(cluster);

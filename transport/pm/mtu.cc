@@ -55,8 +55,26 @@ std::size_t Endpoint::BuildMtuProbe(Peer& peer, MutableBytes room) {
   draft.eliciting = true;
   draft.carried = kCarriedMtuProbe;
   session.mtu_in_flight = true;
+  probe_to_ = IdOf(peer);
   ++state_->counters.mtu_probes;
   return Finish(peer, draft, room);
+}
+
+// Our own interface carries nothing as long.
+void Endpoint::OnProbeRefused(NodeId node, Nanos now) {
+  Clock(now);
+  Peer& peer = peers_[node];
+  if (!peer.has_session || !SessionOf(peer).mtu_in_flight) return;
+  Session& session = SessionOf(peer);
+  for (std::uint32_t i = session.sent.last; i != kNil; i = sent_[i].previous) {
+    if ((sent_[i].carried & kCarriedMtuProbe) == 0) continue;
+    DeclareLost(peer, i, false);
+    break;
+  }
+  session.mtu_tries = 0;
+  session.mtu_raise = state_->now + kMtuRaise;
+  Work(peer);
+  Reschedule(peer);
 }
 
 // Time-outs in a row: perhaps only large packets vanish.

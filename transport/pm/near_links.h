@@ -17,18 +17,18 @@
 namespace sekisho::pm {
 
 struct NearSlot {
-  static constexpr std::size_t kBytes = 1520;  // longer datagrams go by UDP; the next MTU is 4052
+  static constexpr std::size_t kBytes = 9200;  // longer datagrams go by UDP
 
   std::atomic<std::uint64_t> state;
   std::uint64_t size;
   std::array<std::uint8_t, kBytes> bytes;
 };
-static_assert(sizeof(NearSlot) == 1536);
+static_assert(sizeof(NearSlot) == 9216);
 
 struct NearParts {
   using Slot = NearSlot;
   using Lease = std::atomic<std::int64_t>;
-  static constexpr std::size_t kSlots = 256;
+  static constexpr std::size_t kSlots = 64;
   static constexpr std::int64_t kLeaseMost = 10 * kMillisecond;
 };
 

@@ -55,8 +55,9 @@ ParseError ParsePacket(Bytes datagram, Packet& packet) {
   Header& header = packet.header;
   header.kind = static_cast<Kind>(kind);
   header.flags = in[1];
-  const int known = header.kind == Kind::kData ? kFlagPayloadTag | kFlagEncrypted | kFlagNoHurry
-                                               : kFlagPayloadTag;
+  const int known = header.kind == Kind::kData
+                        ? kFlagPayloadTag | kFlagEncrypted | kFlagNoHurry | kFlagAfterProbe
+                        : kFlagPayloadTag;
   if ((header.flags & ~known) != 0) return ParseError::kFlags;
   header.context = Get<std::uint16_t>(in + 2);
   header.source = Get<std::uint16_t>(in + 4);

@@ -38,7 +38,8 @@ enum class Kind : std::uint8_t {
 
 inline constexpr std::uint8_t kFlagPayloadTag = 1;
 inline constexpr std::uint8_t kFlagEncrypted = 2;
-inline constexpr std::uint8_t kFlagNoHurry = 4;  // to acknowledge it
+inline constexpr std::uint8_t kFlagNoHurry = 4;     // to acknowledge it
+inline constexpr std::uint8_t kFlagAfterProbe = 8;  // the number before is one of path MTU
 
 struct Header {
   Kind kind = Kind::kData;

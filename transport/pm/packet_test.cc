@@ -224,8 +224,9 @@ TEST(Packet, HeaderLiesAreRefused) {
   EXPECT_EQ(with(0, 0x21), ParseError::kVersion);
   EXPECT_EQ(with(0, 0x10), ParseError::kKind);
   EXPECT_EQ(with(0, 0x19), ParseError::kKind);
-  EXPECT_EQ(with(1, 8), ParseError::kFlags);
+  EXPECT_EQ(with(1, 16), ParseError::kFlags);
   EXPECT_EQ(with(1, kFlagNoHurry), ParseError::kFlags) << "of a greeting";
+  EXPECT_EQ(with(1, kFlagAfterProbe), ParseError::kFlags) << "of a greeting";
   EXPECT_EQ(with(1, kFlagEncrypted), ParseError::kFlags);
   EXPECT_EQ(with(15, 0x40), ParseError::kControl) << "packet number of 2^62";
   EXPECT_EQ(with(17, 0xff), ParseError::kControl) << "control part longer than the datagram";

@@ -142,8 +142,9 @@ struct Session {
   std::uint8_t mtu_tries = 0;
   std::uint8_t large_lost = 0;  // packets above the base size, since the last that arrived
   bool mtu_in_flight : 1 = false;
-  bool was_trusted : 1 = false;  // before the last calm ended
-  Nanos mtu_raise = 0;           // no search before this
+  bool follows_probe : 1 = false;  // the next packet
+  bool was_trusted : 1 = false;    // before the last calm ended
+  Nanos mtu_raise = 0;             // no search before this
 
   // Loss.
   Rtt rtt;

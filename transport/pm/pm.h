@@ -34,11 +34,12 @@ typedef struct pmHandle {
 /* type "udp".  Arguments: --job FILE (else PM_JOB_FILE), --node N (else PM_NODE), --daemon SOCKET
  * (else PM_DAEMON, else the one that the job's agent starts when PM_AGENT names it; none, or an
  * empty name: the program drives alone), --wait spin|yield|adaptive|sleep|classic (else PM_WAIT;
- * adaptive).  PM_NEAR=0: no messages through memory inside a host.  EINVAL: arguments or job file;
- * ECONNREFUSED: no daemon there; EADDRINUSE: another program has the node (one that was killed is
- * waited for, up to 5 s, until what it sent has arrived); EACCES: the key file is readable by
- * others; ENOTSUP: PM_ENCRYPT=1, and this library has no cipher (pmAttachContext, too); else the
- * system's error. */
+ * adaptive), --datagram BYTES, 1200 to 65507, the longest to look for on the path to each node
+ * (else PM_DATAGRAM; 8972, as an Ethernet of 9000 carries).  PM_NEAR=0: no messages through memory
+ * inside a host.  EINVAL: arguments or job file; ECONNREFUSED: no daemon there; EADDRINUSE: another
+ * program has the node (one that was killed is waited for, up to 5 s, until what it sent has
+ * arrived); EACCES: the key file is readable by others; ENOTSUP: PM_ENCRYPT=1, and this library has
+ * no cipher (pmAttachContext, too); else the system's error. */
 PM_API int pmOpenDevice(const char* type, int argc, char** argv, pmContext** context);
 /* Frees the context.  With a daemon everything sent still arrives; without one what is not
  * acknowledged is dropped (see pmIsSendDone). */

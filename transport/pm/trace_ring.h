@@ -14,7 +14,7 @@
 namespace sekisho::pm {
 
 struct TracedDatagram {
-  static constexpr std::size_t kBytes = 2008;
+  static constexpr std::size_t kBytes = 9176;
 
   Nanos time = 0;
   Address remote;
@@ -32,7 +32,7 @@ struct TracedDatagram {
 // it.
 class TraceRing {
  public:
-  static constexpr std::uint64_t kSlots = 4096;
+  static constexpr std::uint64_t kSlots = 2048;
 
   // Until then: who asks says so again and again, and need not say when it ends.
   void Ask(Nanos until) { until_.store(until, std::memory_order_relaxed); }
@@ -52,7 +52,7 @@ class TraceRing {
     std::atomic<std::uint64_t> ticket;  // one more than it, once all words are written; else 0
     std::array<std::atomic<std::uint64_t>, kHeadWords + TracedDatagram::kBytes / 8> words;
   };
-  static_assert(sizeof(Slot) == 2048);
+  static_assert(sizeof(Slot) == 9216);
 
   alignas(64) std::atomic<std::int64_t> until_;
   alignas(64) std::atomic<std::uint64_t> next_;

@@ -36,7 +36,7 @@ TEST_F(Ring, GivesBackWhatWasWrittenSinceTheReaderCame) {
   Write(1);
   TraceReader reader(*ring_);
   Write(3, 21);
-  Write(4, 5000);
+  Write(4, 10'000);
 
   ASSERT_TRUE(reader.Next(seen_));
   EXPECT_EQ(seen_.time, 3);
@@ -48,7 +48,7 @@ TEST_F(Ring, GivesBackWhatWasWrittenSinceTheReaderCame) {
             std::vector<std::uint8_t>(21, 3));
   ASSERT_TRUE(reader.Next(seen_));
   EXPECT_FALSE(seen_.sent);
-  EXPECT_EQ(seen_.size, 5000u);
+  EXPECT_EQ(seen_.size, 10'000u);
   EXPECT_EQ(seen_.kept().size(), TracedDatagram::kBytes);
   EXPECT_FALSE(reader.Next(seen_));
   EXPECT_EQ(reader.lost(), 0u);

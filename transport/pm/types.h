@@ -51,7 +51,7 @@ struct Config {
   std::uint32_t message_limit = 16384;  // unread messages per (peer, channel), at least 64
   std::uint32_t packets = 4096;         // unacknowledged packets over all peers
   std::uint32_t intervals = 2048;       // out-of-order runs over all peers
-  std::uint32_t datagram_max = 1472;    // largest datagram that path MTU discovery may reach
+  std::uint32_t datagram_max = 8972;    // the most that path MTU discovery looks for
   std::uint32_t incast_budget = 256 * 1024;
   std::uint32_t fixed_window = 0;  // bytes; not 0: no congestion control (baselines only)
   bool payload_tag = true;

@@ -301,7 +301,7 @@ void Wire::Trace(std::span<const Run> runs) {
   }
 }
 
-void Wire::SendSingly(const Run& run) {
+void Wire::SendSingly(Run& run) {
   SocketAddress to = ToSocket(run.to, family_);
   PieceReader reader(PiecesOf(run));
   for (std::size_t done = 0; done < run.size; done += run.step) {
@@ -314,6 +314,7 @@ void Wire::SendSingly(const Run& run) {
       (void)sendmsg(fd_, &header, MSG_DONTWAIT);
     } else if (errno == EMSGSIZE) {
       ++counters_.too_large;
+      run.refused = true;
     } else {
       ++(errno == EAGAIN || errno == ENOBUFS ? counters_.blocked : counters_.failed);
     }
@@ -388,8 +389,8 @@ void Wire::Add(Run& run, const Outgoing& datagram, std::uint8_t* room) {
   }
   run.size += datagram.size();
   ++run.count;
-  run.closed =
-      datagram.size() < run.step || run.count >= kRunDatagrams || run.size + run.step > kRunBytes;
+  run.closed = datagram.size() < run.step || run.count >= kRunDatagrams ||
+               run.size + run.step > kRunBytes || run.mtu_probe_to != kNil;
 }
 
 // As much as leaves in one turn: what is in cache, many datagrams to one address or a few to many.
@@ -404,10 +405,12 @@ bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count, 
     used += datagram.used();
     Run* last = count == 0 ? nullptr : &runs[count - 1];
     const bool joins = last != nullptr && counters_.segmentation && !last->closed &&
-                       last->to == datagram.to && datagram.size() <= last->step;
+                       last->to == datagram.to && datagram.size() <= last->step &&
+                       datagram.mtu_probe_to == kNil;
     if (!joins) {
       last = &runs[count++];
-      *last = {datagram.to, piece_count_, 0, 0, datagram.size(), 0, false};
+      *last = {datagram.to, piece_count_,          0,    0, datagram.size(), 0,
+               false,       datagram.mtu_probe_to, false};
     }
     Add(*last, datagram, room.data());
     if (count == runs.size() || last->size + last->step > kRunBytes) break;
@@ -425,7 +428,14 @@ void Wire::Flush(Endpoint& endpoint, const Fence& fence, Nanos now) {
     if (near_ != nullptr && !near_->empty()) {
       count = SendNear(endpoint, std::span(runs_).first(count));
     }
-    if (count > 0) Send(std::span(runs_).first(count));
+    if (count == 0) continue;
+    const std::span runs = std::span(runs_).first(count);
+    Send(runs);
+    for (const Run& run : runs) {
+      if (!run.refused || run.mtu_probe_to == kNil) continue;
+      endpoint.OnProbeRefused(static_cast<NodeId>(run.mtu_probe_to), now);
+      more = true;
+    }
   }
 }
 

@@ -113,6 +113,8 @@ class Wire {
     std::size_t step = 0;
     std::size_t count = 0;
     bool closed = false;
+    std::uint32_t mtu_probe_to = kNil;  // a node
+    bool refused = false;               // the interface carries nothing as long
   };
   struct Pulled {
     Address from;
@@ -136,7 +138,7 @@ class Wire {
   void Skip(Run& run, std::size_t bytes);
   void Send(std::span<Run> runs);
   bool SendOne(const Run& run);
-  void SendSingly(const Run& run);
+  void SendSingly(Run& run);
 
   int fd_ = -1;
   int family_ = 0;

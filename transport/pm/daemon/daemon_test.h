@@ -60,6 +60,7 @@ class DaemonTest : public ::testing::Test {
     std::ofstream(folder_ + "/key") << std::string(32, 'k');
     chmod((folder_ + "/key").c_str(), 0600);
     WriteJob(2);
+    setenv("PM_DATAGRAM", "1472", 0);  // most messages are of several, as in most networks
     void* board = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(board, MAP_FAILED);
     board_ = new (board) Board[2];
@@ -85,6 +86,7 @@ class DaemonTest : public ::testing::Test {
 
   void TearDown() override {
     StopDaemon(SIGKILL);
+    unsetenv("PM_DATAGRAM");
     munmap(board_, 4096);
     for (const char* name : {"/key", "/job", "/pmd", "/pmd.lock"}) unlink((folder_ + name).c_str());
     rmdir(folder_.c_str());

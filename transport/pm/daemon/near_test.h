@@ -11,6 +11,7 @@ class Near : public DaemonTest {
   // Most of these are about programs that poll, also on a machine with more to do.
   void SetUp() override {
     setenv("PM_WAIT", "yield", 1);
+    setenv("PM_DATAGRAM", "8972", 1);
     DaemonTest::SetUp();
   }
   void TearDown() override {

@@ -382,7 +382,7 @@ local function header(tvb)
                     destination = tvb:range(6, 2):le_uint(), control = tvb:range(16, 2):le_uint()}
     packet.tag = packet.encrypted and CIPHER_TAG or TAG
     packet.payload = size - HEADER - packet.control - packet.tag
-    local fits = math.floor(first / 16) == 1 and KINDS[packet.kind] and flags < 8 and packet.payload >= 0 and
+    local fits = math.floor(first / 16) == 1 and KINDS[packet.kind] and flags < 16 and packet.payload >= 0 and
                  packet.source ~= packet.destination and tvb:range(15, 1):uint() < 64 and HEADER + packet.control <= tvb:len()
     if not fits or (packet.encrypted and packet.kind ~= 5) then return nil end
     if packet.kind < 5 and (packet.control ~= GREETING or packet.payload ~= 0) then return nil end

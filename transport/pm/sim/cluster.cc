@@ -21,6 +21,7 @@ Cluster::Cluster(std::uint32_t nodes, const std::function<void(Config&)>& adjust
     : network_(nodes, seed), nodes_(nodes) {
   for (std::uint32_t id = 0; id < nodes; ++id) {
     Config& config = nodes_[id].config;
+    config.datagram_max = 1472;  // an Ethernet of 1500 bytes
     config.node = static_cast<NodeId>(id);
     config.nodes = static_cast<std::uint16_t>(nodes);
     config.key.fill(7);
@@ -112,6 +113,10 @@ void Cluster::Pump(std::uint32_t id) {
     const std::size_t size = node.endpoint->NextDatagram(now(), room_, to);
     if (size == 0) break;
     const std::uint32_t target = to.port - kPort;
+    if (size > interface_mtu) {
+      node.endpoint->OnProbeRefused(static_cast<NodeId>(target), now());
+      continue;
+    }
     if (on_datagram && !on_datagram(id, target, Bytes(room_).first(size))) continue;
     network_.Transmit(id, target, Bytes(room_).first(size));
   }

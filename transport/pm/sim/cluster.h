@@ -27,6 +27,7 @@ class Cluster {
   std::function<void(std::uint32_t node)> on_turn;
   // Called for every datagram that leaves; false drops it.
   std::function<bool(std::uint32_t from, std::uint32_t to, Bytes datagram)> on_datagram;
+  std::size_t interface_mtu = kDatagramMax;  // of every node: what is longer is refused
 
   // Until `done` says so or `limit` of virtual time passed.  Whether done.
   bool Run(
