@@ -127,8 +127,8 @@ constexpr Goal kGoals[] = {
 };
 
 constexpr const char* kElsewhere =
-    "not here: fairness, incast, stops, kills (docs/operations/pm.md);\n"
-    "# alltoall and kernels: tests/bench/pm/bench\n";
+    "not here: fairness, incast, alltoall, kernels, stops, kills;\n"
+    "# all goals in one table: tests/bench/pm/goals\n";
 
 const Sides& SidesOf(const Goal& goal) { return goal.sides != nullptr ? *goal.sides : kAgainstTcp; }
 

@@ -42,7 +42,7 @@ class World:
             if where == "veth":
                 self.join_hosts(offload)
             self.start_daemons(with_daemon)
-        except Exception:
+        except BaseException:  # an interruption, too
             self.close()
             raise
 
@@ -53,6 +53,8 @@ class World:
                 self.daemons.append(subprocess.Popen([*self.inside(name), *LIVES_WITH_US, f"{BIN}/sekisho-pmd", "--socket", path],
                                                      stderr=subprocess.DEVNULL))
                 while not os.path.exists(path):
+                    if self.daemons[-1].poll() is not None:
+                        raise RuntimeError(f"{BIN}/sekisho-pmd ended, exit code {self.daemons[-1].returncode}")
                     os.sched_yield()
 
     def join_hosts(self, offload):
