@@ -188,6 +188,25 @@ class Simulator(unittest.TestCase):
         self.assertEqual((row.verdict, row.why), (rows.MISSED, "replay: PM_SIM_FIRST=5"))
 
 
+class Kills(unittest.TestCase):
+    PROGRAM, DAEMON = rows.KILLS
+    SAID = ("3 contexts freed after us: p50 3000.0 p90 4000.0 p99 5000.0, longest 2000000.0\n"
+            "3 longest silences after a kill us: p50 900.0 p90 950.0 p99 970.0, longest 1900.0\n")  # fmt: skip
+
+    def test_the_longest_is_judged_in_the_goals_unit(self):
+        freed, silence = rows.kill_rows(self.PROGRAM, self.SAID, 3, "")
+        self.assertEqual((freed.goal, freed.measured, freed.verdict), (rows.FREED, "2 (median 0.003)", rows.MISSED))
+        self.assertEqual((silence.measured, silence.verdict), ("1.9 (median 0.9)", rows.STRETCH))
+
+    def test_of_a_killed_daemon_no_context_is_freed(self):
+        self.assertEqual([row.goal for row in rows.kill_rows(self.DAEMON, self.SAID.splitlines()[1], 3, "")],
+                         ["daemon killed, longest silence of a peer"])  # fmt: skip
+
+    def test_of_fewer_kills_or_none_nothing_is_said(self):
+        self.assertEqual({row.verdict for row in rows.kill_rows(self.PROGRAM, self.SAID, 4, "")}, {rows.NOT_MEASURED})
+        self.assertEqual([row.why for row in rows.kill_rows(self.PROGRAM, "", 3, "signal 11")], ["signal 11", "signal 11"])
+
+
 class Goals(unittest.TestCase):
     def test_each_belongs_to_one_part_or_to_nobody(self):
         of_parts = [goal for goals in goal_parts.Parts.goals().values() for goal in goals]

@@ -38,12 +38,7 @@ TEST_F(DaemonTest, AProgramThatComputesAcknowledgesAndRepeats) {
     times.push_back(Wire::Now() - begin);
   }
   ASSERT_FALSE(times.empty());
-  std::sort(times.begin(), times.end());
-  const auto at = [&](std::size_t percent) {
-    return static_cast<double>(times[(times.size() - 1) * percent / 100]) / kMicrosecond;
-  };
-  std::printf("%zu messages acknowledged after us: p50 %.1f p90 %.1f p99 %.1f, longest %.1f\n",
-              times.size(), at(50), at(90), at(99), at(100));
+  PrintSpread("messages acknowledged after", times);
   Kill(other);
   pmCloseDevice(own);
 }
@@ -88,9 +83,8 @@ TEST_F(DaemonTest, WhatWasReleasedBeforeAProgramComputesIsRoomForOthers) {
   int error;
   ASSERT_TRUE(Until(10 * kSecond, [&] { return ReceiveNumber(own, answer, error); }));
   ASSERT_TRUE(send(1, kRead - 1));
-  ASSERT_TRUE(Until(10 * kSecond, [&] {
-    return pmIsSendDone(own) == 0 && board_->received == kRead;
-  }));
+  ASSERT_TRUE(
+      Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0 && board_->received == kRead; }));
   ASSERT_TRUE(send(kRead, kUnread));
   EXPECT_TRUE(Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0; })) << Top(0) << Top(1);
   board_->stop = 1;

@@ -327,6 +327,7 @@ TEST_F(DaemonTest, EverythingThatAKilledProgramSentArrives) {
   ASSERT_NE(own, nullptr);
   unsigned seed = static_cast<unsigned>(getpid());
   std::printf("seed %u\n", seed);
+  std::vector<Nanos> stalls, freed_after;
   for (int round = 0; round < Rounds(100); ++round) {
     board_->accepted = 0;
     board_->ready = 0;
@@ -346,8 +347,10 @@ TEST_F(DaemonTest, EverythingThatAKilledProgramSentArrives) {
     std::uint64_t next = 0, number = 0;
     bool killed = false, freed = false, over = false;
     const Nanos limit = Wire::Now() + 20 * kSecond;
+    Nanos killed_at = 0, heard = 0, stall = 0;
     while (!over && Wire::Now() < limit) {
       if (!killed && Wire::Now() >= kill_at) {
+        heard = killed_at = Wire::Now();
         Kill(other);
         killed = true;
       }
@@ -355,11 +358,14 @@ TEST_F(DaemonTest, EverythingThatAKilledProgramSentArrives) {
       if (ReceiveNumber(own, number, error)) {
         ASSERT_EQ(number, next) << "round " << round;
         ++next;
+        if (killed) stall = std::max(stall, Wire::Now() - std::exchange(heard, Wire::Now()));
       } else if (killed && error == ENOBUFS) {
         over = freed;  // and nothing came after that
         freed = !IsListed("node 1");
+        if (freed && !over) freed_after.push_back(Wire::Now() - killed_at);
       }
     }
+    stalls.push_back(stall);
     EXPECT_TRUE(over) << "round " << round;
     if (!killed) Kill(other);
     const std::uint64_t accepted = board_->accepted.load();
@@ -368,6 +374,8 @@ TEST_F(DaemonTest, EverythingThatAKilledProgramSentArrives) {
     EXPECT_EQ(board_->wrong.load(), 0u) << "round " << round;
     if (HasFailure()) break;
   }
+  PrintSpread("contexts freed after", freed_after);
+  PrintSpread("longest silences after a kill", stalls);
   pmCloseDevice(own);
 }
 
@@ -428,13 +436,16 @@ TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
   ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready.load() != 0; }));
   unsigned seed = static_cast<unsigned>(getpid());
   std::uint64_t sent = 0, got = 0, number = 0;
+  std::vector<Nanos> stalls;
   for (int round = 0; round < Rounds(20); ++round) {
     const Nanos kill_at = Wire::Now() + rand_r(&seed) % 2000 * kMicrosecond;
     bool killed = false;
+    Nanos heard = 0, stall = 0;
     const std::uint64_t goal = sent + 50;
     ASSERT_TRUE(Until(20 * kSecond,
                       [&] {
                         if (!killed && Wire::Now() >= kill_at) {
+                          heard = Wire::Now();
                           StopDaemon(SIGKILL);  // with all its keepers
                           killed = true;
                         }
@@ -443,12 +454,16 @@ TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
                         if (ReceiveNumber(own, number, error)) {
                           EXPECT_EQ(number, got);
                           ++got;
+                          const Nanos now = Wire::Now();
+                          if (killed) stall = std::max(stall, now - std::exchange(heard, now));
                         }
                         return killed && got == goal;
                       }))
         << "round " << round << " sent " << sent << " got " << got;
+    stalls.push_back(stall);
     StartDaemon();
   }
+  PrintSpread("longest silences after a kill", stalls);
   EXPECT_EQ(board_->wrong.load(), 0u);
   // Adopted: the new daemon acknowledges for a stopped program.
   int connection = ConnectDaemon((folder_ + "/pmd").c_str());

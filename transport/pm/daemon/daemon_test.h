@@ -41,6 +41,17 @@ inline int Rounds(int usual) {
   return text != nullptr ? atoi(text) : usual;
 }
 
+// For tests/bench/pm/goals: no time is a claim of a test.
+inline void PrintSpread(const char* what, std::vector<Nanos> times) {
+  if (times.empty()) return;
+  std::sort(times.begin(), times.end());
+  const auto at = [&](std::size_t percent) {
+    return static_cast<double>(times[(times.size() - 1) * percent / 100]) / kMicrosecond;
+  };
+  std::printf("%zu %s us: p50 %.1f p90 %.1f p99 %.1f, longest %.1f\n", times.size(), what, at(50),
+              at(90), at(99), at(100));
+}
+
 class DaemonTest : public ::testing::Test {
  public:
   // 0, ENOBUFS or EPIPE.
