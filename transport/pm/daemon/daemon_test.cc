@@ -441,13 +441,14 @@ TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
     const Nanos kill_at = Wire::Now() + rand_r(&seed) % 2000 * kMicrosecond;
     bool killed = false;
     Nanos heard = 0, stall = 0;
-    const std::uint64_t goal = sent + 50;
+    std::uint64_t goal = UINT64_MAX;  // known when the daemon is dead
     ASSERT_TRUE(Until(20 * kSecond,
                       [&] {
                         if (!killed && Wire::Now() >= kill_at) {
                           heard = Wire::Now();
                           StopDaemon(SIGKILL);  // with all its keepers
                           killed = true;
+                          goal = sent + 50;
                         }
                         if (sent < goal && SendNumber(own, 1, sent, 500) == 0) ++sent;
                         int error;
