@@ -6,14 +6,12 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
 #include <fmt/format.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -27,7 +25,6 @@ namespace {
 struct PingOptions {
   std::string target;  // HOST[:CTX], or the job file
   std::string job;
-  std::string daemon;
   int node = -1;
   int as = -1;
   unsigned count = 100;
@@ -70,18 +67,6 @@ void ShowPing(const nlohmann::json& ping) {
              ping["path_mtu"].is_null() ? "unknown" : ping["path_mtu"].dump(),
              ping["udp_segment"] == true ? "in use" : "not in use",
              ping["udp_gro"] == true ? "in use" : "not in use");
-}
-
-// As PM's addresses are: IPv4 in IPv6.
-std::array<std::uint8_t, 16> IpOf(const sockaddr* address) {
-  std::array<std::uint8_t, 16> ip{};
-  if (address->sa_family == AF_INET) {
-    ip[10] = ip[11] = 0xff;
-    std::memcpy(&ip[12], &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, 4);
-  } else if (address->sa_family == AF_INET6) {
-    std::memcpy(ip.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, 16);
-  }
-  return ip;
 }
 
 int Wrong(const std::string& what) {
@@ -208,7 +193,7 @@ int PmNodeAt(const pm::JobFile& job, const PmHost& at, std::string& wrong) {
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> all(found, freeaddrinfo);
   for (int node = 0; node < job.nodes; ++node) {
     for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-      if (job.addresses[static_cast<std::size_t>(node)].ip == IpOf(one->ai_addr)) {
+      if (job.addresses[static_cast<std::size_t>(node)].ip == pm::AddressFrom(*one->ai_addr).ip) {
         return node;
       }
     }
@@ -226,8 +211,6 @@ void AddPmPingVerb(CLI::App& pm, Invocation& invocation) {
       ->required();
   verb->add_option("NODE", ping->node, "After the job's file: the node asked (else 1)");
   verb->add_option("--job", ping->job, "The job's file");
-  verb->add_option("--daemon", ping->daemon,
-                   "As the other verbs have it; nodes answer by themselves");
   verb->add_option("--as", ping->as, "The node that asks (else the first other one of this host)");
   verb->add_option("--count", ping->count, "Datagrams")
       ->check(CLI::Range(1u, 1000000u))

@@ -54,22 +54,24 @@ SocketAddress ToSocket(const Address& address, int family) {
   return out;
 }
 
-Address FromSocket(const SocketAddress& in) {
-  Address address;
-  if (in.any.sa_family == AF_INET) {
-    address.ip[10] = address.ip[11] = 0xff;
-    memcpy(address.ip.data() + 12, &in.v4.sin_addr, 4);
-    address.port = ntohs(in.v4.sin_port);
-  } else {
-    memcpy(address.ip.data(), &in.v6.sin6_addr, 16);
-    address.port = ntohs(in.v6.sin6_port);
-  }
-  return address;
-}
-
 std::error_code LastError() { return {errno, std::generic_category()}; }
 
 }  // namespace
+
+Address AddressFrom(const sockaddr& in) {
+  Address address;
+  if (in.sa_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(in);
+    address.ip[10] = address.ip[11] = 0xff;
+    memcpy(address.ip.data() + 12, &v4.sin_addr, 4);
+    address.port = ntohs(v4.sin_port);
+  } else if (in.sa_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(in);
+    memcpy(address.ip.data(), &v6.sin6_addr, 16);
+    address.port = ntohs(v6.sin6_port);
+  }
+  return address;
+}
 
 bool IsMapped(const Address& address) {
   static constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -97,7 +99,7 @@ std::error_code ParseAddress(const char* text, Address& address) {
     socket.v4.sin_family = AF_INET;
     if (inet_pton(AF_INET, name.data(), &socket.v4.sin_addr) != 1) return Error::kBadConfig;
   }
-  address = FromSocket(socket);
+  address = AddressFrom(socket.any);
   address.port = static_cast<std::uint16_t>(port);
   return {};
 }
@@ -142,7 +144,7 @@ std::error_code Wire::Prepare() {
   if (getsockname(fd_, &bound.any, &bound.size) != 0) return LastError();
   if (bound.any.sa_family != AF_INET && bound.any.sa_family != AF_INET6) return Error::kBadConfig;
   family_ = bound.any.sa_family;
-  own_ = FromSocket(bound);
+  own_ = AddressFrom(bound.any);
   const std::size_t buffers = kReceiveBuffers * kReceiveBufferSize;
   const std::size_t size = buffers + kSendBufferSize + kReceiveBufferSize;
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
@@ -233,7 +235,7 @@ std::size_t Wire::PullOne() {
     return 0;
   }
   const auto total = static_cast<std::size_t>(size);
-  datagrams_[0] = {FromSocket(from), total, total, false};
+  datagrams_[0] = {AddressFrom(from.any), total, total, false};
   ReadControl(header, datagrams_[0].step, datagrams_[0].marked);
   if (++in_a_row_ >= many_in_a_row_ && total < kTrain) one_by_one_ = false;
   return 1;
@@ -260,7 +262,7 @@ std::size_t Wire::PullMany() {
   in_a_row_ = 0;
   for (std::size_t i = 0; i < pulled_; ++i) {
     msghdr& header = headers[i].msg_hdr;
-    datagrams_[i] = {FromSocket(from[i]), headers[i].msg_len, headers[i].msg_len, false};
+    datagrams_[i] = {AddressFrom(from[i].any), headers[i].msg_len, headers[i].msg_len, false};
     ReadControl(header, datagrams_[i].step, datagrams_[i].marked);
   }
   return pulled_;

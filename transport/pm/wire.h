@@ -2,6 +2,7 @@
 // A UDP socket and the buffers between it and an endpoint.  Linux.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <array>
@@ -17,7 +18,8 @@ namespace sekisho::pm {
 
 // "192.0.2.1:5000" or "[2001:db8::1]:5000".
 std::error_code ParseAddress(const char* text, Address& address);
-bool IsMapped(const Address& address);  // of IPv4
+Address AddressFrom(const sockaddr& in);  // of IPv4 or IPv6; else zeros
+bool IsMapped(const Address& address);    // of IPv4
 
 struct WireCounters {
   std::uint64_t receive_calls = 0, send_calls = 0;

@@ -135,8 +135,8 @@ table inet loss {{ chain arriving {{ type filter hook input priority 0;
 
     def pm(self, place, verb, *words):
         """`sekisho pm` at a host's daemon: the ended process."""
-        return subprocess.run([*self.inside(self.names[place]), f"{BIN}/sekisho", "pm", verb, "--daemon",
-                               f"{self.folder}/pmd{place}", *map(str, words)], capture_output=True, text=True)
+        return subprocess.run([*self.inside(self.names[place]), f"{BIN}/sekisho", "pm", verb, *map(str, words)],
+                              env={**os.environ, "PM_DAEMON": f"{self.folder}/pmd{place}"}, capture_output=True, text=True)  # fmt: skip
 
     def start_mpich(self, ranks, words):
         """mpiexec, whose ranks take turns on the hosts and talk over TCP, also within a host."""
