@@ -173,6 +173,8 @@ int Main(int argc, char** argv) {
       against = argv[++i];
     } else if (strcmp(argument, "--veth") == 0) {
       settings.has_cable = true;
+    } else if (strcmp(argument, "--mtu") == 0 && i + 1 < argc) {
+      settings.mtu = std::clamp(atoi(argv[++i]), 1280, 65535);
     } else if (strcmp(argument, "--json") == 0) {
       settings.is_json = true;
     } else if (strcmp(argument, "--datagram") == 0 && i + 1 < argc) {
@@ -193,7 +195,7 @@ int Main(int argc, char** argv) {
     } else {
       fprintf(stderr,
               "usage: sekisho-pm-bench --against tcp [--rounds N] [--ms N] [--tail-seconds N] "
-              "[--only WORDS] [--veth] [--explain] [--json]\n"
+              "[--only WORDS] [--veth] [--mtu BYTES] [--explain] [--json]\n"
               "       sekisho-pm-bench --near [--rounds N] [--ms N] [--only WORDS] [--explain]\n"
               "       sekisho-pm-bench [--rounds N] [--ms N] [--only WORDS] [--datagram BYTES] "
               "[--ring BYTES] [--no-offload] [--header-tag-only] [--one-thread]\n");

@@ -21,6 +21,7 @@ struct Settings {
   int rounds = 5;
   bool offload = true;
   bool has_cable = false;  // node 1 on another host
+  int mtu = 1500;          // of the goals' network
   bool payload_tag = true;
   std::uint32_t datagram_max = 1472;
   bool is_json = false;

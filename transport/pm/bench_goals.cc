@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The goals of PM that one machine can judge, in one run: PM and TCP in turns, in each round,
-// waiting alike, on a loopback of our own with an MTU of 1500.
+// waiting alike, on a loopback of our own.
 #include <stdio.h>
 #include <string.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "transport/pm/bench.h"
@@ -161,7 +162,8 @@ void RunGoals(std::span<const Goal* const> goals, const Settings& settings) {
 }  // namespace
 
 int Goals(const Settings& settings) {
-  const bool is_private = EnterPrivateNetwork(settings.has_cable ? Path::kCable : Path::kLoopback);
+  const bool is_private =
+      EnterPrivateNetwork(settings.has_cable ? Path::kCable : Path::kLoopback, settings.mtu);
   if (settings.has_cable && !is_private) {
     fprintf(
         stderr,
@@ -169,12 +171,14 @@ int Goals(const Settings& settings) {
         "veth, and the commands ip and nsenter\n");
     return 1;
   }
-  const char* const network = !is_private          ? "THE HOST'S LOOPBACK, not MTU 1500"
-                              : settings.has_cable ? "two hosts and a cable (veth), MTU 1500"
-                                                   : "loopback of our own, MTU 1500";
+  const std::string network = !is_private
+                                  ? "THE HOST'S LOOPBACK, whatever its MTU is"
+                                  : std::string(settings.has_cable ? "two hosts and a cable (veth)"
+                                                                   : "loopback of our own") +
+                                        ", MTU " + std::to_string(settings.mtu);
   const bool has_loss = is_private && SetLoss(0);
   const bool has_offload = is_private && SetOffload(true);
-  if (!settings.is_json) PrintHead(network, settings);
+  if (!settings.is_json) PrintHead(network.c_str(), settings);
   const bool has_bbr = HasBbr();
   std::vector<const Goal*> goals;
   for (const Goal& goal : kGoals) {

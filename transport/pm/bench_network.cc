@@ -96,9 +96,9 @@ bool Run(const char* command, const char* text) {
   return pclose(pipe) == 0;
 }
 
-bool StartLoopback() {
+bool StartLoopback(int mtu) {
   Interface lo("lo");
-  lo.request().ifr_mtu = 1500;
+  lo.request().ifr_mtu = mtu;
   const bool sized = lo.Ask(SIOCSIFMTU);
   lo.request().ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
   return sized && lo.Ask(SIOCSIFFLAGS);
@@ -107,15 +107,16 @@ bool StartLoopback() {
 int ThisHost() { return open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC); }
 
 // From the host that we are at, which becomes the others', to one of our own.
-bool LayCable() {
-  if (!Run("ip -batch - 2>/dev/null",
-           "link add pm0 mtu 1500 type veth peer name pm1 mtu 1500\n"
+bool LayCable(int mtu) {
+  char words[256];
+  snprintf(words, sizeof words,
+           "link add pm0 mtu %d type veth peer name pm1 mtu %d\n"
            "addr add 198.18.0.2/16 dev pm0\n"
            "link set pm0 up\n"
            "route add local 198.18.0.0/16 dev lo\n"
-           "route add 198.18.0.1 dev pm0\n")) {
-    return false;
-  }
+           "route add 198.18.0.1 dev pm0\n",
+           mtu, mtu);
+  if (!Run("ip -batch - 2>/dev/null", words)) return false;
   const int theirs = ThisHost();
   if (theirs < 0 || unshare(CLONE_NEWNET) != 0) return false;
   const int ours = ThisHost();
@@ -123,7 +124,7 @@ bool LayCable() {
   snprintf(command, sizeof command,
            "nsenter --net=/proc/%d/fd/%d ip link set pm1 name pm0 netns %d 2>/dev/null", getpid(),
            theirs, getpid());
-  if (ours < 0 || !Run(command, "") || !StartLoopback() ||
+  if (ours < 0 || !Run(command, "") || !StartLoopback(mtu) ||
       !Run("ip -batch - 2>/dev/null",
            "addr add 198.18.0.1/16 dev pm0\n"
            "link set pm0 up\n")) {
@@ -146,7 +147,7 @@ bool SetOffloadHere(bool on) {
 
 }  // namespace
 
-bool EnterPrivateNetwork(Path path) {
+bool EnterPrivateNetwork(Path path, int mtu) {
   const unsigned uid = getuid();
   if (uid == 0) {
     if (unshare(CLONE_NEWNET) != 0) return false;
@@ -157,7 +158,7 @@ bool EnterPrivateNetwork(Path path) {
       return false;
     }
   }
-  return StartLoopback() && (path == Path::kLoopback || LayCable());
+  return StartLoopback(mtu) && (path == Path::kLoopback || LayCable(mtu));
 }
 
 bool SetOffload(bool on) {

@@ -12,8 +12,8 @@ namespace sekisho::pm {
 // with a cable between (a pair of veth).
 enum class Path { kLoopback, kCable };
 
-// The network, with an MTU of 1500.  False: not allowed; then all are on the host's loopback.
-bool EnterPrivateNetwork(Path path);
+// The network.  False: not allowed; then all are on the host's loopback.
+bool EnterPrivateNetwork(Path path, int mtu);
 // Random loss of what arrives there; false: there is no nft.
 bool SetLoss(double percent);
 // Whether it carries what is longer than its MTU, to be cut by whoever receives it.  Else the
