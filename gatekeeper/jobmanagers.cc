@@ -199,6 +199,9 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
       manager->state = Manager::State::kReady;
       manager->changed.Notify();
       co_spawn(loop_, Attend(manager), detached);
+      co_spawn(loop_, Hear(manager), detached);
+    } else {
+      manager->channel.reset();  // for which it waits
     }
     std::string why = co_await End(manager, is_up);
     manager->attention.cancel();
@@ -331,15 +334,28 @@ awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
   }
 }
 
-// A handover of no bytes is the question; takes the answers to earlier ones.
-awaitable<bool> JobManagers::Ask(Manager& manager) {
-  std::array<char, 64> answers;
-  std::error_code nothing_yet;
-  manager.control.non_blocking(true, nothing_yet);
-  if (manager.control.read_some(asio::buffer(answers), nothing_yet) > 0) {
-    manager.unanswered = 0;
-    manager.answers = true;
+// That it is there; and that it has been told to end.  Then calls wait for the next one, and the
+// connection of this one closes with its last call: at our end, which has taken all answers.
+awaitable<void> JobManagers::Hear(std::shared_ptr<Manager> manager) {
+  const pid_t pid = manager->pid;
+  for (;;) {
+    char word = 0;
+    const auto [error, bytes] =
+        co_await asio::async_read(manager->control, asio::buffer(&word, 1), kAsTuple);
+    if (error || manager->pid != pid) {
+      co_return;
+    }
+    manager->unanswered = 0;
+    manager->answers = true;
+    if (word == 's') {
+      manager->state = Manager::State::kWaiting;
+      manager->channel.reset();
+    }
   }
+}
+
+// A handover of no bytes is the question.
+awaitable<bool> JobManagers::Ask(Manager& manager) {
   ++manager.unanswered;
   constexpr std::array<char, 4> kQuestion = {};
   const auto [error, bytes] = co_await asio::async_write(manager.control, asio::buffer(kQuestion), kAsTuple);

@@ -58,7 +58,8 @@ class JobManagers {
   awaitable<absl::Status> HandOver(std::shared_ptr<Manager> manager, proto::Handover handover);
   awaitable<absl::Status> SendHandover(std::shared_ptr<Manager> manager, proto::Handover handover);
   awaitable<void> Attend(std::shared_ptr<Manager> manager);
-  awaitable<bool> Ask(Manager& manager);
+  awaitable<void> Hear(std::shared_ptr<Manager> manager);
+  static awaitable<bool> Ask(Manager& manager);
   awaitable<std::string> End(std::shared_ptr<Manager> manager, bool is_wanted);
 
   Loop& loop_;

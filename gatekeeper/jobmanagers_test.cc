@@ -148,5 +148,64 @@ TEST(JobManagers, OneThatIsThereAndAnswersNothingIsEndedAndStartedAgain) {
   EXPECT_TRUE(is_started_again);
 }
 
+// It takes what it is given, says that it is ready, and at once that it is told to end; which it
+// does when its connection for calls is closed.
+constexpr char kEnding[] = R"(#!/usr/bin/python3
+import os, select, struct
+os.write(3, b"k")
+size, = struct.unpack(">I", os.read(3, 4))
+while size:
+    size -= len(os.read(3, size))
+os.write(3, b"rs")
+try:
+    while select.select([4], [], []) and os.read(4, 65536):
+        pass
+except ConnectionError:
+    pass
+)";
+
+TEST(JobManagers, OneThatEndsKeepsItsConnectionWhileACallUsesItAndGetsNoOther) {
+  const test::TemporaryDirectory directory;
+  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
+  test::WriteFile(directory.File("ending"), kEnding, 0755);
+  const passwd* account = getpwuid(geteuid() == 0 ? 65534 : geteuid());
+  ASSERT_NE(account, nullptr);
+  JobManagers::Options options;
+  options.program = directory.File("ending");
+  options.state_directory = directory.File("state");
+  options.service = ServiceFor(std::chrono::hours(24));
+  Loop loop;
+  JobManagers managers(loop, std::move(options));
+  bool is_over = false;
+  co_spawn(
+      loop,
+      [&]() -> awaitable<void> {
+        auto call = co_await managers.Get(account->pw_name);
+        EXPECT_TRUE(call.ok()) << call.status();
+        const std::string token = managers.TokenOf(account->pw_name);
+        co_await Sleep(loop, std::chrono::milliseconds(20));  // what it has said is heard
+        asio::steady_timer over(loop, std::chrono::milliseconds(100));
+        over.async_wait([&](const std::error_code& error) {
+          if (error) {
+            return;
+          }
+          EXPECT_EQ(managers.TokenOf(account->pw_name), token);
+          call = absl::CancelledError();
+        });
+
+        const auto later = co_await managers.Get(account->pw_name);
+
+        EXPECT_TRUE(later.ok()) << later.status();
+        EXPECT_FALSE(call.ok());
+        EXPECT_NE(managers.TokenOf(account->pw_name), token);
+        is_over = true;
+        co_await managers.Stop();
+      },
+      [&](std::exception_ptr) { loop.stop(); });
+  loop.run_for(std::chrono::seconds(60));
+
+  EXPECT_TRUE(is_over);
+}
+
 }  // namespace
 }  // namespace sekisho::gatekeeper

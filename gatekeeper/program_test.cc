@@ -129,6 +129,14 @@ class GatekeeperProgram : public testing::Test {
     return found;
   }
 
+  // It has a call to answer: it stays.
+  pid_t StopTheBusyJobManager() const {
+    const pid_t pid = JobManagers().at(0);
+    kill(pid, SIGTERM);
+    EXPECT_FALSE(Eventually([&] { return kill(pid, 0) != 0; }, std::chrono::milliseconds(300)));
+    return pid;
+  }
+
   test::TemporaryDirectory directory_;
   test::TestCa ca_;
   identity::Credential host_ = ca_.IssueHost("gate.example.org");
@@ -197,14 +205,16 @@ class SlowQuestion final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
     StartRead(&reply_);
     StartCall();
   }
-  // One that is not `last` leaves the call open: an end of ours that meets a connection which was closed
-  // after the answer would take that with it (EPIPE), and the caller would be told to ask again.
-  absl::Status Ask(bool last = true) {
+  // The message; the end of ours follows when that has gone.
+  void Send() {
     grpc::Slice nothing;
     question_ = grpc::ByteBuffer(&nothing, 1);
-    StartWrite(&question_, last ? grpc::WriteOptions().set_last_message() : grpc::WriteOptions());
-    RemoveHold();
-    return FromGrpc(done_.get_future().get());
+    StartWrite(&question_);
+  }
+  absl::Status Answer() { return FromGrpc(done_.get_future().get()); }
+  absl::Status Ask() {
+    Send();
+    return Answer();
   }
 
  private:
@@ -212,6 +222,10 @@ class SlowQuestion final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc
     if (ok) {
       StartRead(&reply_);
     }
+  }
+  void OnWriteDone(bool) override {
+    StartWritesDone();
+    RemoveHold();
   }
   void OnDone(const grpc::Status& status) override { done_.set_value(status); }
 
@@ -237,15 +251,52 @@ TEST_F(GatekeeperProgram, LetsACallThatRunsEndWhenItIsStopped) {
 
 TEST_F(GatekeeperProgram, AJobManagerThatIsStoppedAnswersWhatItWasAsked) {
   const auto channel = Dial(alice_);
-  SlowQuestion running(channel, "Input");  // which runs inside before it has said for which job
+  SlowQuestion list(channel, "List");
+  SlowQuestion input(channel, "Input");  // which runs inside before it has said for which job
   ASSERT_TRUE(List(channel).ok());
-  const pid_t first = JobManagers().at(0);
 
-  kill(first, SIGTERM);
-  EXPECT_FALSE(Eventually([&] { return kill(first, 0) != 0; }, std::chrono::milliseconds(500))) << "it has a call to answer";
+  const pid_t first = StopTheBusyJobManager();
 
-  EXPECT_THAT(Message(running.Ask(false)), HasSubstr("there is no job ''"));
+  EXPECT_EQ(list.Ask(), absl::OkStatus());
+  EXPECT_THAT(Message(input.Ask()), HasSubstr("there is no job ''"));
   EXPECT_TRUE(Eventually([&] { return List(channel).ok() && JobManagers().at(0) != first; }));
+}
+
+TEST_F(GatekeeperProgram, ACallThatComesWhileAJobManagerEndsWaitsForTheNext) {
+  const auto channel = Dial(alice_);
+  SlowQuestion input(channel, "Input");
+  ASSERT_TRUE(List(channel).ok());
+  const pid_t first = StopTheBusyJobManager();
+
+  SlowQuestion late(channel, "List");
+  EXPECT_THAT(Message(input.Ask()), HasSubstr("there is no job ''"));
+
+  EXPECT_EQ(late.Ask(), absl::OkStatus());
+  EXPECT_NE(JobManagers().at(0), first);
+}
+
+// The ends of calls cross the answers.  If the jobmanager closed the connection after the last of
+// these, an end that comes then would take with it (EPIPE) what the gatekeeper has not read yet.
+TEST_F(GatekeeperProgram, AJobManagerThatIsStoppedLosesNoAnswerToTheEndOfACall) {
+  const auto channel = Dial(alice_);
+  pid_t last = 0;
+  for (int round = 0; round < 5 && !HasFailure(); ++round) {
+    ASSERT_TRUE(Eventually([&] { return List(channel).ok() && JobManagers().at(0) != last; }));
+    std::list<SlowQuestion> questions;
+    for (int i = 0; i < 100; ++i) {
+      questions.emplace_back(channel, "Input");
+    }
+    EXPECT_TRUE(List(channel).ok());
+    last = StopTheBusyJobManager();
+
+    for (auto& question : questions) {
+      question.Send();
+    }
+
+    for (auto& question : questions) {
+      EXPECT_THAT(Message(question.Answer()), HasSubstr("there is no job ''")) << "round " << round;
+    }
+  }
 }
 
 TEST_F(GatekeeperProgram, TellsAnUnmappedSubjectWhomToAskAndMapsItWithoutARestart) {

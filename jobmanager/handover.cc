@@ -78,6 +78,8 @@ absl::StatusOr<proto::Handover> ReceiveHandover(int control_fd) {
 
 absl::Status TellReady(int control_fd) { return WriteByte(control_fd, 'r'); }
 
+void TellStopping(int control_fd) { WriteByte(control_fd, 's').IgnoreError(); }  // it may be gone
+
 awaitable<void> AttendGatekeeper(Loop& loop, int control_fd, std::function<void(const proto::Handover&)> renew) {
   asio::posix::stream_descriptor control(loop, dup(control_fd));
   for (;;) {

@@ -15,6 +15,9 @@ absl::StatusOr<proto::Handover> ReceiveHandover(int control_fd);
 
 absl::Status TellReady(int control_fd);
 
+// That it shall give us no more calls, and close their connection when those that run are over.
+void TellStopping(int control_fd);
+
 // Hands on each later Handover, with a credential that lasts longer.  Returns when the gatekeeper's end is
 // closed.
 awaitable<void> AttendGatekeeper(Loop& loop, int control_fd, std::function<void(const proto::Handover&)> renew);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho-jobmanager: the jobs of one account, started by the gatekeeper: docs/operations/jobmanager.md.
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -9,6 +10,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -33,7 +35,7 @@ namespace {
 
 constexpr int kMessageBytesMax = 4 << 20;
 constexpr size_t kMemoryMost = 48 << 20;  // for what has come from the queue server and is not taken
-constexpr std::chrono::seconds kDrain{2};
+constexpr std::chrono::milliseconds kDrain{2'000};
 
 struct Arguments {
   std::string account;
@@ -84,6 +86,15 @@ absl::Status Lock(const std::string& state) {
   return absl::FailedPreconditionError(path + ": in use by another jobmanager");
 }
 
+// The gatekeeper closes the connection when its calls are over.  If we did, as gRPC does after a
+// last answer, what it still writes of a call (an end, a window) would find nobody (EPIPE), and its
+// gRPC would lose with the connection every answer that it has not read yet.
+void WaitForClose(int calls) {
+  pollfd end{.fd = calls, .events = POLLRDHUP, .revents = 0};
+  while (poll(&end, 1, static_cast<int>(kDrain.count())) < 0 && errno == EINTR) {
+  }
+}
+
 absl::Status Run(const Config& config, const Arguments& arguments) {
   GiveMemoryBack();
   ASSIGN_OR_RETURN(const Retention retention, MakeRetention(config.keep_ended_days()));
@@ -129,6 +140,8 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   if (!server) {
     return absl::InternalError("the gRPC server does not start");
   }
+  const int calls = dup(arguments.calls);  // gRPC closes its own
+  CHECK(calls >= 0);
   grpc::AddInsecureChannelFromFd(server.get(), arguments.calls);
   RETURN_IF_ERROR(TellReady(arguments.control));
   // Many of them run on one host: each at a socket of its own.
@@ -163,8 +176,10 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   std::thread drain;
   const auto stop = [&] {
     if (!std::exchange(is_stopping, true)) {
+      TellStopping(arguments.control);
       drain = std::thread([&] {
-        server->Shutdown(std::chrono::system_clock::now() + kDrain);
+        WaitForClose(calls);
+        server->Shutdown(std::chrono::system_clock::now());
         asio::post(loop, [&] {
           co_spawn(
               loop, [&]() -> awaitable<void> { (co_await store->Flush()).IgnoreError(); },
