@@ -10,6 +10,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -140,7 +141,7 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   if (!server) {
     return absl::InternalError("the gRPC server does not start");
   }
-  const int calls = dup(arguments.calls);  // gRPC closes its own
+  const int calls = fcntl(arguments.calls, F_DUPFD_CLOEXEC, 0);  // gRPC closes its own
   CHECK(calls >= 0);
   grpc::AddInsecureChannelFromFd(server.get(), arguments.calls);
   RETURN_IF_ERROR(TellReady(arguments.control));
