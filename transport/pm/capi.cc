@@ -97,7 +97,7 @@ bool ReadArguments(int argc, char** argv, Arguments& arguments) {
 bool ReadNumber(const char* text, unsigned long least, unsigned long most, unsigned long& number) {
   char* end = nullptr;
   number = strtoul(text, &end, 10);
-  return end != text && *end == 0 && number >= least && number <= most;
+  return text[0] >= '0' && text[0] <= '9' && *end == 0 && number >= least && number <= most;
 }
 
 // There is no cipher in this library: better no context than one that everybody can read.

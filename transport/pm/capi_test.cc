@@ -300,7 +300,7 @@ TEST_F(CApi, NoContextIsOpenedWhereEncryptionIsAskedFor) {
 }
 
 TEST_F(CApi, ADatagramThatNoPathCarriesIsRefused) {
-  for (const char* bytes : {"1199", "65508", "", "1472x", "-1"}) {
+  for (const char* bytes : {"1199", "65508", "", "1472x", "-1", "+1472", " 1472"}) {
     setenv("PM_DATAGRAM", bytes, 1);
     EXPECT_EQ(Open(0), EINVAL) << bytes;
   }

@@ -29,8 +29,8 @@ struct Outgoing {
   std::size_t head = 0;
   Bytes payload;
   std::size_t tail = 0;
-  // The node whose path this asks about: by the socket alone, and OnProbeRefused if that says no.
-  std::uint32_t mtu_probe_to = kNil;
+  std::uint32_t node = kNil;  // where it goes, for OnRefused; kNil: an answer to a greeting
+  bool is_probe = false;      // of the path MTU: by the socket alone, and nothing behind it
 
   std::size_t size() const { return head + payload.size() + tail; }
   std::size_t used() const { return head + tail; }  // of the room
@@ -109,8 +109,8 @@ class Endpoint {
   void AcknowledgeAtOnce();
   // The application waits for the acknowledgement of what it sent: the peer is asked for it.
   void Hurry(NodeId node, Nanos now);
-  // The own interface did not take a datagram with this `mtu_probe_to`.
-  void OnProbeRefused(NodeId node, Nanos now);
+  // The own interface carries nothing as long as the last datagram to this node.
+  void OnRefused(NodeId node, bool is_probe, Nanos now);
   // Whether that would change anything.
   bool MayHurry(NodeId node) const {
     return peers_[node].has_session && sessions_[node].no_hurry &&
@@ -250,11 +250,14 @@ class Endpoint {
 
   // endpoint_receive.cc
   void OnData(MutableBytes datagram, const Packet& packet, bool ce);
-  bool Acceptable(Peer& peer, const Packet& packet, bool& eliciting, bool& closing);
+  struct Contents {
+    bool eliciting = false, closing = false, padded = false;
+  };
+  bool Acceptable(Peer& peer, const Packet& packet, Contents& contents);
   bool Apply(Peer& peer, const Packet& packet);
   bool StoreData(Peer& peer, const Frame& frame);
   void RepeatLimits(Peer& peer);
-  void NoteArrival(Peer& peer, const Packet& packet, bool eliciting, bool ce);
+  void NoteArrival(Peer& peer, const Packet& packet, const Contents& contents, bool ce);
   void AllotGrants();
   void CountBeyond(Session& session, std::uint32_t bytes);
   bool ForgetUnusedGrants();
@@ -337,7 +340,8 @@ class Endpoint {
 
   Config config_;
   Cipher* cipher_ = nullptr;
-  std::uint32_t probe_to_ = kNil;  // a node: the datagram that was built last asks for its path MTU
+  std::uint32_t built_for_ = kNil;  // a node
+  bool built_probe_ = false;
   Bytes* in_place_ =
       nullptr;  // where NextOutgoing wants to hear of a payload that stays in its ring
   Forget forget_ = nullptr;

@@ -85,7 +85,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         number += input.Byte() % 8;
         const std::uint16_t control = input.Byte();
         const std::size_t payload = input.Byte() * std::size_t{2};
-        WriteHeader({Kind::kData, 0, 0, 0, 1, number, control},
+        const int flags = input.Byte() & (kFlagNoHurry | kFlagAfterProbe);
+        WriteHeader({Kind::kData, static_cast<std::uint8_t>(flags), 0, 0, 1, number, control},
                     std::span(packet).first<kHeaderSize>());
         input.Fill(MutableBytes(packet).subspan(kHeaderSize, control + payload));
         const std::size_t end =
@@ -110,6 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       }
       case 5:
+        under_test.OnRefused(0, input.Byte() % 2 == 0, now);
         now += Nanos{1} << input.Byte() % 32;
         under_test.OnTimer(now);
         break;

@@ -63,14 +63,14 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
     ++state_->counters.bad_tag;
     return;
   }
-  bool eliciting = false, closing = false;
-  if (!Acceptable(peer, packet, eliciting, closing)) {
+  Contents contents;
+  if (!Acceptable(peer, packet, contents)) {
     ++state_->counters.bad_frames;
     return;
   }
   if (peer.state == PeerState::kGone) {
     session.window.Mark(number, BitsOf(peer));
-    if (!closing && eliciting && peer.reason != Reason::kClosed) {
+    if (!contents.closing && contents.eliciting && peer.reason != Reason::kClosed) {
       peer.close_due = true;
       Work(peer);
     }
@@ -86,13 +86,13 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
   peer.state = PeerState::kUp;
   Work(peer);
   if (!Apply(peer, packet)) return;  // not stored or gone: its data did not arrive
-  NoteArrival(peer, packet, eliciting, ce);
+  NoteArrival(peer, packet, contents, ce);
   const GangPhase phase = PhaseOf(state_->gang.wave);  // was it the last?
   if (phase == GangPhase::kStopping || phase == GangPhase::kFlushed) StepGang();
 }
 
 // Everything that can be wrong with a genuine packet, before any of it is applied.
-bool Endpoint::Acceptable(Peer& peer, const Packet& packet, bool& eliciting, bool& closing) {
+bool Endpoint::Acceptable(Peer& peer, const Packet& packet, Contents& contents) {
   Session& session = SessionOf(peer);
   FrameReader reader(packet.control, packet.payload);
   Frame frame;
@@ -105,6 +105,7 @@ bool Endpoint::Acceptable(Peer& peer, const Packet& packet, bool& eliciting, boo
         if (frame.value >= packet.header.number) return false;
         continue;
       case FrameKind::kPad:
+        contents.padded = true;
         continue;
       case FrameKind::kData:
         if (frame.channel >= config_.channels) return false;
@@ -117,7 +118,7 @@ bool Endpoint::Acceptable(Peer& peer, const Packet& packet, bool& eliciting, boo
         if (frame.channel >= config_.channels) return false;
         break;
       case FrameKind::kClose:
-        closing = true;
+        contents.closing = true;
         break;
       case FrameKind::kGang:
         if (frame.gang.wave > kWaveMax) return false;
@@ -125,7 +126,7 @@ bool Endpoint::Acceptable(Peer& peer, const Packet& packet, bool& eliciting, boo
       default:
         break;
     }
-    eliciting = true;
+    contents.eliciting = true;
   }
   return reader.ok();
 }
@@ -207,7 +208,7 @@ bool Endpoint::StoreData(Peer& peer, const Frame& frame) {
   return true;
 }
 
-void Endpoint::NoteArrival(Peer& peer, const Packet& packet, bool eliciting, bool ce) {
+void Endpoint::NoteArrival(Peer& peer, const Packet& packet, const Contents& contents, bool ce) {
   Session& session = SessionOf(peer);
   const std::uint64_t number = packet.header.number;
   const bool is_waited_for = paused() && !packet.payload.empty();  // a job that stops is flushed
@@ -225,8 +226,8 @@ void Endpoint::NoteArrival(Peer& peer, const Packet& packet, bool eliciting, boo
   if (number > expected && number - before <= kNumbersInFlight) {
     NoteLoss(session, number - expected);
   }
-  if (number < before) NoteFound(session);
-  if (!eliciting) return;
+  if (number < before && !contents.padded) NoteFound(session);  // a probe was not missed
+  if (!contents.eliciting) return;
   WatchRings(session);
   ++session.unacknowledged;
   if (!in_order || ce || is_waited_for ||

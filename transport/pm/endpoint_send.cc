@@ -27,10 +27,12 @@ std::size_t DataFrameSize(std::size_t channel, std::uint64_t offset, std::size_t
 
 bool Endpoint::NextOutgoing(Nanos now, MutableBytes room, Outgoing& out) {
   out.payload = {};
-  probe_to_ = kNil;
+  built_for_ = kNil;
+  built_probe_ = false;
   in_place_ = &out.payload;
   const std::size_t size = NextDatagram(now, room, out.to);
-  out.mtu_probe_to = probe_to_;
+  out.node = built_for_;
+  out.is_probe = built_probe_;
   in_place_ = nullptr;
   out.tail = out.payload.empty() ? 0 : kTagSize;
   out.head = size - out.payload.size() - out.tail;
@@ -54,6 +56,7 @@ std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
     Peer& peer = peers_[state_->work.first];
     to = peer.address;
     size = Build(peer, room);
+    built_for_ = IdOf(peer);
     const bool alone = state_->work.first == state_->work.last;
     state_->burst += static_cast<std::uint32_t>(size);
     if (size == 0 || (state_->burst >= kBurst && !alone)) {
@@ -318,7 +321,8 @@ bool Endpoint::HasTime(const Session& session, const Draft& draft) const {
   // A report or a wave alone: it is answered soon by the next.
   if (draft.carried == kCarriedGang && draft.segment_count == 0) return true;
   if (draft.carried != 0 || draft.segment_count == 0 || paused()) return false;
-  if (2 * (session.in_flight + draft.limit) > session.congestion.window()) return false;
+  if (2 * (session.in_flight + draft.writer.size() + draft.payload) > session.congestion.window())
+    return false;
   for (std::size_t i = 0; i < draft.segment_count; ++i) {
     const SendStream& out = send_streams_[segments_[draft.segments[i]].stream];
     if (out.written - out.acked > config_.send_ring / 4) return false;

@@ -307,6 +307,15 @@ TEST(Endpoint, WhatTheInterfaceRefusesIsNotTriedAgainSoon) {
   Cluster cluster(2, [](Config& config) { config.datagram_max = 8972; });
   Connect(cluster);
   cluster.interface_mtu = 1472;
+  int gaps = 0;
+  std::uint64_t last = 0;
+  cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes datagram) {
+    Packet packet;
+    if (from != 0 || ParsePacket(datagram, packet) != ParseError::kNone) return true;
+    gaps += last != 0 && packet.header.number != last + 1 ? 1 : 0;
+    last = packet.header.number;
+    return true;
+  };
   const auto flood = [&] {
     for (int i = 0; i < 20; ++i) cluster.SendText(0, 1, 0, 30'000), cluster.Run(kMillisecond);
     cluster.Run(kSecond);
@@ -314,6 +323,7 @@ TEST(Endpoint, WhatTheInterfaceRefusesIsNotTriedAgainSoon) {
   flood();
   EXPECT_EQ(cluster[0].session(1).mtu, 1472);
   EXPECT_EQ(cluster[0].counters().mtu_probes, 3u) << "1452, 1472 and 4052, once each";
+  EXPECT_EQ(gaps, 0) << "nobody saw the number of what was refused";
   EXPECT_EQ(cluster[0].session(1).in_flight, 0u);
   EXPECT_LT(cluster[1].session(0).last_loss, 0);
 
@@ -321,6 +331,48 @@ TEST(Endpoint, WhatTheInterfaceRefusesIsNotTriedAgainSoon) {
   cluster.Run(600 * kSecond);
   flood();
   EXPECT_EQ(cluster[0].session(1).mtu, 8972);
+}
+
+TEST(Endpoint, AProbeThatOthersOvertakeIsNotLost) {
+  Cluster cluster(2, [](Config& config) { config.datagram_max = 8972; });
+  Connect(cluster);
+  std::vector<std::vector<std::uint8_t>> kept;
+  std::size_t mtu = cluster[0].session(1).mtu;
+  cluster.on_datagram = [&](std::uint32_t from, std::uint32_t, Bytes datagram) {
+    mtu = std::max<std::size_t>(mtu, cluster[0].session(1).mtu);
+    if (from != 0 || datagram.size() <= mtu) return true;
+    kept.emplace_back(datagram.begin(), datagram.end());
+    return false;
+  };
+  for (int i = 0; i < 20; ++i) {
+    cluster.SendText(0, 1, 0, 30'000);
+    cluster.Run(500 * kMicrosecond);
+    for (const auto& datagram : std::exchange(kept, {})) cluster.Deliver(0, 1, datagram);
+    cluster.Run(kMillisecond);
+  }
+
+  EXPECT_EQ(cluster[0].session(1).mtu, 8972);
+  EXPECT_EQ(cluster[0].counters().mtu_probes, 5u);
+  EXPECT_LT(cluster[1].session(0).last_loss, 0);
+}
+
+// Lowered meanwhile, or the peer is elsewhere now.
+TEST(Endpoint, WhatTheInterfaceDoesNotTakeAnyMoreIsCutAtOnce) {
+  Cluster cluster(2, [](Config& config) { config.datagram_max = 8972; });
+  Connect(cluster);
+  for (int i = 0; i < 20; ++i) cluster.SendText(0, 1, 0, 30'000), cluster.Run(kMillisecond);
+  ASSERT_EQ(cluster[0].session(1).mtu, 8972);
+
+  cluster.interface_mtu = 1472;
+  const std::uint64_t before = cluster.delivered(1);
+  cluster.SendText(0, 1, 0, 30'000);
+  EXPECT_EQ(cluster[0].session(1).mtu, 1200);
+  for (int i = 0; i < 9; ++i) cluster.SendText(0, 1, 0, 30'000), cluster.Run(kMillisecond);
+  cluster.Run(kSecond);
+
+  EXPECT_EQ(cluster.delivered(1), before + 10);
+  EXPECT_EQ(cluster[0].session(1).mtu, 1472);
+  EXPECT_EQ(cluster[0].counters().timeouts, 0u);
 }
 
 TEST(Endpoint, ReorderingIsLearnedAndUndone) {

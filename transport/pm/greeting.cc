@@ -212,6 +212,7 @@ void Endpoint::OnAnswer(const Address& from, Peer& peer, const Greeting& greetin
     }
     StartSession(peer, greeting);
   }
+  if (known && !(peer.address == from)) OnMtuBlackHole(SessionOf(peer));  // another path
   peer.address = from;
   Greeting reply = greeting;
   reply.incarnation = config_.incarnation;

@@ -141,11 +141,16 @@ void Endpoint::DetectLosses(Peer& peer) {
   for (std::uint32_t i = session.sent.first; i != kNil;) {
     const Sent& packet = sent_[i];
     if (packet.number >= session.rack_number || packet.time > session.rack_time) break;
-    if (packet.time + patience > state_->now) {
-      session.loss_deadline = packet.time + patience;
-      break;
-    }
+    // Nothing waits for a probe, and what goes through memory overtakes it.
+    const bool is_probe = (packet.carried & kCarriedMtuProbe) != 0;
+    const Nanos lost_at = packet.time + patience + (is_probe ? kMillisecond : 0);
     const std::uint32_t next = packet.next;
+    if (lost_at > state_->now) {
+      session.loss_deadline = std::min(session.loss_deadline, lost_at);
+      if (!is_probe) break;
+      i = next;
+      continue;
+    }
     DeclareLost(peer, i, true);
     i = next;
   }

@@ -55,19 +55,30 @@ std::size_t Endpoint::BuildMtuProbe(Peer& peer, MutableBytes room) {
   draft.eliciting = true;
   draft.carried = kCarriedMtuProbe;
   session.mtu_in_flight = true;
-  probe_to_ = IdOf(peer);
+  built_probe_ = true;
   ++state_->counters.mtu_probes;
   return Finish(peer, draft, room);
 }
 
-// Our own interface carries nothing as long.
-void Endpoint::OnProbeRefused(NodeId node, Nanos now) {
+// Our own interface carries nothing as long: whatever there is to be known is known.
+void Endpoint::OnRefused(NodeId node, bool is_probe, Nanos now) {
   Clock(now);
   Peer& peer = peers_[node];
-  if (!peer.has_session || !SessionOf(peer).mtu_in_flight) return;
+  if (!peer.has_session) return;
   Session& session = SessionOf(peer);
+  if (!is_probe) {
+    OnMtuBlackHole(
+        session);  // it carried more when the path was searched, or the peer was elsewhere
+    return;
+  }
+  if (!session.mtu_in_flight) return;
   for (std::uint32_t i = session.sent.last; i != kNil; i = sent_[i].previous) {
     if ((sent_[i].carried & kCarriedMtuProbe) == 0) continue;
+    // Nobody has seen its number, and nothing was built after it.
+    if (sent_[i].number + 1 == session.next_number) {
+      --session.next_number;
+      session.follows_probe = false;
+    }
     DeclareLost(peer, i, false);
     break;
   }

@@ -159,6 +159,8 @@ std::size_t NearLinks::Send(const Endpoint& endpoint, const Address& to,
   // Silence: it may be dead or stopped, and its keeper hears what comes by UDP.
   const bool is_silent = peer.has_session && endpoint.session(link->node).timeouts > 0;
   if (is_silent || peer.session != link->session) return 0;
+  // Who finds longer ones by UDP sends all by UDP: what overtakes another looks like a loss.
+  if (peer.has_session && endpoint.session(link->node).mtu > NearSlot::kBytes) return 0;
   PieceReader reader(pieces);
   std::size_t count = 0;
   for (std::size_t done = 0; done < size; done += step) {

@@ -367,8 +367,10 @@ void Wire::Send(std::span<Run> runs) {
       done += static_cast<std::size_t>(sent);
       continue;
     }
-    if (runs[done].count > 1 && (errno == EIO || errno == EINVAL)) counters_.segmentation = false;
-    SendSingly(runs[done++]);
+    const bool cannot_cut = runs[done].count > 1 && (errno == EIO || errno == EINVAL);
+    SendSingly(runs[done]);
+    if (cannot_cut && !runs[done].refused) counters_.segmentation = false;
+    ++done;
   }
 }
 
@@ -391,8 +393,8 @@ void Wire::Add(Run& run, const Outgoing& datagram, std::uint8_t* room) {
   }
   run.size += datagram.size();
   ++run.count;
-  run.closed = datagram.size() < run.step || run.count >= kRunDatagrams ||
-               run.size + run.step > kRunBytes || run.mtu_probe_to != kNil;
+  run.closed =
+      datagram.size() < run.step || run.count >= kRunDatagrams || run.size + run.step > kRunBytes;
 }
 
 // As much as leaves in one turn: what is in cache, many datagrams to one address or a few to many.
@@ -408,14 +410,17 @@ bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count, 
     Run* last = count == 0 ? nullptr : &runs[count - 1];
     const bool joins = last != nullptr && counters_.segmentation && !last->closed &&
                        last->to == datagram.to && datagram.size() <= last->step &&
-                       datagram.mtu_probe_to == kNil;
+                       !datagram.is_probe;
     if (!joins) {
       last = &runs[count++];
-      *last = {datagram.to, piece_count_,          0,    0, datagram.size(), 0,
-               false,       datagram.mtu_probe_to, false};
+      *last = Run{.to = datagram.to,
+                  .first_piece = piece_count_,
+                  .step = datagram.size(),
+                  .node = datagram.node,
+                  .is_probe = datagram.is_probe};
     }
     Add(*last, datagram, room.data());
-    if (count == runs.size() || last->size + last->step > kRunBytes) break;
+    if (count == runs.size() || last->size + last->step > kRunBytes || last->is_probe) break;
   }
   return true;
 }
@@ -434,8 +439,8 @@ void Wire::Flush(Endpoint& endpoint, const Fence& fence, Nanos now) {
     const std::span runs = std::span(runs_).first(count);
     Send(runs);
     for (const Run& run : runs) {
-      if (!run.refused || run.mtu_probe_to == kNil) continue;
-      endpoint.OnProbeRefused(static_cast<NodeId>(run.mtu_probe_to), now);
+      if (!run.refused || run.node == kNil) continue;
+      endpoint.OnRefused(static_cast<NodeId>(run.node), run.is_probe, now);
       more = true;
     }
   }

@@ -115,8 +115,9 @@ class Wire {
     std::size_t step = 0;
     std::size_t count = 0;
     bool closed = false;
-    std::uint32_t mtu_probe_to = kNil;  // a node
-    bool refused = false;               // the interface carries nothing as long
+    std::uint32_t node = kNil;
+    bool is_probe = false;
+    bool refused = false;  // the interface carries nothing as long
   };
   struct Pulled {
     Address from;

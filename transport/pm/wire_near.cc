@@ -54,9 +54,10 @@ std::size_t Wire::SendNear(const Endpoint& endpoint, std::span<Run> runs) {
   const Nanos now = Now();
   std::size_t left = 0;
   for (Run& run : runs) {
-    const bool probes = run.mtu_probe_to != kNil;  // the socket's way
     const std::size_t sent =
-        probes ? 0 : near_->Send(endpoint, run.to, PiecesOf(run), run.size, run.step, now);
+        run.is_probe  // the socket's way
+            ? 0
+            : near_->Send(endpoint, run.to, PiecesOf(run), run.size, run.step, now);
     if (sent == run.size) continue;
     if (sent > 0) Skip(run, sent);
     runs[left++] = run;

@@ -22,6 +22,26 @@ TEST_F(Near, DatagramsGoThroughMemoryWhileTheOtherPolls) {
   pmCloseDevice(own);
 }
 
+// Probes go by the socket, and what goes through memory overtakes them.
+TEST_F(Near, ThePathMtuIsFoundAlsoThen) {
+  const pid_t other = Spawn(1, [this](pmContext* context) { Echo(context); });
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  std::uint64_t number = 0;
+  ASSERT_TRUE(Until(20 * kSecond, [&] {
+    for (int i = 0; i < 200; ++i) EXPECT_TRUE(RoundTrip(own, number++, 8));
+    return HasFailure() || Sent(0) > 100;
+  }));
+
+  EXPECT_TRUE(Until(20 * kSecond, [&] {
+    for (int i = 0; i < 200; ++i) EXPECT_TRUE(RoundTrip(own, number++, 8000));
+    return HasFailure() || Top(0).find(" mtu 89") != std::string::npos;
+  })) << Top(0);
+
+  Kill(other);
+  pmCloseDevice(own);
+}
+
 TEST_F(Near, NotIfOneOfThemDoesNotWant) {
   setenv("PM_NEAR", "0", 1);
   const pid_t other = Spawn(1, [this](pmContext* context) { Echo(context); });

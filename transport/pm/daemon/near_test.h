@@ -48,10 +48,13 @@ class Near : public DaemonTest {
 
   // One message there and back.
   bool RoundTrip(pmContext* own, std::uint64_t number) {
+    return RoundTrip(own, number, 8 + number * 53 % 4000);
+  }
+  bool RoundTrip(pmContext* own, std::uint64_t number, std::size_t size) {
     std::uint64_t back = 0;
     int error = 0;
     const Nanos limit = Wire::Now() + 20 * kSecond;
-    while (SendNumber(own, 1, number, 8 + number * 53 % 4000) != 0) {
+    while (SendNumber(own, 1, number, size) != 0) {
       if (Wire::Now() > limit) return false;
       (void)pmWait(own, 1000);
     }

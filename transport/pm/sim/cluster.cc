@@ -114,7 +114,8 @@ void Cluster::Pump(std::uint32_t id) {
     if (size == 0) break;
     const std::uint32_t target = to.port - kPort;
     if (size > interface_mtu) {
-      node.endpoint->OnProbeRefused(static_cast<NodeId>(target), now());
+      const auto peer = static_cast<NodeId>(target);
+      node.endpoint->OnRefused(peer, size > node.endpoint->session(peer).mtu, now());
       continue;
     }
     if (on_datagram && !on_datagram(id, target, Bytes(room_).first(size))) continue;

@@ -99,6 +99,9 @@ void World::DrawFaults() {
       link.queue = static_cast<std::size_t>(random_.In(8, 200)) * 1024;
     }
   }
+  for (Node& node : nodes_) {
+    if (random_.Chance(0.3)) node.interface_mtu = static_cast<std::size_t>(random_.In(1200, 9000));
+  }
   const std::int64_t count = random_.In(0, 8);
   for (std::int64_t i = 0; i < count; ++i) {
     network_.At(random_.In(0, plan_.heal_at), Event::Kind::kFault,
@@ -373,6 +376,12 @@ void World::Pump(std::uint32_t id) {
     if (size == 0) break;
     if (i > 5000) return Fail("a storm of datagrams in one instant");
     if (to.port < kPort || to.port >= kPort + plan_.nodes) return Fail("datagram to nowhere");
+    const auto peer = static_cast<NodeId>(to.port - kPort);
+    if (size > node.interface_mtu) {
+      node.endpoint->OnRefused(peer, size > node.endpoint->session(peer).mtu, LocalTime(node));
+      node.audit.Touch(peer);
+      continue;
+    }
     network_.Transmit(id, to.port - kPort, Bytes(room_).first(size));
   }
   const Nanos deadline = node.endpoint->NextDeadline();

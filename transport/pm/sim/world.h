@@ -123,6 +123,7 @@ class World {
     Nanos timer_at = kNever;
     Nanos clock_offset = 0;
     Nanos paused_until = 0;
+    std::size_t interface_mtu = kDatagramMax;  // what is longer is refused
     bool dead = false;
     bool ended = false;  // the application, until there is something to do for it
     std::uint32_t to_send = 0;
@@ -130,10 +131,10 @@ class World {
     bool holds = false;  // an open message, released at the next step
     NodeId held_from = 0;
     ChannelId held_channel = 0;
-    std::vector<Arrival> socket;  // datagrams that arrived while it was stopped
-    std::vector<Outgoing> out;    // [destination * channels + channel]
+    std::vector<Arrival> socket;         // datagrams that arrived while it was stopped
+    std::vector<Outgoing> out;           // [destination * channels + channel]
     std::vector<std::uint32_t> settled;  // the session in which nothing to this node must go on
-    std::vector<Incoming> in;     // [source * channels + channel]
+    std::vector<Incoming> in;            // [source * channels + channel]
   };
 
   void Start(std::uint32_t id);
