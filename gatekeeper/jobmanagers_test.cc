@@ -46,6 +46,17 @@ identity::Credential ServiceFor(std::chrono::hours life) {
   return ca.IssueHost("host", today);
 }
 
+// Of jobmanagers that are this script.
+JobManagers::Options OptionsOf(const test::TemporaryDirectory& directory, const char* script) {
+  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
+  test::WriteFile(directory.File("program"), script, 0755);
+  JobManagers::Options options;
+  options.program = directory.File("program");
+  options.state_directory = directory.File("state");
+  options.service = ServiceFor(std::chrono::hours(24));
+  return options;
+}
+
 TEST(JobManagers, OneThatCanBeGivenNoCredentialSaysWhyAndNotHowItWasEnded) {
   const test::TemporaryDirectory directory;
   std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
@@ -73,15 +84,10 @@ TEST(JobManagers, OneThatCanBeGivenNoCredentialSaysWhyAndNotHowItWasEnded) {
 
 TEST(JobManagers, OneThatIsNotReadyInTimeIsEndedAndThatIsSaid) {
   const test::TemporaryDirectory directory;
-  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
-  test::WriteFile(directory.File("hangs"), "#!/bin/sh\nexec sleep 600\n", 0755);
   const passwd* account = getpwuid(geteuid() == 0 ? 65534 : geteuid());
   ASSERT_NE(account, nullptr);
-  JobManagers::Options options;
-  options.program = directory.File("hangs");
-  options.state_directory = directory.File("state");
+  JobManagers::Options options = OptionsOf(directory, "#!/bin/sh\nexec sleep 600\n");
   options.start_timeout = std::chrono::milliseconds(500);
-  options.service = ServiceFor(std::chrono::hours(24));
   Loop loop;
   JobManagers managers(loop, std::move(options));
   std::vector<std::string> said;
@@ -118,15 +124,10 @@ time.sleep(600)
 
 TEST(JobManagers, OneThatIsThereAndAnswersNothingIsEndedAndStartedAgain) {
   const test::TemporaryDirectory directory;
-  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
-  test::WriteFile(directory.File("frozen"), kFrozen, 0755);
   const passwd* account = getpwuid(geteuid() == 0 ? 65534 : geteuid());
   ASSERT_NE(account, nullptr);
-  JobManagers::Options options;
-  options.program = directory.File("frozen");
-  options.state_directory = directory.File("state");
+  JobManagers::Options options = OptionsOf(directory, kFrozen);
   options.beat = std::chrono::milliseconds(20);
-  options.service = ServiceFor(std::chrono::hours(24));
   Loop loop;
   JobManagers managers(loop, std::move(options));
   bool is_started_again = false;
@@ -166,14 +167,9 @@ except ConnectionError:
 
 TEST(JobManagers, OneThatEndsKeepsItsConnectionWhileACallUsesItAndGetsNoOther) {
   const test::TemporaryDirectory directory;
-  std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
-  test::WriteFile(directory.File("ending"), kEnding, 0755);
   const passwd* account = getpwuid(geteuid() == 0 ? 65534 : geteuid());
   ASSERT_NE(account, nullptr);
-  JobManagers::Options options;
-  options.program = directory.File("ending");
-  options.state_directory = directory.File("state");
-  options.service = ServiceFor(std::chrono::hours(24));
+  JobManagers::Options options = OptionsOf(directory, kEnding);
   Loop loop;
   JobManagers managers(loop, std::move(options));
   bool is_over = false;
