@@ -174,7 +174,11 @@ int Main(int argc, char** argv) {
     } else if (strcmp(argument, "--veth") == 0) {
       settings.has_cable = true;
     } else if (strcmp(argument, "--mtu") == 0 && i + 1 < argc) {
-      settings.mtu = std::clamp(atoi(argv[++i]), 1280, 65535);
+      settings.mtu = atoi(argv[++i]);
+      if (settings.mtu < 1280 || settings.mtu > 65535) {
+        fprintf(stderr, "sekisho-pm-bench: --mtu %s: 1280 to 65535 bytes\n", argv[i]);
+        return 2;
+      }
     } else if (strcmp(argument, "--json") == 0) {
       settings.is_json = true;
     } else if (strcmp(argument, "--datagram") == 0 && i + 1 < argc) {

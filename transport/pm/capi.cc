@@ -242,7 +242,6 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
                                                    sekisho::pm::kDatagramMax, datagram)) {
     return EINVAL;
   }
-
   config.datagram_max = static_cast<std::uint32_t>(datagram);
   config.node = static_cast<NodeId>(node);
   config.nodes = job.nodes;

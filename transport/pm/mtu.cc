@@ -66,11 +66,8 @@ void Endpoint::OnRefused(NodeId node, bool is_probe, Nanos now) {
   Peer& peer = peers_[node];
   if (!peer.has_session) return;
   Session& session = SessionOf(peer);
-  if (!is_probe) {
-    OnMtuBlackHole(
-        session);  // it carried more when the path was searched, or the peer was elsewhere
-    return;
-  }
+  // It carried more when the path was searched, or the peer was elsewhere.
+  if (!is_probe) return OnMtuBlackHole(session);
   if (!session.mtu_in_flight) return;
   for (std::uint32_t i = session.sent.last; i != kNil; i = sent_[i].previous) {
     if ((sent_[i].carried & kCarriedMtuProbe) == 0) continue;
