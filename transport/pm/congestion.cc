@@ -38,6 +38,12 @@ constexpr std::uint32_t kMostProven = 256 * 1024;
 constexpr Nanos kProvenFor = 10 * kSecond;  // without sending anything
 constexpr std::uint32_t kLeastSharing = 2;  // packets, where others want the path as well
 constexpr std::uint32_t kFewPackets = 8;
+// Where the rate is measured nobody sees a queue, and a TCP that has lost a train of packets waits
+// for its timer, which PM does not: so PM takes as long to have again what it gave away, and gives
+// away once for what may have been one train of somebody else.
+constexpr Nanos kRegain = 150 * kMillisecond;
+constexpr Nanos kOneTrain = 3 * kMillisecond;
+constexpr std::uint32_t kFreeAgain = 4;  // times as much as was too much, and nothing is lost
 constexpr double kGiveWay = 0.7;         // as CUBIC does
 constexpr std::uint8_t kCalmRounds = 8;  // without a queue: nobody shares it any more
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
@@ -57,6 +63,9 @@ std::uint64_t BytesOf(std::uint32_t packets, std::uint64_t datagram) {
   return std::min(packets * datagram, std::max(2 * datagram, packets * kUsualDatagram));
 }
 
+// What the ceiling of a rate is for: on a shorter way there would be no whole packet.
+Nanos Turn(const Rtt& rtt) { return std::max(rtt.smoothed(), kLeastRound); }
+
 std::uint32_t Clamped(std::uint64_t value) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, UINT32_MAX));
 }
@@ -65,9 +74,9 @@ std::uint32_t Clamped(std::uint64_t value) {
 
 void Congestion::Init(std::uint32_t fixed_window, std::uint32_t datagram, Nanos now) {
   *this = Congestion();
-  fixed_window_ = fixed_window;
+  fixed_ = fixed_window != 0;
   datagram_ = datagram;
-  window_ = std::uint64_t{kInitialPackets} * datagram;
+  window_ = fixed_ ? fixed_window : kInitialPackets * datagram;
   delivered_time_ = first_sent_time_ = now;
   probe_rtt_due_ = now + 10 * kSecond;
 }
@@ -87,9 +96,12 @@ RateSample Congestion::OnSent(std::uint32_t bytes, std::uint64_t in_flight_befor
 void Congestion::OnAcked(const RateSample& sample, Nanos sent_time, std::uint32_t bytes, Nanos now,
                          Newest& newest) {
   delivered_ += bytes;
+  round_delivered_ += bytes;
+  pattern_.OnArrived();
   delivered_time_ = now;
   if (sample.delivered >= round_end_ && now - round_start_ >= kLeastRound) {
     round_end_ = delivered_;
+    round_length_ = Clamped(static_cast<std::uint64_t>(now - round_start_));
     round_start_ = now;
     round_over_ = true;
   }
@@ -108,19 +120,21 @@ void Congestion::TakeRate(const Newest& newest, Nanos now) {
   const std::uint64_t rate =
       MulDiv(delivered_ - sample.delivered, kSecond, static_cast<std::uint64_t>(interval));
   if (sample.app_limited && rate <= bottleneck_) return;
-  std::uint32_t& best = round_rate_[round_ % kHistory];
+  std::uint32_t& best = round_rate_[round_];
   best = std::max(best, Clamped((rate + kRateUnit - 1) / kRateUnit));
   bottleneck_ = std::max(bottleneck_, rate);
 }
 
 void Congestion::SetPace(std::uint64_t rate, bool is_short) {
   pacing_rate_ = rate;
-  unpaced_ = bottleneck_ >= kUnpaced ||
-             (is_short && ceiling_ == kNoCeiling && paced_rounds_ == 0 && mode_ != Mode::kDrain);
+  unpaced_ = !policed_ &&
+             (bottleneck_ >= kUnpaced ||
+              (is_short && ceiling_ == kNoCeiling && paced_rounds_ == 0 && mode_ != Mode::kDrain));
   pace_ = MulDiv(kSecond, 1 << kPaceShift, std::max<std::uint64_t>(rate, kSlowest));
-  burst_ = Clamped(
-      std::max(BytesOf(kBurstPackets, datagram_),
-               std::min(MulDiv(bottleneck_, kBurstTime, kSecond), std::uint64_t{kBurstBytes})));
+  burst_ =
+      Clamped(std::max(policed_ ? std::uint64_t{2} * datagram_ : BytesOf(kBurstPackets, datagram_),
+                       std::min(MulDiv(policed_ ? rate : bottleneck_, kBurstTime, kSecond),
+                                std::uint64_t{kBurstBytes})));
 }
 
 // A receiver that sleeps acknowledges much at once: so much more must be in flight to keep the
@@ -128,15 +142,15 @@ void Congestion::SetPace(std::uint64_t rate, bool is_short) {
 void Congestion::NoteAggregation(Nanos now) {
   const std::uint64_t expected =
       MulDiv(bottleneck_, static_cast<std::uint64_t>(now - epoch_start_), kSecond);
-  const std::uint64_t got = delivered_ - epoch_delivered_;
+  const std::uint32_t got = static_cast<std::uint32_t>(delivered_) - epoch_delivered_;
   if (got <= expected) {
     epoch_start_ = now;
-    epoch_delivered_ = delivered_;
+    epoch_delivered_ = static_cast<std::uint32_t>(delivered_);
     return;
   }
-  std::uint32_t& extra = round_extra_[round_ % kHistory];
+  std::uint32_t& extra = round_extra_[round_];
   extra = std::max(extra,
-                   Clamped(std::min(got - expected, std::min<std::uint64_t>(window_, ceiling_))));
+                   Clamped(std::min<std::uint64_t>(got - expected, std::min(window_, ceiling_))));
   extra_ = std::max(extra_, extra);
 }
 
@@ -147,6 +161,11 @@ std::uint64_t Congestion::RateDelay(const Rtt& rtt) const {
 // How much a flow that shares the path may have in flight so long after it had to give way: the
 // curve of CUBIC (RFC 9438), which soon comes near what was too much and stays there for a while.
 std::uint64_t Congestion::Curve(Nanos since) const {
+  if (policed_) {
+    const double ahead = static_cast<double>(since) / kRegain - 1;
+    return static_cast<std::uint64_t>(
+        std::min((1 + (1 - kGiveWay) * ahead * ahead * ahead) * shared_most_, 1e12));
+  }
   constexpr double kSteepness = 0.4;  // packets a cubic second
   const double most = static_cast<double>(shared_most_) / datagram_;
   const double flat = std::cbrt(most * (1 - kGiveWay) / kSteepness);  // seconds until then
@@ -155,37 +174,69 @@ std::uint64_t Congestion::Curve(Nanos since) const {
   return static_cast<std::uint64_t>(std::clamp(packets, 0.0, 1e9) * datagram_);
 }
 
+// A queue that is seen tells more than a pattern.  Who sends now and then loses little, and that in
+// a row; and who looks for the rate of the path tries too much.
+void Congestion::JudgeLosses(const Rtt& rtt, bool queue, Nanos now) {
+  if (app_limited_until_ > delivered_) pattern_.Forget();
+  const bool seen = queue && (rtt.lowest() >= kShortWay || round_rtt_ > rtt.lowest() + kShortWay);
+  const LossPattern::Verdict verdict = pattern_.Judge(!seen && mode_ == Mode::kProbe);
+  if (policed_ && verdict == LossPattern::Verdict::kByChance) {
+    ceiling_ = kNoCeiling;
+    policed_ = false;
+  }
+  if (policed_ || verdict != LossPattern::Verdict::kPoliced) return;
+  policed_ = true;
+  ceiling_ = Clamped(MulDiv(round_delivered_, static_cast<std::uint64_t>(Turn(rtt)),
+                            std::max<std::uint64_t>(round_length_, kLeastRound)));
+  shared_since_ = now - kOneTrain;
+  GiveWay(now);
+}
+
+// Others want the path as well.
+void Congestion::GiveWay(Nanos now) {
+  if (policed_ && now - shared_since_ < kOneTrain) return;
+  shared_most_ = policed_ ? ceiling_ : std::min(ceiling_, window_);
+  shared_since_ = now;
+  ceiling_ = std::max(static_cast<std::uint32_t>(shared_most_ * kGiveWay),
+                      policed_ ? datagram_ / 2 : kLeastSharing * datagram_);
+  full_ = true;
+  calm_ = 0;
+  proven_ = 0;
+}
+
+void Congestion::Regain(bool queue, Nanos now) {
+  // On short ways the curve is slower than TCP was before it: half a packet a round.  With few in
+  // flight TCP often has to wait for its timer, which we do not.
+  const bool few = shared_most_ < std::uint64_t{kFewPackets} * datagram_;
+  const std::uint64_t ceiling = ceiling_;
+  const std::uint32_t least = policed_ ? 0 : datagram_ / (few ? 4 : 2);
+  ceiling_ = Clamped(
+      std::max(ceiling + least, std::min(Curve(now - shared_since_), ceiling + ceiling / 2)));
+  calm_ = queue ? std::uint8_t{0} : static_cast<std::uint8_t>(calm_ + 1);
+  if (policed_ ? ceiling_ < std::uint64_t{kFreeAgain} * shared_most_ : calm_ < kCalmRounds) return;
+  ceiling_ = kNoCeiling;
+  policed_ = false;
+}
+
 void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   // A queue is there if even the luckiest packet of the round waited.  Then a loss is one, as it is
   // for TCP, with which it may be shared; without a queue it says nothing.
   const Nanos empty = rtt.lowest() + std::min(rtt.lowest() / 16, kMostVariation) + kQueue;
   const bool queue = round_rtt_ != kNever && round_rtt_ > empty;
   const bool was_calm = ceiling_ == kNoCeiling && paced_rounds_ == 0;
-  if (round_lost_ > 0 || round_ce_ > 0) undo_lost_ = was_calm && round_ce_ == 0 ? round_lost_ : 0;
-  if (round_gap_ || round_ce_ > 0) {
+  if (round_lost_ > 0 || round_ce_) undo_lost_ = was_calm && !round_ce_ ? round_lost_ : 0;
+  if (round_gap_ || round_ce_) {
     if (paced_rounds_ == 0) ++relapses_;
-    relapses_ = std::clamp<std::uint8_t>(relapses_, 1, kMostRelapses);
+    relapses_ = std::clamp<std::uint8_t>(relapses_, 1, kMostRelapses) & 15U;
     paced_rounds_ = static_cast<std::uint16_t>(kPacedRounds << (relapses_ - 1));
   } else if (paced_rounds_ > 0) {
     --paced_rounds_;
   }
-  if (round_ce_ > 0 || (queue && round_lost_ > 0)) {
-    shared_most_ = Clamped(std::min<std::uint64_t>(ceiling_, window_));
-    shared_since_ = now;
-    ceiling_ =
-        std::max(static_cast<std::uint32_t>(shared_most_ * kGiveWay), kLeastSharing * datagram_);
-    full_ = true;
-    calm_ = 0;
-    proven_ = 0;
+  JudgeLosses(rtt, queue, now);
+  if (round_ce_ || ((queue || policed_) && round_lost_ > 0)) {
+    GiveWay(now);
   } else if (ceiling_ != kNoCeiling) {
-    // On short ways the curve is slower than TCP was before it: half a packet a round.  With few in
-    // flight TCP often has to wait for its timer, which we do not.
-    const bool few = shared_most_ < std::uint64_t{kFewPackets} * datagram_;
-    const std::uint64_t ceiling = ceiling_;
-    ceiling_ = Clamped(std::max(ceiling + datagram_ / (few ? 4 : 2),
-                                std::min(Curve(now - shared_since_), ceiling + ceiling / 2)));
-    calm_ = queue ? std::uint8_t{0} : static_cast<std::uint8_t>(calm_ + 1);
-    if (calm_ >= kCalmRounds) ceiling_ = kNoCeiling;
+    Regain(queue, now);
   }
   // What was in flight and met neither a loss nor a queue, where nobody shares the path: twice as
   // much may follow.  A program that sends now and then has no rate to measure.
@@ -195,7 +246,8 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
     proven_ /= 2;
   }
   round_in_flight_ = 0;
-  // Startup ends when three rounds brought no quarter more.
+  // Startup ends when three rounds brought no quarter more, or one round lost that much.
+  if (round_lost_ > std::max(round_delivered_ / 4, kFewPackets * datagram_)) full_ = true;
   if (!full_ && app_limited_until_ <= delivered_) {
     const std::uint64_t full = kRateUnit * full_rate_;
     if (bottleneck_ >= full + full / 4) {
@@ -205,17 +257,15 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
       full_ = true;
     }
   }
-  ++round_;
-  if (app_limited_until_ > delivered_) {
-    // An idle round must not push a good measurement out.
-    round_rate_[round_ % kHistory] = round_rate_[(round_ - 1) % kHistory];
-  } else {
-    round_rate_[round_ % kHistory] = 0;
-  }
+  // An idle round must not push a good measurement out.
+  const std::uint32_t rate = app_limited_until_ > delivered_ ? round_rate_[round_] : 0;
+  round_ = (round_ + 1) % kHistory;
+  round_rate_[round_] = rate;
   bottleneck_ = kRateUnit * *std::max_element(round_rate_.begin(), round_rate_.end());
-  round_extra_[round_ % kHistory] = 0;
+  round_extra_[round_] = 0;
   extra_ = *std::max_element(round_extra_.begin(), round_extra_.end());
-  round_lost_ = round_ce_ = 0;
+  round_lost_ = round_delivered_ = 0;
+  round_ce_ = false;
   round_gap_ = false;
   round_rtt_ = kNever;
 }
@@ -247,7 +297,7 @@ void Congestion::UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now) 
 void Congestion::OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in_flight,
                           std::uint64_t new_ce, Nanos now) {
   timed_out_ = false;
-  round_ce_ = Clamped(round_ce_ + new_ce);
+  round_ce_ = round_ce_ || new_ce > 0;
   round_rtt_ = std::min(round_rtt_, rtt.latest());
   TakeRate(newest, now);
   NoteAggregation(now);
@@ -265,23 +315,30 @@ void Congestion::OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in
   const std::uint64_t least =
       MulDiv(BytesOf(kLeastPackets, datagram_), kSecond,
              static_cast<std::uint64_t>(std::max<Nanos>(rtt.smoothed(), 1)));
-  const std::uint64_t rate = std::max(MulDiv(bottleneck_, gain, 100), least);
-  SetPace(mode_ == Mode::kStartup ? std::max(pacing_rate_, rate) : rate, rtt.lowest() < kShortWay);
+  std::uint64_t rate = std::max(MulDiv(bottleneck_, gain, 100), least);
+  if (mode_ == Mode::kStartup) rate = std::max(pacing_rate_, rate);
+  if (policed_) rate = MulDiv(ceiling_, kSecond, static_cast<std::uint64_t>(Turn(rtt)));
+  SetPace(rate, rtt.lowest() < kShortWay);
   const std::uint64_t late =
       std::max<std::uint64_t>(burst_, MulDiv(bottleneck_, kLateness, kSecond));
   const std::uint64_t target = mode_ == Mode::kStartup
                                    ? MulDiv(rate_delay, kStartupGain, 100) + late
                                    : 2 * rate_delay + late + extra_;
   const std::uint64_t initial = BytesOf(kInitialPackets, datagram_);
-  window_ = std::max(mode_ == Mode::kStartup ? std::max(window_, target) : target, initial);
+  const std::uint64_t least_window = mode_ == Mode::kStartup ? window_ : 0;
+  if (!fixed_) window_ = Clamped(std::max({target, initial, least_window}));
 }
 
-void Congestion::OnLost(std::uint32_t bytes, bool by_gap, Nanos now) {
+void Congestion::OnLost(std::uint64_t number, std::uint32_t bytes, bool by_gap, Nanos now) {
   if (round_lost_ == 0) {
     lost_since_ = now;
     undo_lost_ = 0;
   }
+  pattern_.OnLost(number);
   round_lost_ += bytes;
+  if (app_limited_until_ > delivered_) {  // as much will never be delivered
+    app_limited_until_ = std::max(app_limited_until_ - bytes, delivered_);
+  }
   round_gap_ = round_gap_ || by_gap;
 }
 
@@ -296,6 +353,7 @@ void Congestion::OnSpurious(std::uint32_t bytes, Nanos declared) {
   undo_lost_ -= std::min(undo_lost_, bytes);
   if (undo_lost_ > 0) return;
   ceiling_ = kNoCeiling;
+  policed_ = false;
   if (paced_rounds_ > 0 && relapses_ > 0) --relapses_;
   paced_rounds_ = 0;
 }
@@ -307,10 +365,12 @@ void Congestion::OnAppLimited(std::uint64_t in_flight) {
 }
 
 std::uint64_t Congestion::window() const {
-  if (fixed_window_ != 0) return fixed_window_;
+  if (fixed_) return window_;
   const std::uint64_t least = BytesOf(kLeastPackets, datagram_);
   if (timed_out_ || mode_ == Mode::kProbeRtt) return std::min<std::uint64_t>(least, ceiling_);
-  return std::min<std::uint64_t>(std::max({least, window_, std::uint64_t{proven_}}), ceiling_);
+  // Less than two packets a round leave by the pace.
+  return std::min<std::uint64_t>(std::max<std::uint64_t>(least, std::max(window_, proven_)),
+                                 policed_ ? std::max(ceiling_, 2 * datagram_) : ceiling_);
 }
 
 }  // namespace sekisho::pm

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 
+#include "transport/pm/loss_pattern.h"
 #include "transport/pm/rtt.h"
 #include "transport/pm/types.h"
 
@@ -39,8 +40,8 @@ class Congestion {
                Newest& newest);
   void OnAckEnd(const Newest& newest, const Rtt& rtt, std::uint64_t in_flight, std::uint64_t new_ce,
                 Nanos now);
-  // `by_gap`: newer ones arrived.
-  void OnLost(std::uint32_t bytes, bool by_gap, Nanos now);
+  // The packet of this number; `by_gap`: newer ones arrived.
+  void OnLost(std::uint64_t number, std::uint32_t bytes, bool by_gap, Nanos now);
   // What was `declared` lost at that time was not.
   void OnSpurious(std::uint32_t bytes, Nanos declared);
   void OnTimeout();
@@ -54,7 +55,7 @@ class Congestion {
 
   // When the next packet may leave, after one of `bytes` left now.
   Nanos NextSend(Nanos previous, std::uint32_t bytes, Nanos now) const {
-    if (fixed_window_ != 0 || pacing_rate_ == 0 || unpaced_) return now;
+    if (fixed_ || pacing_rate_ == 0 || unpaced_) return now;
     // Credit for at most one burst, so that a late timer does not slow the flow down.
     return std::max(previous, now - BurstTime()) + PaceOf(bytes);
   }
@@ -81,29 +82,35 @@ class Congestion {
   }
   Nanos BurstTime() const { return PaceOf(std::max(burst_, std::min(proven_, kBurstBytes))); }
   std::uint64_t Curve(Nanos since) const;
+  void JudgeLosses(const Rtt& rtt, bool queue, Nanos now);
+  void GiveWay(Nanos now);
+  void Regain(bool queue, Nanos now);
   void EndRound(const Rtt& rtt, Nanos now);
   void NoteAggregation(Nanos now);
   void UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now);
   std::uint64_t RateDelay(const Rtt& rtt) const;
 
+  // A session has one of these, and 1 KiB in all: small fields lie together.
   Mode mode_ = Mode::kStartup;
-  bool full_ : 1 = false;  // startup found the bottleneck
+  bool fixed_ : 1 = false;  // the window
+  bool full_ : 1 = false;   // startup found the bottleneck
   bool timed_out_ : 1 = false;
   bool unpaced_ : 1 = false;
   bool round_over_ : 1 = false;
   bool round_gap_ : 1 = false;  // something was lost by a gap
-  std::uint8_t full_rounds_ = 0;
+  bool round_ce_ : 1 = false;   // something was marked
+  bool policed_ : 1 = false;    // somebody measures the rate: the ceiling is what a turn may hold
+  std::uint8_t full_rounds_ : 4 = 0;
+  std::uint8_t relapses_ : 4 = 0;  // how often it was to be paced
   std::uint8_t phase_ = 0;
   std::uint8_t calm_ = 0;           // rounds without a queue since a loss or a mark counted
-  std::uint8_t relapses_ = 0;       // how often it was to be paced
+  std::uint8_t round_ = 0;          // in the histories
   std::uint16_t paced_rounds_ = 0;  // to come, whatever the way is
-  std::uint32_t fixed_window_ = 0;
+  LossPattern pattern_;
   std::uint32_t datagram_ = 1200;
-  std::uint64_t window_ = 0;
+  std::uint32_t window_ = 0;
   std::uint64_t pace_ = 0;  // nanoseconds a byte, shifted
   std::uint64_t pacing_rate_ = 0;
-  std::uint32_t burst_ = 0;  // bytes that may leave together, whatever is proven
-  std::uint32_t round_ = 0;
   std::uint64_t delivered_ = 0;
   Nanos delivered_time_ = 0;
   Nanos first_sent_time_ = 0;
@@ -111,24 +118,26 @@ class Congestion {
   std::uint64_t round_end_ = 0;
   Nanos round_start_ = 0;
   std::uint64_t bottleneck_ = 0;
-  std::uint32_t round_lost_ = 0;  // bytes
-  std::uint32_t round_ce_ = 0;
   Nanos round_rtt_ = kNever;  // smallest of the round: what even the best packet waited
   Nanos phase_start_ = 0;
   Nanos probe_rtt_due_ = 0;
   Nanos lost_since_ = 0;   // the first loss of the last round that had one
   Nanos epoch_start_ = 0;  // of a run of acknowledgements at the bottleneck rate or above
-  std::uint64_t epoch_delivered_ = 0;
+  Nanos shared_since_ = 0;
+  std::uint32_t shared_most_ = 0;      // what was in flight when the ceiling was learned last
+  std::uint32_t epoch_delivered_ = 0;  // until then, the low bits
   std::uint32_t extra_ = 0;
+  std::uint32_t burst_ = 0;  // bytes that may leave together, whatever is proven
   std::array<std::uint32_t, kHistory> round_extra_{};  // what NoteAggregation saw, as round_rate_
   std::array<std::uint32_t, kHistory> round_rate_{};   // maximum of each of the last rounds
-  std::uint32_t round_in_flight_ = 0;                  // the most of the round
-  std::uint32_t ceiling_ = kNoCeiling;  // learned from losses together with a queue, and marks
-  std::uint32_t undo_lost_ = 0;    // of a round when all was calm: arrives it all, it is calm again
-  std::uint32_t full_rate_ = 0;    // in units
-  std::uint32_t proven_ = 0;       // may be in flight, as half of it met no queue
-  std::uint32_t shared_most_ = 0;  // what was in flight when the ceiling was learned last
-  Nanos shared_since_ = 0;
+  std::uint32_t round_delivered_ = 0;                  // bytes
+  std::uint32_t round_lost_ = 0;
+  std::uint32_t round_in_flight_ = 0;   // the most of the round
+  std::uint32_t round_length_ = 0;      // nanoseconds, of the last
+  std::uint32_t ceiling_ = kNoCeiling;  // learned from losses that somebody's sharing explains
+  std::uint32_t undo_lost_ = 0;  // of a round when all was calm: arrives it all, it is calm again
+  std::uint32_t full_rate_ = 0;  // in units
+  std::uint32_t proven_ = 0;     // may be in flight, as half of it met no queue
 };
 
 }  // namespace sekisho::pm

@@ -26,7 +26,7 @@ class NowAndThen {
     for (; in_flight < kMessage; in_flight += kPacket) {
       samples.push_back(path_.OnSent(kPacket, in_flight, sent));
     }
-    if (lost > 0) path_.OnLost(lost, by_gap, lost_at_ = sent);
+    if (lost > 0) path_.OnLost(1, lost, by_gap, lost_at_ = sent);
     const auto acknowledge = [&](std::size_t first, std::size_t end, Nanos after) {
       now_ = sent + after;
       Congestion::Newest newest;

@@ -181,7 +181,7 @@ void Endpoint::DeclareLost(Peer& peer, std::uint32_t index, bool by_gap) {
   }
   ++(by_gap ? state_->counters.lost_by_gap : state_->counters.lost_by_timeout);
   ++(by_gap ? peer.lost_by_gap : peer.lost_by_timeout);
-  session.congestion.OnLost(packet.size, by_gap, state_->now);
+  session.congestion.OnLost(packet.number, packet.size, by_gap, state_->now);
   // After a time-out it is more often late than lost: its host's processors are busy.
   if (by_gap) NoteLoss(session, 1);
   NoteLargePacket(session, packet.size, false);

@@ -3,6 +3,7 @@
 // neighbours.
 #include <algorithm>
 #include <iostream>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -137,7 +138,7 @@ double Fairness(const std::vector<std::uint64_t>& each) {
 TEST(Flow, SendersToOneNodeShareItsPort) {
   constexpr std::size_t kSenders = 8;
   Cluster cluster(kSenders + 1, [](Config& config) { config.channels = 1; });
-  cluster.network().port(0) = {kRate, 128 * 1024, 0};
+  cluster.network().port(0) = {kRate, 128 * 1024};
   std::vector<std::uint64_t> each;
   const double goodput = Goodput(cluster, kSenders, 150 * kMillisecond, 200 * kMillisecond, &each);
   const double jain = Fairness(each);
@@ -153,9 +154,19 @@ Cluster OneSwitch(std::size_t senders, std::size_t queue, Nanos delay) {
     config.channels = 1;
     config.incast_budget = 16 << 20;
   });
-  cluster.network().port(0) = {20'000'000, queue, 0};
+  cluster.network().port(0) = {20'000'000, queue};
   for (Link& link : cluster.network().links()) link.delay = delay;
   return cluster;
+}
+
+// Datagrams that the nodes from 1 on have sent, and lost.
+std::pair<std::uint64_t, std::uint64_t> SentAndLost(Cluster& cluster, std::size_t senders) {
+  std::uint64_t sent = 0, lost = 0;
+  for (std::uint32_t node = 1; node <= senders; ++node) {
+    sent += cluster[node].counters().datagrams_out;
+    lost += cluster[node].counters().lost_by_gap;
+  }
+  return {sent, lost};
 }
 
 // By what they lose.
@@ -164,11 +175,7 @@ TEST(Flow, SendersWhomNobodyGrantsGiveWay) {
   Cluster cluster = OneSwitch(kSenders, 128 * 1024, 50 * kMicrosecond);
   std::vector<std::uint64_t> each;
   const double goodput = Goodput(cluster, kSenders, kSecond, kSecond, &each);
-  std::uint64_t sent = 0, lost = 0;
-  for (std::uint32_t node = 1; node <= kSenders; ++node) {
-    sent += cluster[node].counters().datagrams_out;
-    lost += cluster[node].counters().lost_by_gap;
-  }
+  const auto [sent, lost] = SentAndLost(cluster, kSenders);
   const auto [least, most] = std::minmax_element(each.begin(), each.end());
   std::cout << goodput / 1e6 << " MB/s, lost " << lost << " of " << sent << ", least " << *least
             << ", most " << *most << "\n";
@@ -191,6 +198,42 @@ TEST(Flow, WhoComesLaterGivesWayToo) {
   EXPECT_GT(jain, 0.98);
 }
 
+// Somebody measures the rate and drops what is more: no queue, only losses.
+TEST(Flow, WhatIsDroppedForItsRateIsNotSentForEver) {
+  for (const std::size_t senders : {std::size_t{1}, std::size_t{8}}) {
+    Cluster cluster = OneSwitch(senders, 64 * 1024, 25 * kMicrosecond);
+    cluster.network().port(0).policed = true;
+    Goodput(cluster, senders, 4 * kSecond, 0);
+    const auto [sent_before, lost_before] = SentAndLost(cluster, senders);
+    std::vector<std::uint64_t> each;
+    const double goodput = Goodput(cluster, senders, 0, 4 * kSecond, &each);
+    const auto [all_sent, all_lost] = SentAndLost(cluster, senders);
+    const std::uint64_t sent = all_sent - sent_before, lost = all_lost - lost_before;
+    std::cout << senders << " senders: " << goodput / 1e6 << " MB/s, lost " << lost_before << " of "
+              << sent_before << ", then " << lost << " of " << sent << ", Jain " << Fairness(each)
+              << "\n";
+
+    EXPECT_LT(lost_before, sent_before / 3);  // while it finds out
+    EXPECT_GT(goodput, 0.85 * 20'000'000);
+    EXPECT_LT(lost, sent / 10);
+    EXPECT_GT(Fairness(each), 0.9);
+  }
+}
+
+TEST(Flow, WhoseRateIsNotMeasuredAnyMoreIsFastAgain) {
+  for (const double loss : {0.0, 0.02}) {
+    Cluster cluster = OneLink(loss, 100 * kMicrosecond, 256 * 1024);
+    cluster.network().port(0) = {.rate = kRate / 5, .queue = 64 * 1024, .policed = true};
+    const double measured = Goodput(cluster, 1, kSecond, 200 * kMillisecond);
+    cluster.network().port(0) = {};
+    const double free = Goodput(cluster, 1, 2 * kSecond, 200 * kMillisecond);
+    std::cout << "loss " << loss << ": " << measured / 1e6 << ", then " << free / 1e6 << " MB/s\n";
+
+    EXPECT_LT(measured, kRate / 5);
+    EXPECT_GT(free, 0.8 * kRate);
+  }
+}
+
 // The paper's collapse: blocks of 32 KiB from all at once through a queue of 64 KiB.
 TEST(Flow, IncastDoesNotCollapse) {
   constexpr std::uint32_t kSenders = 16;
@@ -199,7 +242,7 @@ TEST(Flow, IncastDoesNotCollapse) {
     config.channels = 1;
     config.incast_budget = 32 * 1024;
   });
-  cluster.network().port(0) = {60'000'000, 64 * 1024, 0};
+  cluster.network().port(0) = {60'000'000, 64 * 1024};
   std::vector<Nanos> rounds;
   const std::vector<std::uint8_t> text(kBlock, 'x');
   for (int round = 0; round < 40; ++round) {

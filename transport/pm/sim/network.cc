@@ -45,7 +45,10 @@ Nanos Pass(Gate& gate, Nanos now, std::size_t size) {
 void Network::Deliver(Link& link, std::uint32_t from, std::uint32_t to, Bytes datagram) {
   const std::size_t size = datagram.size();
   Nanos start = Pass(link, now_, size);
-  if (start >= 0) start = Pass(ports_[to], start, size);
+  if (start >= 0) {
+    const Nanos end = Pass(ports_[to], start, size);
+    if (end < 0 || !ports_[to].policed) start = end;
+  }
   if (start < 0) {
     ++dropped_;
     return;

@@ -59,6 +59,8 @@ struct Link {
 struct Port {
   std::uint64_t rate = 0;  // bytes per second; 0: endless
   std::size_t queue = 0;
+  // What has a place in the queue need not wait: the rate is only measured (a token bucket).
+  bool policed = false;
   Nanos free_at = 0;
 };
 
