@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "transport/pm/memory.h"
-
 namespace sekisho::pm {
 namespace {
 
@@ -41,11 +39,12 @@ constexpr std::uint32_t kFewPackets = 8;
 // Where the rate is measured nobody sees a queue, and a TCP that has lost a train of packets waits
 // for its timer, which PM does not: so PM takes as long to have again what it gave away, and gives
 // away once for what may have been one train of somebody else.
-constexpr Nanos kRegain = 150 * kMillisecond;
+constexpr Nanos kRegain = 160 * kMillisecond;
 constexpr Nanos kOneTrain = 3 * kMillisecond;
-constexpr std::uint32_t kFreeAgain = 4;  // times as much as was too much, and nothing is lost
-constexpr double kGiveWay = 0.7;         // as CUBIC does
-constexpr std::uint8_t kCalmRounds = 8;  // without a queue: nobody shares it any more
+constexpr std::uint32_t kLeastPoliced = 512;  // bytes a turn
+constexpr std::uint32_t kFreeAgain = 4;       // times as much as was too much, and nothing is lost
+constexpr double kGiveWay = 0.7;              // as CUBIC does
+constexpr unsigned kCalmRounds = 8;           // without a queue: nobody shares it any more
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
 constexpr std::array<std::uint32_t, 8> kPhaseGain = {125, 75, 100, 100, 100, 100, 100, 100};
 constexpr std::uint32_t kStartupGain = 289;
@@ -120,7 +119,7 @@ void Congestion::TakeRate(const Newest& newest, Nanos now) {
   const std::uint64_t rate =
       MulDiv(delivered_ - sample.delivered, kSecond, static_cast<std::uint64_t>(interval));
   if (sample.app_limited && rate <= bottleneck_) return;
-  std::uint32_t& best = round_rate_[round_];
+  std::uint32_t& best = round_rate_[Slot()];
   best = std::max(best, Clamped((rate + kRateUnit - 1) / kRateUnit));
   bottleneck_ = std::max(bottleneck_, rate);
 }
@@ -148,7 +147,7 @@ void Congestion::NoteAggregation(Nanos now) {
     epoch_delivered_ = static_cast<std::uint32_t>(delivered_);
     return;
   }
-  std::uint32_t& extra = round_extra_[round_];
+  std::uint32_t& extra = round_extra_[Slot()];
   extra = std::max(extra,
                    Clamped(std::min<std::uint64_t>(got - expected, std::min(window_, ceiling_))));
   extra_ = std::max(extra_, extra);
@@ -163,8 +162,8 @@ std::uint64_t Congestion::RateDelay(const Rtt& rtt) const {
 std::uint64_t Congestion::Curve(Nanos since) const {
   if (policed_) {
     const double ahead = static_cast<double>(since) / kRegain - 1;
-    return static_cast<std::uint64_t>(
-        std::min((1 + (1 - kGiveWay) * ahead * ahead * ahead) * shared_most_, 1e12));
+    const double part = 1 + (1 - kGiveWay) * ahead * ahead * ahead;
+    return static_cast<std::uint64_t>(std::clamp(part, 0.0, 1e3) * shared_most_);
   }
   constexpr double kSteepness = 0.4;  // packets a cubic second
   const double most = static_cast<double>(shared_most_) / datagram_;
@@ -174,21 +173,26 @@ std::uint64_t Congestion::Curve(Nanos since) const {
   return static_cast<std::uint64_t>(std::clamp(packets, 0.0, 1e9) * datagram_);
 }
 
-// A queue that is seen tells more than a pattern.  Who sends now and then loses little, and that in
-// a row; and who looks for the rate of the path tries too much.
-void Congestion::JudgeLosses(const Rtt& rtt, bool queue, Nanos now) {
-  if (app_limited_until_ > delivered_) pattern_.Forget();
-  const bool seen = queue && (rtt.lowest() >= kShortWay || round_rtt_ > rtt.lowest() + kShortWay);
-  const LossPattern::Verdict verdict = pattern_.Judge(!seen && mode_ == Mode::kProbe);
+// Only on short ways: on longer ones a rate's limit is found too late to be kept.  A queue that is
+// seen tells more than a pattern; but a process that waits for its processor looks like a short
+// one.  Who sends now and then loses little, and that in a row; and who looks for the rate of the
+// path tries too much.
+void Congestion::JudgeLosses(const Rtt& rtt, Nanos now) {
+  const bool queue = round_rtt_ != kNever && round_rtt_ > rtt.lowest() + kShortWay;
+  if (round_limited_) pattern_.Forget();
+  // What is lost near the limit, or above it, is lost to that.
+  const bool below =
+      !policed_ || ceiling_ <= std::max(kLeastPoliced, shared_most_ - shared_most_ / 8);
+  const LossPattern::Verdict verdict = pattern_.Judge(!queue && below && mode_ == Mode::kProbe);
   if (policed_ && verdict == LossPattern::Verdict::kByChance) {
     ceiling_ = kNoCeiling;
     policed_ = false;
   }
-  if (policed_ || verdict != LossPattern::Verdict::kPoliced) return;
+  if (policed_ || verdict != LossPattern::Verdict::kPoliced || rtt.lowest() >= kShortWay) return;
   policed_ = true;
   ceiling_ = Clamped(MulDiv(round_delivered_, static_cast<std::uint64_t>(Turn(rtt)),
                             std::max<std::uint64_t>(round_length_, kLeastRound)));
-  shared_since_ = now - kOneTrain;
+  shared_since_ = now - kSecond;
   GiveWay(now);
 }
 
@@ -198,7 +202,7 @@ void Congestion::GiveWay(Nanos now) {
   shared_most_ = policed_ ? ceiling_ : std::min(ceiling_, window_);
   shared_since_ = now;
   ceiling_ = std::max(static_cast<std::uint32_t>(shared_most_ * kGiveWay),
-                      policed_ ? datagram_ / 2 : kLeastSharing * datagram_);
+                      policed_ ? kLeastPoliced : kLeastSharing * datagram_);
   full_ = true;
   calm_ = 0;
   proven_ = 0;
@@ -209,10 +213,11 @@ void Congestion::Regain(bool queue, Nanos now) {
   // flight TCP often has to wait for its timer, which we do not.
   const bool few = shared_most_ < std::uint64_t{kFewPackets} * datagram_;
   const std::uint64_t ceiling = ceiling_;
+  if (policed_ && round_limited_) return;  // it was not tried
   const std::uint32_t least = policed_ ? 0 : datagram_ / (few ? 4 : 2);
   ceiling_ = Clamped(
       std::max(ceiling + least, std::min(Curve(now - shared_since_), ceiling + ceiling / 2)));
-  calm_ = queue ? std::uint8_t{0} : static_cast<std::uint8_t>(calm_ + 1);
+  calm_ = queue ? 0 : std::min<unsigned>(calm_ + 1, kCalmRounds) & 15;
   if (policed_ ? ceiling_ < std::uint64_t{kFreeAgain} * shared_most_ : calm_ < kCalmRounds) return;
   ceiling_ = kNoCeiling;
   policed_ = false;
@@ -232,12 +237,13 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   } else if (paced_rounds_ > 0) {
     --paced_rounds_;
   }
-  JudgeLosses(rtt, queue, now);
+  JudgeLosses(rtt, now);
   if (round_ce_ || ((queue || policed_) && round_lost_ > 0)) {
     GiveWay(now);
   } else if (ceiling_ != kNoCeiling) {
     Regain(queue, now);
   }
+  round_limited_ = app_limited_until_ > delivered_;
   // What was in flight and met neither a loss nor a queue, where nobody shares the path: twice as
   // much may follow.  A program that sends now and then has no rate to measure.
   if (ceiling_ == kNoCeiling && !queue && round_lost_ == 0) {
@@ -247,7 +253,8 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   }
   round_in_flight_ = 0;
   // Startup ends when three rounds brought no quarter more, or one round lost that much.
-  if (round_lost_ > std::max(round_delivered_ / 4, kFewPackets * datagram_)) full_ = true;
+  if (round_gap_ && round_lost_ > std::max(round_delivered_ / 4, kFewPackets * datagram_))
+    full_ = true;
   if (!full_ && app_limited_until_ <= delivered_) {
     const std::uint64_t full = kRateUnit * full_rate_;
     if (bottleneck_ >= full + full / 4) {
@@ -258,11 +265,11 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
     }
   }
   // An idle round must not push a good measurement out.
-  const std::uint32_t rate = app_limited_until_ > delivered_ ? round_rate_[round_] : 0;
-  round_ = (round_ + 1) % kHistory;
-  round_rate_[round_] = rate;
+  const std::uint32_t rate = app_limited_until_ > delivered_ ? round_rate_[Slot()] : 0;
+  round_ = static_cast<std::uint8_t>((Slot() + 1) % kHistory);
+  round_rate_[Slot()] = rate;
   bottleneck_ = kRateUnit * *std::max_element(round_rate_.begin(), round_rate_.end());
-  round_extra_[round_] = 0;
+  round_extra_[Slot()] = 0;
   extra_ = *std::max_element(round_extra_.begin(), round_extra_.end());
   round_lost_ = round_delivered_ = 0;
   round_ce_ = false;
@@ -279,7 +286,7 @@ void Congestion::UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now) 
     phase_start_ = now;
   }
   if (mode_ == Mode::kProbe && now - phase_start_ > std::max(rtt.minimum(), 20 * kMicrosecond)) {
-    phase_ = static_cast<std::uint8_t>((phase_ + 1) % kPhaseGain.size());
+    phase_ = (phase_ + 1) % kPhaseGain.size() & 15U;
     phase_start_ = now;
   }
   if (mode_ == Mode::kProbe && now > probe_rtt_due_) {
@@ -337,12 +344,13 @@ void Congestion::OnLost(std::uint64_t number, std::uint32_t bytes, bool by_gap, 
   pattern_.OnLost(number);
   round_lost_ += bytes;
   if (app_limited_until_ > delivered_) {  // as much will never be delivered
-    app_limited_until_ = std::max(app_limited_until_ - bytes, delivered_);
+    app_limited_until_ -= std::min<std::uint64_t>(bytes, app_limited_until_ - delivered_);
   }
   round_gap_ = round_gap_ || by_gap;
 }
 
 void Congestion::OnSpurious(std::uint32_t bytes, Nanos declared) {
+  pattern_.OnFound();
   if (declared < lost_since_) return;  // of an earlier round: what came after counts
   if (round_lost_ > 0) {
     round_lost_ -= std::min(round_lost_, bytes);
@@ -362,6 +370,7 @@ void Congestion::OnTimeout() { timed_out_ = true; }
 
 void Congestion::OnAppLimited(std::uint64_t in_flight) {
   app_limited_until_ = std::max<std::uint64_t>(delivered_ + in_flight, 1);
+  round_limited_ = true;
 }
 
 std::uint64_t Congestion::window() const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "transport/pm/loss_pattern.h"
+#include "transport/pm/memory.h"
 #include "transport/pm/rtt.h"
 #include "transport/pm/types.h"
 
@@ -74,6 +75,7 @@ class Congestion {
   static constexpr std::uint64_t kRateUnit = 64;  // bytes a second
   static constexpr std::size_t kHistory = 10;     // rounds
 
+  std::size_t Slot() const { return Once(round_) % kHistory; }  // in the histories
   void TakeRate(const Newest& newest, Nanos now);
   void SetPace(std::uint64_t rate, bool is_short);
   // The time that so many bytes take; without a division, as every packet asks.
@@ -82,7 +84,7 @@ class Congestion {
   }
   Nanos BurstTime() const { return PaceOf(std::max(burst_, std::min(proven_, kBurstBytes))); }
   std::uint64_t Curve(Nanos since) const;
-  void JudgeLosses(const Rtt& rtt, bool queue, Nanos now);
+  void JudgeLosses(const Rtt& rtt, Nanos now);
   void GiveWay(Nanos now);
   void Regain(bool queue, Nanos now);
   void EndRound(const Rtt& rtt, Nanos now);
@@ -91,9 +93,10 @@ class Congestion {
   std::uint64_t RateDelay(const Rtt& rtt) const;
 
   // A session has one of these, and 1 KiB in all: small fields lie together.
-  Mode mode_ = Mode::kStartup;
-  bool fixed_ : 1 = false;  // the window
-  bool full_ : 1 = false;   // startup found the bottleneck
+  Mode mode_ : 4 = Mode::kStartup;
+  std::uint8_t calm_ : 4 = 0;  // rounds without a queue since a loss or a mark counted
+  bool fixed_ : 1 = false;     // the window
+  bool full_ : 1 = false;      // startup found the bottleneck
   bool timed_out_ : 1 = false;
   bool unpaced_ : 1 = false;
   bool round_over_ : 1 = false;
@@ -102,8 +105,8 @@ class Congestion {
   bool policed_ : 1 = false;    // somebody measures the rate: the ceiling is what a turn may hold
   std::uint8_t full_rounds_ : 4 = 0;
   std::uint8_t relapses_ : 4 = 0;  // how often it was to be paced
-  std::uint8_t phase_ = 0;
-  std::uint8_t calm_ = 0;           // rounds without a queue since a loss or a mark counted
+  std::uint8_t phase_ : 4 = 0;
+  bool round_limited_ : 1 = false;  // by the application, for a moment at least
   std::uint8_t round_ = 0;          // in the histories
   std::uint16_t paced_rounds_ = 0;  // to come, whatever the way is
   LossPattern pattern_;

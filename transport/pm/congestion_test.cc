@@ -169,5 +169,27 @@ TEST(Congestion, WhatWasProvenLongAgoProvesNothing) {
   }
 }
 
+// The application had nothing more; then a packet is lost that was longer than what is under way.
+TEST(Congestion, WhatIsLostDoesNotKeepTheProgramLimited) {
+  Nanos now = kSecond;
+  Congestion path;
+  Rtt rtt;
+  path.Init(0, kPacket, now);
+  path.OnAppLimited(0);
+  path.OnSent(kPacket, 0, now);
+  path.OnLost(1, kPacket, false, now += 3 * kMillisecond);
+  RateSample last;
+  for (int i = 0; i < 20; ++i) {
+    last = path.OnSent(kPacket, 0, now);
+    Congestion::Newest newest;
+    path.OnAcked(last, now, kPacket, now + kMillisecond, newest);
+    now += kMillisecond;
+    rtt.Sample(kMillisecond, 0, now);
+    path.OnAckEnd(newest, rtt, 0, 0, now);
+  }
+
+  EXPECT_FALSE(last.app_limited);
+}
+
 }  // namespace
 }  // namespace sekisho::pm

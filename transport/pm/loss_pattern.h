@@ -5,16 +5,18 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace sekisho::pm {
 
 class LossPattern {
  public:
-  static constexpr unsigned kJudged = 512;    // packets
-  static constexpr unsigned kLeastPart = 48;  // one of so many must be lost
-  static constexpr unsigned kMuch = 8;        // one of so many is too much to be chance
+  static constexpr unsigned kJudged = 512;       // packets
+  static constexpr unsigned kLeastPart = 48;     // one of so many must be lost
+  static constexpr unsigned kMuch = 8;           // one of so many is too much to be chance
+  static constexpr unsigned kMostByChance = 16;  // less than one of so many may be
   static constexpr unsigned kLeastRuns = 4;
-  static constexpr unsigned kLeastByChance = 16;
+  static constexpr unsigned kLeastByChance = 8;
 
   enum class Verdict : std::uint8_t { kUnknown, kByChance, kPoliced };
 
@@ -24,24 +26,34 @@ class LossPattern {
     Count(true, low != static_cast<std::uint16_t>(last_ + 1));
     last_ = low;
   }
+  // One of those that were lost was only late; it arrives.
+  void OnFound() {
+    Packets& of = round_.lost > 0 ? round_ : all_;
+    if (of.lost == 0) return;
+    --of.packets;
+    if (of.runs == of.lost) --of.runs;
+    --of.lost;
+  }
   void Forget() {
     all_ = round_ = {};
-    suspicious_ = false;
+    seen_ = Verdict::kUnknown;
   }
 
-  // At the end of a round; `counts`: what happened in it says something.
+  // At the end of a round; `counts`: what happened in it says something.  What is not seen twice in
+  // a row is not known.
   Verdict Judge(bool counts) {
     if (counts) all_.Add(round_.packets, round_.lost, round_.runs);
     round_ = {};
     if (all_.packets < kJudged) return Verdict::kUnknown;
-    const auto [packets, lost, runs] = all_;
+    // So few lost say nothing yet, but that nobody measures the rate.
+    if (all_.lost < kLeastByChance && all_.packets < kMost / 2) {
+      if (seen_ == Verdict::kPoliced) seen_ = Verdict::kUnknown;
+      return Verdict::kUnknown;
+    }
+    const Verdict before = seen_;
+    seen_ = Look();
     all_ = {};
-    const unsigned in_a_row = static_cast<unsigned>(lost - runs);
-    const bool was_suspicious = suspicious_;
-    suspicious_ = kMuch * lost >= packets ||
-                  (kLeastPart * lost >= packets && runs >= kLeastRuns && 3 * in_a_row >= lost);
-    if (suspicious_) return was_suspicious ? Verdict::kPoliced : Verdict::kUnknown;
-    return lost >= kLeastByChance && 4 * in_a_row < lost ? Verdict::kByChance : Verdict::kUnknown;
+    return seen_ == before ? seen_ : Verdict::kUnknown;
   }
 
  private:
@@ -59,6 +71,17 @@ class LossPattern {
     }
   };
 
+  Verdict Look() const {
+    const auto [packets, lost, runs] = all_;
+    const unsigned in_a_row = static_cast<unsigned>(lost - runs);
+    if (kMuch * lost >= packets) return Verdict::kPoliced;
+    if (kLeastPart * lost >= packets && runs >= kLeastRuns && 3 * in_a_row >= lost) {
+      return Verdict::kPoliced;
+    }
+    const bool few = lost >= kLeastByChance && kMostByChance * lost < packets;
+    return few && 4 * in_a_row < lost ? Verdict::kByChance : Verdict::kUnknown;
+  }
+
   void Count(bool is_lost, bool begins) {
     round_.Add(1, is_lost, begins);
     if (round_.packets < kMost) return;
@@ -67,7 +90,7 @@ class LossPattern {
 
   Packets all_, round_;
   std::uint16_t last_ = 0;
-  bool suspicious_ = false;  // the packets before these: once may be who looks for the rate
+  Verdict seen_ = Verdict::kUnknown;
 };
 
 }  // namespace sekisho::pm

@@ -48,6 +48,7 @@ TEST(LossPattern, TheEndsOfTrainsAreLostToWhoMeasuresTheRate) {
 
 TEST(LossPattern, OneHereAndOneThereAreLostByChance) {
   Path path;
+  EXPECT_EQ(path.Send(512, NowAndThen), Verdict::kUnknown);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(path.Send(512, NowAndThen), Verdict::kByChance);
 }
 
@@ -86,12 +87,47 @@ TEST(LossPattern, RoundsThatDoNotCountAreLeftOut) {
   EXPECT_EQ(path.Send(128, EndOfTrain), Verdict::kPoliced);
 }
 
+// Where few are lost, it takes more packets to see that it is by chance.
+TEST(LossPattern, OneOfThreeHundredIsChanceInTheEnd) {
+  Path path;
+  const auto one = [](unsigned i) { return i % 300 == 7; };
+  EXPECT_EQ(path.Send(600, one), Verdict::kUnknown);
+  EXPECT_EQ(path.Send(3000, one), Verdict::kUnknown);
+  EXPECT_EQ(path.Send(3000, one), Verdict::kByChance);
+}
+
+// Between an eighth and a sixteenth, one by one: others may have taken the room of those.
+TEST(LossPattern, OneOfTwelveSaysNothing) {
+  Path path;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(path.Send(512, [](unsigned i) { return i % 12 == 3; }), Verdict::kUnknown);
+  }
+}
+
+TEST(LossPattern, WhatWasOnlyLateDoesNotCount) {
+  LossPattern pattern;
+  std::uint64_t number = 1;
+  for (int round = 0; round < 8; ++round) {
+    for (int i = 0; i < 512; ++i, ++number) {
+      if (i % 64 >= 3) {
+        pattern.OnArrived();
+        continue;
+      }
+      pattern.OnLost(number);
+      pattern.OnFound();
+      pattern.OnArrived();
+    }
+    EXPECT_EQ(pattern.Judge(true), Verdict::kUnknown);
+  }
+}
+
 // 16 bits of a number are kept, and of how many there were.
 TEST(LossPattern, LargeNumbersAndLongRoundsAreJudgedAlike) {
   Path path((std::uint64_t{1} << 40) - 60);
   path.Send(200'000, EndOfTrain);
   EXPECT_EQ(path.Send(200'000, EndOfTrain), Verdict::kPoliced);
   Path other((std::uint64_t{1} << 40) - 60);
+  other.Send(200'000, NowAndThen);
   EXPECT_EQ(other.Send(200'000, NowAndThen), Verdict::kByChance);
 }
 
