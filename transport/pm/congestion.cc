@@ -39,10 +39,10 @@ constexpr std::uint32_t kFewPackets = 8;
 // Where the rate is measured nobody sees a queue, and a TCP that has lost a train of packets waits
 // for its timer, which PM does not: so PM takes as long to have again what it gave away, and gives
 // away once for what may have been one train of somebody else.
-constexpr Nanos kRegain = 160 * kMillisecond;
+constexpr Nanos kRegain = 150 * kMillisecond;
 constexpr Nanos kOneTrain = 3 * kMillisecond;
 constexpr std::uint32_t kLeastPoliced = 512;  // bytes a turn
-constexpr std::uint32_t kFreeAgain = 4;       // times as much as was too much, and nothing is lost
+constexpr Nanos kFreeAgain = 2 * kSecond;     // without a loss, and whoever wanted more had it
 constexpr double kGiveWay = 0.7;              // as CUBIC does
 constexpr unsigned kCalmRounds = 8;           // without a queue: nobody shares it any more
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
@@ -218,7 +218,7 @@ void Congestion::Regain(bool queue, Nanos now) {
   ceiling_ = Clamped(
       std::max(ceiling + least, std::min(Curve(now - shared_since_), ceiling + ceiling / 2)));
   calm_ = queue ? 0 : std::min<unsigned>(calm_ + 1, kCalmRounds) & 15;
-  if (policed_ ? ceiling_ < std::uint64_t{kFreeAgain} * shared_most_ : calm_ < kCalmRounds) return;
+  if (policed_ ? now - shared_since_ < kFreeAgain : calm_ < kCalmRounds) return;
   ceiling_ = kNoCeiling;
   policed_ = false;
 }

@@ -119,9 +119,10 @@ class Parts:
     def share(self, wanted):
         effort, done = self.effort, []
         rtts = [rtt for rtt in rows.RTTS_MS if any(goal.startswith(rows.share_name(rtt, "")) for goal in wanted)]
-        for _ in range(effort.rounds):
-            done += [self.script("share", "--json", "--rtt", rtt, "--flows", effort.share_flows, "--seconds", effort.share_seconds,
-                                 limit_s=120 + 3 * effort.share_seconds) for rtt in rtts]  # fmt: skip
+        for _, rtt in itertools.product(range(effort.rounds), rtts):
+            path = ["--policer"] if rtt is rows.POLICER else ["--rtt", rtt]
+            done.append(self.script("share", "--json", *path, "--flows", effort.share_flows, "--seconds", effort.share_seconds,
+                                    limit_s=120 + 3 * effort.share_seconds))  # fmt: skip
         return rows.share_rows([line for one in done for line in json_lines(one.out)], effort.rounds, self.first_why(done))
 
     def incast(self, wanted):

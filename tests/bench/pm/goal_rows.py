@@ -65,7 +65,8 @@ def on_both(*names):
 
 
 LOSSES = ("0.1", "1", "5")
-RTTS_MS = (0.1, 1, 20)
+POLICER = None  # in the place of a round trip: a bottleneck without a queue
+RTTS_MS = (0.1, 1, 20, POLICER)
 INCASTS = {(16, 32): 200, (64, 4): 150, (64, 32): 60}  # senders, KiB: rounds of a turn
 SIZES = [4 << i for i in range(19)]  # to 1 MiB
 KERNELS = {"cg": (1.00, 0.85), "ft": (0.95, 0.80), "is": (0.95, 0.80)}
@@ -75,7 +76,7 @@ COMPUTING = {"computing program, answer p90": at_most(0.1, None, "ms"), "computi
 
 
 def share_name(rtt_ms, what):
-    return f"16 PM + 16 TCP, RTT {rtt_ms:g} ms, {what}"
+    return f"16 PM + 16 TCP, {'policer' if rtt_ms is POLICER else f'RTT {rtt_ms:g} ms'}, {what}"
 
 
 def incast_name(senders, block, what):
