@@ -43,6 +43,7 @@ constexpr Nanos kRegain = 150 * kMillisecond;
 constexpr Nanos kOneTrain = 3 * kMillisecond;
 constexpr std::uint32_t kLeastPoliced = 512;  // bytes a turn
 constexpr Nanos kFreeAgain = 2 * kSecond;     // without a loss, and whoever wanted more had it
+constexpr int kManyRounds = 64;               // with a queue: that is the bottleneck now
 constexpr double kGiveWay = 0.7;              // as CUBIC does
 constexpr unsigned kCalmRounds = 8;           // without a queue: nobody shares it any more
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
@@ -179,12 +180,13 @@ std::uint64_t Congestion::Curve(Nanos since) const {
 // path tries too much.
 void Congestion::JudgeLosses(const Rtt& rtt, Nanos now) {
   const bool queue = round_rtt_ != kNever && round_rtt_ > rtt.lowest() + kShortWay;
-  if (round_limited_) pattern_.Forget();
+  if (round_limited_ && !policed_) pattern_.Forget();
   // What is lost near the limit, or above it, is lost to that.
   const bool below =
       !policed_ || ceiling_ <= std::max(kLeastPoliced, shared_most_ - shared_most_ / 8);
   const LossPattern::Verdict verdict = pattern_.Judge(!queue && below && mode_ == Mode::kProbe);
-  if (policed_ && verdict == LossPattern::Verdict::kByChance) {
+  queues_ = queue ? static_cast<std::uint8_t>(std::min(queues_ + 1, kManyRounds)) : std::uint8_t{0};
+  if (policed_ && (verdict == LossPattern::Verdict::kByChance || queues_ == kManyRounds)) {
     ceiling_ = kNoCeiling;
     policed_ = false;
   }
@@ -253,9 +255,9 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   }
   round_in_flight_ = 0;
   // Startup ends when three rounds brought no quarter more, or one round lost that much.
-  if (round_gap_ && round_lost_ > std::max(round_delivered_ / 4, kFewPackets * datagram_))
-    full_ = true;
   if (!full_ && app_limited_until_ <= delivered_) {
+    const std::uint32_t much = std::max(round_delivered_ / 4, kFewPackets * datagram_);
+    full_ = round_gap_ && round_lost_ > much;
     const std::uint64_t full = kRateUnit * full_rate_;
     if (bottleneck_ >= full + full / 4) {
       full_rate_ = Clamped(bottleneck_ / kRateUnit);

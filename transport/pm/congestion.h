@@ -108,6 +108,7 @@ class Congestion {
   std::uint8_t phase_ : 4 = 0;
   bool round_limited_ : 1 = false;  // by the application, for a moment at least
   std::uint8_t round_ = 0;          // in the histories
+  std::uint8_t queues_ = 0;         // rounds with one of 1 ms, in a row
   std::uint16_t paced_rounds_ = 0;  // to come, whatever the way is
   LossPattern pattern_;
   std::uint32_t datagram_ = 1200;

@@ -243,6 +243,10 @@ TEST(Flow, WhoWasPolicedGetsHisPartOfAQueue) {
   Cluster cluster = OneSwitch(kSenders, 64 * 1024, 100 * kMicrosecond);
   cluster.network().port(0).policed = true;
   Goodput(cluster, kSenders / 2, 2 * kSecond, 0);
+  const auto [sent_before, lost_before] = SentAndLost(cluster, kSenders);
+  Goodput(cluster, kSenders / 2, 0, kSecond);
+  const auto [sent, lost] = SentAndLost(cluster, kSenders);
+  EXPECT_LT(lost - lost_before, (sent - sent_before) / 20);  // they had found out
   cluster.network().port(0) = {10'000'000, 128 * 1024};
   std::vector<std::uint64_t> each;
   const double goodput = Goodput(cluster, kSenders, 4 * kSecond, 2 * kSecond, &each);
