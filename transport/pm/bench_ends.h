@@ -25,6 +25,7 @@ struct Traffic {
   bool round_trip = true;  // else one way, as fast as it goes
   Waiting waiting = Waiting::kSpin;
   bool payload_tag = true;
+  bool has_tags = true;        // else the eight bytes of a tag are zeros
   int server_core = 1;         // ours is 0
   Nanos period = 0;            // not 0: one message every so often, each with the time it left
   bool offload = true;         // of the network

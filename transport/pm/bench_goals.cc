@@ -47,6 +47,12 @@ constexpr Traffic Uncut(std::size_t size) {
   return traffic;
 }
 
+// What the payload is, nobody proves: as with TCP.
+constexpr Traffic HeadersOnly(Traffic traffic) {
+  traffic.payload_tag = false;
+  return traffic;
+}
+
 constexpr Traffic Attacked(std::size_t size) {
   Traffic traffic = OneWay(size);
   traffic.target = Target::kJob;
@@ -68,6 +74,7 @@ constexpr Sides kNewPeers = {OpenNewPmPeers, OpenNewTcpPeers, "tcp"};
 constexpr Sides kSilentPeers = {OpenSilentPeers, nullptr, nullptr};
 constexpr Sides kKnownPeers = {OpenKnownPeers, nullptr, nullptr};
 constexpr Sides kTagged = {OpenPmEnd, OpenPmWith<&Traffic::payload_tag, false>, "pm_without"};
+constexpr Sides kWithoutTags = {OpenPmEnd, OpenPmWith<&Traffic::has_tags, false>, "pm_without"};
 constexpr Sides kBesideAttack = {OpenPmEnd, OpenPmWith<&Traffic::target, Target::kBystander>,
                                  "pm_beside"};
 constexpr Sides kWithoutAttack = {OpenPmEnd, OpenPmWith<&Traffic::target, Target::kNone>,
@@ -100,6 +107,16 @@ constexpr Goal kGoals[] = {
      Of::kValue, &kSilentPeers},
     {"memory of a peer, after a message", "KiB", kThousand, 1. / 1024, Judge::kAtMost, 1, 0.5, 0,
      Of::kValue, &kKnownPeers},
+    {"round trip 8 KiB, header MAC", "us", HeadersOnly(kPage), 1, Judge::kRatioAtMost, 1.05, 0.85},
+    {"64 KiB, header MAC", "MB/s", HeadersOnly(OneWay(65536)), kMega, Judge::kRatioAtLeast, 0.90,
+     1.10},
+    {"processor time, 64 KiB, header MAC", "s/GiB", HeadersOnly(OneWay(65536)), 1, Judge::kAtMost,
+     0.50, 0.35, 0, Of::kProcessor},
+    {"64 KiB, offloads off, header MAC", "MB/s", HeadersOnly(Uncut(65536)), kMega,
+     Judge::kRatioAtLeast, 0.90, 1},
+    {"8 KiB, header MAC", "MB/s", HeadersOnly(OneWay(8192)), kMega, Judge::kRatioAtLeast, 1.3, 2.5},
+    {"header MAC on, of off, 64 KiB", "MB/s", HeadersOnly(OneWay(65536)), kMega,
+     Judge::kRatioAtLeast, 0.95, 0.97, 0, Of::kValue, &kWithoutTags},
     {"payload MAC on, of off, 64 KiB", "MB/s", OneWay(65536), kMega, Judge::kRatioAtLeast, 0.5, 0.6,
      0, Of::kValue, &kTagged},
     {"attack on 64 KiB, of one beside it", "MB/s", Attacked(65536), kMega, Judge::kRatioAtLeast,

@@ -55,8 +55,23 @@ BenchProcess::~BenchProcess() {
   waitpid(pid_, nullptr, 0);
 }
 
-void BenchProcess::Go() { kill(pid_, SIGCONT); }
-void BenchProcess::Stop() { kill(pid_, SIGSTOP); }
+void BenchProcess::Go() {
+  kill(pid_, SIGCONT);
+  goes_ = true;
+}
+
+// On a busy machine it may be long until it gets the signal.
+void BenchProcess::Stop() {
+  if (!goes_) return;
+  kill(pid_, SIGSTOP);
+  int status;
+  if (waitpid(pid_, &status, WUNTRACED) != pid_ || !WIFSTOPPED(status)) {
+    errno = 0;
+    Die("a process of the measurement ended");
+  }
+  goes_ = false;
+}
+
 double BenchProcess::processor_seconds() const { return Seconds(clock_); }
 
 }  // namespace sekisho::pm

@@ -28,11 +28,12 @@ class BenchProcess {
   BenchProcess& operator=(const BenchProcess&) = delete;
 
   void Go();
-  void Stop();
+  void Stop();  // when it returns, the process does nothing more
   double processor_seconds() const;
 
  private:
   pid_t pid_;
+  bool goes_ = true;
   clockid_t clock_;
 };
 

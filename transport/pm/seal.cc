@@ -6,11 +6,10 @@
 #include <string_view>
 
 #include "transport/pm/little_endian.h"
+#include "transport/pm/tag.h"
 
 namespace sekisho::pm {
 namespace {
-
-constexpr std::size_t kJoint = 256;  // bytes of header, control part and digest
 
 SipKey Derive(const JobKey& key, std::string_view label, const SessionId& id) {
   std::array<std::uint8_t, 12 + 6 + 16> text{};
@@ -24,17 +23,6 @@ SipKey Derive(const JobKey& key, std::string_view label, const SessionId& id) {
     for (int i = 0; i < 8; ++i) *out++ = static_cast<std::uint8_t>(value >> 8 * i);
   }
   return SipHash128(SipKeyFrom(std::span(key).first<16>()), text);
-}
-
-std::uint64_t Tag(const SipKey& key, const PayloadKey* payload_key, Bytes head, Bytes payload) {
-  if (payload_key == nullptr) return SipHash(key, head);
-  const PayloadDigest digest(*payload_key, payload);
-  if (head.size() + digest.bytes().size() > kJoint) return SipHash(key, head, digest.bytes());
-  // One run of words is hashed faster than two.
-  std::array<std::uint8_t, kJoint> joint;
-  std::memcpy(joint.data(), head.data(), head.size());
-  std::memcpy(joint.data() + head.size(), digest.bytes().data(), digest.bytes().size());
-  return SipHash(key, Bytes(joint).first(head.size() + digest.bytes().size()));
 }
 
 }  // namespace

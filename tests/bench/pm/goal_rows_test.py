@@ -208,9 +208,9 @@ class Kills(unittest.TestCase):
 
 
 class Goals(unittest.TestCase):
-    def test_each_belongs_to_one_part_or_to_nobody(self):
+    def test_each_belongs_to_one_part(self):
         of_parts = [goal for goals in goal_parts.Parts.goals().values() for goal in goals]
-        self.assertEqual(sorted([*of_parts, *rows.NOBODY]), sorted(rows.GOALS))
+        self.assertEqual(sorted(of_parts), sorted(rows.GOALS))
 
     def test_the_benchs_rows_are_called_as_they_are_there(self):
         with open(f"{os.path.dirname(os.path.realpath(__file__))}/../../../transport/pm/bench_goals.cc") as file:
