@@ -248,6 +248,7 @@ int pmOpenDevice(const char* type, int argc, char** argv, pmContext** out) {
   config.context = job.context;
   config.channels = job.channels;
   config.send_ring = config.receive_ring = sekisho::pm::DefaultRing(job.nodes, job.channels);
+  config.payload_tag = job.payload_tag;
   config.key = job.key;
   config.incarnation = Incarnation();
   if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) return EIO;

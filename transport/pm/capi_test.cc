@@ -2,10 +2,15 @@
 // Messages, buffers, waiting, checkpoints.
 #include "transport/pm/capi_test.h"
 
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
+
+#include "transport/pm/wire.h"
 
 namespace sekisho::pm {
 namespace {
@@ -307,6 +312,88 @@ TEST_F(CApi, ADatagramThatNoPathCarriesIsRefused) {
   setenv("PM_DATAGRAM", "1472", 1);
   EXPECT_EQ(Open(0), 0);
   unsetenv("PM_DATAGRAM");
+}
+
+// Between the two nodes: changes one byte of the first datagram with "hello" in it.
+class Forger {
+ public:
+  explicit Forger(const std::string& own) : own_(own) {
+    Address address;
+    EXPECT_FALSE(ParseAddress(own.c_str(), address));
+    EXPECT_FALSE(socket_.Open(address));
+  }
+  const std::string& address() const { return own_; }
+  bool has_forged() const { return has_forged_; }
+
+  // To `one`, and from there back to the other.
+  void Forward(const Address& one) {
+    std::array<char, 2048> room;
+    sockaddr_in from{};
+    socklen_t size = sizeof from;
+    ssize_t length;
+    while ((length = recvfrom(socket_.fd(), room.data(), room.size(), MSG_DONTWAIT,
+                              reinterpret_cast<sockaddr*>(&from), &size)) > 0) {
+      const std::string_view datagram(room.data(), static_cast<std::size_t>(length));
+      const std::size_t found = datagram.find("hello");
+      if (found != std::string_view::npos && !has_forged_) {
+        room[found] = 'j';
+        has_forged_ = true;
+      }
+      const bool is_back = ntohs(from.sin_port) == one.port;
+      if (!is_back) other_ = from;
+      from.sin_port = htons(one.port);
+      (void)sendto(socket_.fd(), room.data(), datagram.size(), 0,
+                   reinterpret_cast<const sockaddr*>(is_back ? &other_ : &from), sizeof from);
+    }
+  }
+
+ private:
+  const std::string own_;
+  UdpSocket socket_;
+  sockaddr_in other_{};
+  bool has_forged_ = false;
+};
+
+class Authenticated : public CApi {
+ protected:
+  // What arrives of "hello" if somebody changes it on its way.
+  std::string Arrived(const std::string& line) {
+    const std::string key =
+        "key " + folder_ + "/key\nnodes 2\nnode 0 " + FreeAddress() + "\nnode 1 ";
+    const std::string one = FreeAddress();
+    Address address_of_one;
+    EXPECT_FALSE(ParseAddress(one.c_str(), address_of_one));
+    std::ofstream(folder_ + "/job") << key << one << "\n" << line;
+    EXPECT_EQ(Open(1), 0);
+    std::ofstream(folder_ + "/job") << key << forger_.address() << "\n" << line;
+    EXPECT_EQ(Open(0), 0);
+    SendText(0, 1, "hello");
+    void* buffer = nullptr;
+    size_t length = 0;
+    const Nanos limit = Device::Now() + 10 * kSecond;
+    while (pmReceive(contexts_[1], &buffer, &length) == ENOBUFS && Device::Now() < limit) {
+      (void)pmIsSendDone(contexts_[0]);
+      forger_.Forward(address_of_one);
+    }
+    EXPECT_TRUE(forger_.has_forged());
+    return std::string(static_cast<char*>(buffer), length);
+  }
+
+ private:
+  Forger forger_{FreeAddress()};
+};
+
+TEST_F(Authenticated, AChangedPayloadIsDroppedAndSentAgain) { EXPECT_EQ(Arrived(""), "hello"); }
+
+TEST_F(Authenticated, WithHeadersOnlyItIsBelieved) {
+  EXPECT_EQ(Arrived("authenticate headers\n"), "jello");
+}
+
+TEST_F(CApi, AuthenticateIsAllOrHeaders) {
+  std::ofstream(folder_ + "/job", std::ios::app) << "authenticate all\n";
+  EXPECT_EQ(Open(0), 0);
+  std::ofstream(folder_ + "/job", std::ios::app) << "authenticate nothing\n";
+  EXPECT_EQ(Open(1), EINVAL);
 }
 
 TEST_F(CApi, AJobFileWithAnUnknownWordIsRefused) {

@@ -48,6 +48,10 @@ std::error_code Take(const char* word, const char* first, const char* second, Jo
     job.channels = static_cast<std::uint16_t>(value);
     return {};
   }
+  if (strcmp(word, "authenticate") == 0 && first != nullptr) {
+    job.payload_tag = strcmp(first, "headers") != 0;
+    return job.payload_tag && strcmp(first, "all") != 0 ? Error::kBadConfig : std::error_code();
+  }
   if (strcmp(word, "nodes") == 0 && Number(first, kNodesMax, value) && value > 0 &&
       job.nodes == 0) {
     job.nodes = static_cast<std::uint16_t>(value);
