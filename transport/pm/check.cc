@@ -7,7 +7,7 @@ namespace sekisho::pm {
 
 const char* Endpoint::Check(NodeId node, Held& held) const {
   const Peer& peer = peers_[node];
-  const Session none;
+  static const Session none;
   const Session& session = peer.has_session ? SessionOf(peer) : none;
   std::uint64_t bytes = 0;
   std::uint32_t packets = 0, small = 0;

@@ -3,7 +3,6 @@
 #include "transport/pm/sim/world.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace sekisho::pm::sim {
 namespace {
@@ -61,12 +60,11 @@ void World::Start(std::uint32_t id) {
     buried_.push_back(node.endpoint->counters());
   }
   node.config.seed = random_.Next();
-  const MutableBytes memory = node.memory.Filled(Endpoint::MemoryNeeded(node.config));
+  const MutableBytes memory = node.memory.Take(node.config);
   node.endpoint = std::make_unique<Endpoint>();
   const auto error = node.endpoint->Init(node.config, memory, nullptr, LocalTime(node));
   if (error) Fail("init: " + error.message());
-  node.endpoint->MindRings(
-      [](MutableBytes rings) { std::memset(rings.data(), 0xa5, rings.size()); });
+  node.endpoint->MindRings(NodeMemory::Spoil);
   for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
     (void)node.endpoint->SetAddress(static_cast<NodeId>(peer), AddressOf(peer));
   }

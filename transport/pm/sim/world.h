@@ -43,14 +43,18 @@ class TextOf {
 };
 
 // Memory for an endpoint, and full of nonsense, not of zeros.  What a node of another run leaves
-// behind is taken again: new memory costs a page fault for every 4 KiB.
+// behind is taken again: new memory costs a page fault for every 4 KiB, and in rings, which are
+// most of it, the messages of others are as good a nonsense.
 class NodeMemory {
  public:
   NodeMemory() = default;
   NodeMemory(NodeMemory&&) = default;
   ~NodeMemory();
 
-  MutableBytes Filled(std::size_t size);
+  // Its area has one content, whatever was there before.
+  MutableBytes Take(const Config& config);
+  // Of rings whose content counts no more: a line of each page, and so where each of them begins.
+  static void Spoil(MutableBytes rings);
 
  private:
   std::vector<std::uint8_t> bytes_;

@@ -2,6 +2,7 @@
 // What must hold: after every delivery, and when a run ends.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "transport/pm/sim/world.h"
@@ -262,6 +263,9 @@ std::string World::Unfinished() const {
 
 namespace {
 
+constexpr std::uint8_t kNonsense = 0xa5;
+constexpr std::size_t kLine = 64;
+
 std::vector<std::vector<std::uint8_t>>& Spare() {
   static std::vector<std::vector<std::uint8_t>> spare;
   return spare;
@@ -273,16 +277,26 @@ NodeMemory::~NodeMemory() {
   if (!bytes_.empty()) Spare().push_back(std::move(bytes_));
 }
 
-MutableBytes NodeMemory::Filled(std::size_t size) {
+MutableBytes NodeMemory::Take(const Config& config) {
+  const std::size_t size = Endpoint::MemoryNeeded(config);
   if (bytes_.empty() && !Spare().empty()) {
     bytes_ = std::move(Spare().back());
     Spare().pop_back();
   }
-  if (bytes_.size() < size + 64) bytes_ = std::vector<std::uint8_t>(size + 64);
+  if (bytes_.size() < size + kLine) {
+    bytes_ = std::vector<std::uint8_t>(std::bit_ceil(size + kLine), kNonsense);
+  }
   const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
-  const MutableBytes memory = MutableBytes(bytes_).subspan((64 - address % 64) % 64, size);
-  std::fill(memory.begin(), memory.end(), std::uint8_t{0xa5});
+  const MutableBytes memory = MutableBytes(bytes_).subspan((kLine - address % kLine) % kLine, size);
+  std::ranges::fill(memory.first(Endpoint::AreaNeeded(config)), kNonsense);
   return memory;
+}
+
+void NodeMemory::Spoil(MutableBytes rings) {
+  constexpr std::size_t kPage = 4096;  // the least ring
+  for (std::size_t at = 0; at < rings.size(); at += kPage) {
+    std::ranges::fill(rings.subspan(at, kLine), kNonsense);
+  }
 }
 
 void Audit::Start(std::size_t nodes, bool thorough) {
