@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What memory a peer takes: how much more of it is in use (resident, not only reserved) in a
-// context with many peers than in one with a single peer, for each peer more.  A ring takes none
-// until something is in it, and then a page at least; a second after it was emptied it gives that
-// back.
+// context with many peers than in one with fewer, for each peer more; both have so many that
+// nothing is made before it is needed (WarmPages).  A ring takes none until something is in it, and
+// then a page at least; a second after it was emptied it gives that back.
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +11,7 @@
 #include "transport/pm/bench_pair.h"
 #include "transport/pm/bench_peers.h"
 #include "transport/pm/device.h"
+#include "transport/pm/warm_pages.h"
 
 namespace sekisho::pm {
 namespace {
@@ -45,14 +46,16 @@ class PeerMemory final : public Measurement {
 
   Measured Run(Nanos /*time*/) override {
     const double before = ResidentBytes();
-    const auto one = Open(1);
-    const double with_one = ResidentBytes();
+    const auto some = Open(kSome);
+    const double with_some = ResidentBytes();
     const auto many = Open(peers_);
     const double with_many = ResidentBytes();
-    return {((with_many - with_one) - (with_one - before)) / (peers_ - 1), 0};
+    return {((with_many - with_some) - (with_some - before)) / (peers_ - kSome), 0};
   }
 
  private:
+  static constexpr int kSome = kFewStreams;  // and itself: one too many to be few
+
   std::unique_ptr<Context> Open(int peers) {
     auto own = OpenBenchContext(ConfigOf(0, peers), Waiting::kSleep);
     for (int peer = 1; talks_ && peer <= peers; ++peer) Talk(*own, static_cast<NodeId>(peer));

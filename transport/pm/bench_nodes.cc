@@ -10,6 +10,7 @@
 
 #include "transport/pm/bench_network.h"
 #include "transport/pm/bench_process.h"
+#include "transport/pm/warm_pages.h"
 
 namespace sekisho::pm {
 namespace {
@@ -46,6 +47,9 @@ BenchNodes::BenchNodes(const Config& config, int count, const Address& hub)
         nodes_[node].SetAddress(0, hub)) {
       Die("cannot open a node");
     }
+    const std::size_t area = Endpoint::AreaNeeded(own);
+    const MutableBytes bytes = memory_.subspan(node * each, each);
+    WarmPages(own, bytes.first(area), bytes.subspan(area));
   }
 }
 

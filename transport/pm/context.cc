@@ -53,6 +53,7 @@ std::error_code Context::Begin() {
   wire_.SetTrace(memory_.trace(), Side::kProgram);
   wire_.SetNear(near_);
   if (!has_daemon()) memory_.MindRings();
+  memory_.Warm();
   head().program_pid.store(getpid());
   head().program_sleeps.store(0);
   head().program_waits.store(0);
@@ -110,7 +111,9 @@ Context::~Context() {
 }
 
 void Context::NoteCall() {
-  if (head().calls.fetch_add(1, std::memory_order_relaxed) % 32 != 0) return;
+  constexpr std::uint32_t kAtOnce = 32;
+  if (head().calls.fetch_add(1, std::memory_order_relaxed) % kAtOnce != 0) return;
+  processor_.NoteCalls(kAtOnce);
   const Nanos now = Wire::Now();
   FindDaemon(now);
   if (may_be_near_) TendNear(now);
@@ -118,7 +121,10 @@ void Context::NoteCall() {
 
 void Context::TendNear(Nanos now) {
   if (sleepers_ == 0) near_.Poll(now, wire_.socket_is_empty());
-  near_asker_.Tend(daemon_.data(), memory_.fd(), wire_.own_address(), view(), near_, now);
+  // Who shares a processor is not there to take what lies in a ring, and reads it in vain at each
+  // turn: the kernel says who has something, and wakes him.
+  near_asker_.Tend(daemon_.data(), memory_.fd(), wire_.own_address(), view(), near_, now,
+                   processor_.is_alone());
   head().near_in.store(near_.received(), std::memory_order_relaxed);
   head().near_out.store(near_.sent(), std::memory_order_relaxed);
 }

@@ -11,6 +11,7 @@
 #include "transport/pm/lazy_timer.h"
 #include "transport/pm/near_asker.h"
 #include "transport/pm/near_links.h"
+#include "transport/pm/own_processor.h"
 #include "transport/pm/shared_memory.h"
 #include "transport/pm/unix_message.h"
 #include "transport/pm/wire.h"
@@ -203,6 +204,7 @@ class Context {
   std::uint64_t left_wave_ = 0;  // of a stopped job, when the keeper was rung for it
   Nanos pays_ = 0;               // how long spinning was worth it of late
   YieldHistory yields_;
+  OwnProcessor processor_;
 };
 
 }  // namespace sekisho::pm

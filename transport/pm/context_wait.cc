@@ -32,6 +32,7 @@ void Context::Yield(Nanos now) {
   const Nanos after = Wire::Now();
   if (lock_ != nullptr) lock_->lock();
   yields_.Note(now, after);
+  if (yields_.gave_away()) processor_.NoteGivenAway();
 }
 
 bool Context::WaitUntil(Nanos until, Condition condition) {
@@ -116,6 +117,7 @@ void Context::Poll(Nanos until, Condition condition) {
                                      pollfd{timer_.fd(), POLLIN, 0},
                                      pollfd{program_bell_, POLLIN, 0}};
     polls_ = true;
+    processor_.NoteGivenAway();
     if (lock_ != nullptr) lock_->unlock();
     (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
     if (lock_ != nullptr) lock_->lock();

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <new>
 
+#include "transport/pm/warm_pages.h"
+
 namespace sekisho::pm {
 
 std::error_code Device::Open(const Config& config, const Address& own, const Options& options,
@@ -25,6 +27,8 @@ std::error_code Device::Open(const Config& config, const Address& own, const Opt
   if (const auto error = device->endpoint_.Init(config, device->mapping_, cipher, Now())) {
     return error;
   }
+  const std::size_t area = Endpoint::AreaNeeded(config);
+  WarmPages(config, device->mapping_.first(area), device->mapping_.subspan(area));
   out = std::move(device);
   return {};
 }

@@ -46,12 +46,12 @@ bool NearAsker::MayAsk(NodeId node, std::uint32_t session, Nanos now) {
 }
 
 void NearAsker::Tend(const char* daemon, int memory, const Address& own, const Endpoint& endpoint,
-                     NearLinks& links, Nanos now) {
+                     NearLinks& links, Nanos now, bool may_ask) {
   if (now < next_) return;
   next_ = now + kEvery;
   links.DropStale(endpoint);
   if (connection_ >= 0) return TakeAnswer(endpoint, links, now);
-  if (links.full()) return;
+  if (links.full() || !may_ask) return;
   const Config& config = endpoint.config();
   for (NodeId i = 0; i < std::min(config.nodes, kNodesAtOnce); ++i) {
     looked_at_ = static_cast<NodeId>((looked_at_ + 1) % config.nodes);

@@ -16,9 +16,10 @@ class NearAsker {
   NearAsker(const NearAsker&) = delete;
   NearAsker& operator=(const NearAsker&) = delete;
 
-  // To be called now and then.  `memory` is the context's: it proves to the daemon who asks.
+  // To be called now and then.  `memory` is the context's: it proves to the daemon who asks.  New
+  // rings are asked for only where `may_ask`.
   void Tend(const char* daemon, int memory, const Address& own, const Endpoint& endpoint,
-            NearLinks& links, Nanos now);
+            NearLinks& links, Nanos now, bool may_ask);
   // What is asked for just now is not wanted any more.
   void Forget();
 

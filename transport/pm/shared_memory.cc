@@ -12,12 +12,13 @@
 #include <cstring>
 #include <new>
 
+#include "transport/pm/warm_pages.h"
+
 namespace sekisho::pm {
 namespace {
 
 constexpr std::size_t kHeadSize = 4096;
 constexpr std::size_t kMostInHugePages = 64 << 20;  // bytes of rings
-constexpr std::uint32_t kFewStreams = 64;           // their rings may stay as they are
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 static_assert(sizeof(SharedHead) <= kHeadSize);
@@ -115,8 +116,10 @@ std::error_code SharedMemory::Map(int fd) {
   return {};
 }
 
+void SharedMemory::Warm() { WarmPages(config_, AreaBytes(0), RingBytes()); }
+
 void SharedMemory::MindRings() {
-  if (config_.nodes * std::uint32_t{config_.channels} <= kFewStreams) return;
+  if (HasFewStreams(config_)) return;  // they may stay as they are
   for (Endpoint& area : areas_) {
     area.MindRings([](MutableBytes rings) {  // whole pages: 4 KiB and a power of two each
       (void)madvise(rings.data(), rings.size(), MADV_REMOVE);

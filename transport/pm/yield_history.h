@@ -20,11 +20,15 @@ class YieldHistory {
   // At the last yield another process ran, for a short time: perhaps the one we wait for.
   bool others_ran() const { return others_ran_; }
 
+  // At the last one somebody else had the processor, for however long.
+  bool gave_away() const { return gave_away_; }
+
   // One began and ended.  Others who compute keep the processor for long, and to sleep would have
   // been better; but a single long one may be chance (the host's, of a virtual machine).
   void Note(Nanos before, Nanos after) {
     const Nanos took = after - before;
-    others_ran_ = took > kOthersRan && took < kOthersCompute;
+    gave_away_ = took > kOthersRan;
+    others_ran_ = gave_away_ && took < kOthersCompute;
     if (others_ran_) pause_ -= pause_ / 256;
     if (took < kOthersCompute) return;
     if (before > not_before_ + kForgets) pause_ = 0;
@@ -33,7 +37,7 @@ class YieldHistory {
   }
 
  private:
-  bool others_ran_ = false;
+  bool gave_away_ = false, others_ran_ = false;
   Nanos pause_ = 0;  // for how long it was not done, the last time
   Nanos not_before_ = 0;
 };

@@ -32,7 +32,7 @@ namespace sekisho::pm {
 // Seen by the test and by its children.
 struct Board {
   std::atomic<std::uint64_t> accepted{0}, received{0}, wrong{0};
-  std::atomic<int> ready{0}, stop{0}, resting{0};
+  std::atomic<int> ready{0}, stop{0}, resting{0}, polls{0};
 };
 
 // PMD_TEST_ROUNDS=1000 is the long run.
