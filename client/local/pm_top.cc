@@ -55,10 +55,10 @@ std::string Field(const nlohmann::json& object, const char* name) {
 
 std::string PeersAsText(const nlohmann::json& peers) {
   constexpr const char* kRow =
-      "{:>7} {:<9} {:>9} {:>10} {:>10} {:>6} {:>12} {:>9} {:>10} {:>6} {:>9}\n";
+      "{:>7} {:<9} {:>9} {:>10} {:>10} {:>6} {:>12} {:>9} {:>10} {:>6} {:>9}{}\n";
   std::string text =
       fmt::format(fmt::runtime(kRow), "peer", "state", "rtt us", "window", "in flight", "MTU",
-                  "credit bytes", "messages", "granted", "by gap", "time-outs");
+                  "credit bytes", "messages", "granted", "by gap", "time-outs", "");
   for (const nlohmann::json& peer : peers) {
     if (peer.contains("reason")) {
       text += fmt::format("{:>7} {} ({})\n", Field(peer, "peer"), Field(peer, "state"),
@@ -69,7 +69,8 @@ std::string PeersAsText(const nlohmann::json& peers) {
         fmt::format(fmt::runtime(kRow), Field(peer, "peer"), Field(peer, "state"),
                     Field(peer, "rtt_us"), Field(peer, "window"), Field(peer, "in_flight"),
                     Field(peer, "mtu"), Field(peer, "credit_bytes"), Field(peer, "credit_messages"),
-                    Field(peer, "granted"), Field(peer, "lost_gap"), Field(peer, "lost_timeout"));
+                    Field(peer, "granted"), Field(peer, "lost_gap"), Field(peer, "lost_timeout"),
+                    Field(peer, "policed") == "1" ? " policed" : "");
   }
   return text;
 }

@@ -12,6 +12,8 @@ constexpr const char* kTop =
     "datagrams in 10 out 20\n"
     "twice sent 3 gap 2 timeout 1 spurious 0 probes 1\n"
     "peer 0 state up rtt_us 12.5 window 14720 in_flight 0 mtu 1472 lost_gap 2 lost_timeout 1\n"
+    "peer 1 state up rtt_us 80.0 window 2944 in_flight 0 mtu 1472 lost_gap 9 lost_timeout 0 "
+    "policed 1\n"
     "peer 2 state gone reason silent\n";
 
 TEST(PmTop, WhatTheDaemonSaysIsData) {
@@ -22,10 +24,10 @@ TEST(PmTop, WhatTheDaemonSaysIsData) {
   EXPECT_EQ(top["gone"], false);
   EXPECT_EQ(top["stopped"], true);
   EXPECT_EQ(top["twice"]["gap"], 2);
-  ASSERT_EQ(top["peers"].size(), 2u);
+  ASSERT_EQ(top["peers"].size(), 3u);
   EXPECT_EQ(top["peers"][0]["peer"], 0);
   EXPECT_EQ(top["peers"][0]["rtt_us"], 12.5);
-  EXPECT_EQ(top["peers"][1]["reason"], "silent");
+  EXPECT_EQ(top["peers"][2]["reason"], "silent");
 }
 
 TEST(PmTop, PeopleReadWhyAndWho) {
@@ -34,6 +36,7 @@ TEST(PmTop, PeopleReadWhyAndWho) {
   EXPECT_NE(text.find("context 5 node 1 of 3: program 77 drives, stopped\n"), text.npos) << text;
   EXPECT_NE(text.find("sent twice 3: packets lost by a gap 2, by a time-out 1;"), text.npos)
       << text;
+  EXPECT_NE(text.find("         0 policed\n"), text.npos) << text;
   EXPECT_NE(text.find("2 gone (silent)\n"), text.npos) << text;
 }
 

@@ -103,6 +103,8 @@ int pmMLock(pmContext* context, int node, void* address, size_t length, pmHandle
   if (!call.is_ours()) return ECHILD;
   RegionName name;
   if (handle == nullptr) return EINVAL;
+  // Who can change payloads could write to what is registered.
+  if (!context->core().config().payload_tag) return ENOTSUP;
   if (const auto error = context->remote.Register(node, address, length, name)) {
     return error == std::errc::message_size ? EINVAL : Errno(error);
   }

@@ -357,20 +357,21 @@ class Forger {
 class Authenticated : public CApi {
  protected:
   // What arrives of "hello" if somebody changes it on its way.
-  std::string Arrived(const std::string& line) {
+  std::string Arrived(const std::string& line) { return Arrived(line, line, 10 * kSecond); }
+  std::string Arrived(const std::string& line, const std::string& line_of_one, Nanos patience) {
     const std::string key =
         "key " + folder_ + "/key\nnodes 2\nnode 0 " + FreeAddress() + "\nnode 1 ";
     const std::string one = FreeAddress();
     Address address_of_one;
     EXPECT_FALSE(ParseAddress(one.c_str(), address_of_one));
-    std::ofstream(folder_ + "/job") << key << one << "\n" << line;
+    std::ofstream(folder_ + "/job") << key << one << "\n" << line_of_one;
     EXPECT_EQ(Open(1), 0);
     std::ofstream(folder_ + "/job") << key << forger_.address() << "\n" << line;
     EXPECT_EQ(Open(0), 0);
     SendText(0, 1, "hello");
     void* buffer = nullptr;
     size_t length = 0;
-    const Nanos limit = Device::Now() + 10 * kSecond;
+    const Nanos limit = Device::Now() + patience;
     while (pmReceive(contexts_[1], &buffer, &length) == ENOBUFS && Device::Now() < limit) {
       (void)pmIsSendDone(contexts_[0]);
       forger_.Forward(address_of_one);
@@ -389,11 +390,31 @@ TEST_F(Authenticated, WithHeadersOnlyItIsBelieved) {
   EXPECT_EQ(Arrived("authenticate headers\n"), "jello");
 }
 
+// Or whoever is on the way could write to it.
+TEST_F(Authenticated, WithHeadersOnlyThereIsNoRemoteMemory) {
+  EXPECT_EQ(Arrived("authenticate headers\n"), "jello");
+  char memory[64];
+  pmHandle handle;
+  EXPECT_EQ(pmMLock(contexts_[1], 0, memory, sizeof memory, &handle), ENOTSUP);
+}
+
+// It would believe what anybody may have changed.
+TEST_F(Authenticated, WhoAuthenticatesAllHearsNobodyWhoDoesNot) {
+  EXPECT_EQ(Arrived("authenticate headers\n", "authenticate all\n", kSecond / 4), "");
+}
+
 TEST_F(CApi, AuthenticateIsAllOrHeaders) {
-  std::ofstream(folder_ + "/job", std::ios::app) << "authenticate all\n";
+  std::string job;
+  std::ifstream in(folder_ + "/job");
+  std::getline(in, job, '\0');
+  for (const char* wrong :
+       {"authenticate\n", "authenticate nothing\n", "authenticate all headers\n",
+        "authenticate all\nauthenticate headers\n"}) {
+    std::ofstream(folder_ + "/job") << job << wrong;
+    EXPECT_EQ(Open(0), EINVAL) << wrong;
+  }
+  std::ofstream(folder_ + "/job") << job << "authenticate all\n";
   EXPECT_EQ(Open(0), 0);
-  std::ofstream(folder_ + "/job", std::ios::app) << "authenticate nothing\n";
-  EXPECT_EQ(Open(1), EINVAL);
 }
 
 TEST_F(CApi, AJobFileWithAnUnknownWordIsRefused) {

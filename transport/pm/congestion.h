@@ -51,6 +51,8 @@ class Congestion {
   void OnAppLimited(std::uint64_t in_flight);
 
   std::uint64_t window() const;
+  // Somebody seems to measure the rate, and drops what is above it.
+  bool is_policed() const { return policed_; }
   std::uint64_t rate() const { return pacing_rate_; }  // bytes per second; 0: not paced yet
   std::uint64_t bottleneck() const { return bottleneck_; }
 

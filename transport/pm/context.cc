@@ -53,7 +53,7 @@ std::error_code Context::Begin() {
   wire_.SetTrace(memory_.trace(), Side::kProgram);
   wire_.SetNear(near_);
   if (!has_daemon()) memory_.MindRings();
-  memory_.Warm();
+  memory_.Warm(hand_over().seen().area);
   head().program_pid.store(getpid());
   head().program_sleeps.store(0);
   head().program_waits.store(0);

@@ -120,7 +120,9 @@ class Context {
     if (!sleeping && sleepers_ == 0) return;
     sleepers_ += sleeping ? 1 : -1;
     head().program_sleeps.store(sleepers_ > 0 ? 1 : 0);
-    if (sleeping) near_.Rest();
+    if (!sleeping) return;
+    processor_.NoteGivenAway();
+    near_.Rest();
   }
   void set_waits(bool waits) { head().program_waits.store(waits ? 1 : 0); }
   int fd() const { return wire_.fd(); }

@@ -117,7 +117,6 @@ void Context::Poll(Nanos until, Condition condition) {
                                      pollfd{timer_.fd(), POLLIN, 0},
                                      pollfd{program_bell_, POLLIN, 0}};
     polls_ = true;
-    processor_.NoteGivenAway();
     if (lock_ != nullptr) lock_->unlock();
     (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
     if (lock_ != nullptr) lock_->lock();

@@ -59,7 +59,10 @@ void Endpoint::OnData(MutableBytes datagram, const Packet& packet, bool ce) {
       ++state_->counters.too_old;
       return;
   }
-  if (!Open(session.session_receive, cipher_, &payload_key_, datagram, packet)) {
+  // A node that authenticates payloads believes none that is not.
+  const bool is_bare = config_.payload_tag && cipher_ == nullptr && !packet.payload.empty() &&
+                       (packet.header.flags & kFlagPayloadTag) == 0;
+  if (is_bare || !Open(session.session_receive, cipher_, &payload_key_, datagram, packet)) {
     ++state_->counters.bad_tag;
     return;
   }

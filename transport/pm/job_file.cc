@@ -48,7 +48,9 @@ std::error_code Take(const char* word, const char* first, const char* second, Jo
     job.channels = static_cast<std::uint16_t>(value);
     return {};
   }
-  if (strcmp(word, "authenticate") == 0 && first != nullptr) {
+  if (strcmp(word, "authenticate") == 0 && first != nullptr && second == nullptr &&
+      !job.says_payload_tag) {
+    job.says_payload_tag = true;
     job.payload_tag = strcmp(first, "headers") != 0;
     return job.payload_tag && strcmp(first, "all") != 0 ? Error::kBadConfig : std::error_code();
   }

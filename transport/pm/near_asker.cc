@@ -51,7 +51,7 @@ void NearAsker::Tend(const char* daemon, int memory, const Address& own, const E
   next_ = now + kEvery;
   links.DropStale(endpoint);
   if (connection_ >= 0) return TakeAnswer(endpoint, links, now);
-  if (links.full() || !may_ask) return;
+  if (!may_ask || !links.HasRoom()) return;
   const Config& config = endpoint.config();
   for (NodeId i = 0; i < std::min(config.nodes, kNodesAtOnce); ++i) {
     looked_at_ = static_cast<NodeId>((looked_at_ + 1) % config.nodes);

@@ -82,6 +82,13 @@ void NearLinks::Drop(std::size_t index) {
   links_[count_].reset();
 }
 
+bool NearLinks::HasRoom() {
+  for (std::size_t i = count_; count_ == kMost && i-- > 0;) {
+    if (links_[i]->other.joined.load() == 0) Drop(i);
+  }
+  return count_ < kMost;
+}
+
 void NearLinks::GiveUp() {
   while (count_ > 0) Drop(count_ - 1);
 }

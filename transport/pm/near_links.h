@@ -62,7 +62,8 @@ class NearLinks {
   NearLinks& operator=(const NearLinks&) = delete;
 
   bool empty() const { return count_ == 0; }
-  bool full() const { return count_ == kMost; }
+  // Whether there may be one more.  Those whose other side never came make room.
+  bool HasRoom();
   // Whether there is a link with this node that both sides have.
   bool IsJoined(NodeId node) const;
   // In the place of an older one with the same node, if there is one.  `fd` stays the caller's.

@@ -124,7 +124,8 @@ PM_API int pmGetStopState(pmContext* context, int* waiting, int* gone);
 
 /* Remote memory.  Registers memory to the node, which then may write and read it with the handle;
  * the own node: nobody else may; -1 (ours): every node.  No page is locked.  EINVAL: bad node,
- * address or length (1 to 2^40); ENOMEM: 1024 are registered. */
+ * address or length (1 to 2^40); ENOMEM: 1024 are registered; ENOTSUP: the job authenticates headers
+ * only. */
 PM_API int pmMLock(pmContext* context, int node, void* address, size_t length, pmHandle* handle);
 /* EBUSY: own operations use it.  What peers have under way in it is refused.  EINVAL: it is none
  * of ours. */

@@ -116,7 +116,9 @@ std::error_code SharedMemory::Map(int fd) {
   return {};
 }
 
-void SharedMemory::Warm() { WarmPages(config_, AreaBytes(0), RingBytes()); }
+void SharedMemory::Warm(std::uint32_t area) {
+  WarmPages(config_, AreaBytes(area % kAreas), RingBytes());
+}
 
 void SharedMemory::MindRings() {
   if (HasFewStreams(config_)) return;  // they may stay as they are

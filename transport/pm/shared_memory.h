@@ -61,8 +61,8 @@ class SharedMemory {
   // Rings that nobody uses give their pages back, where there are many.  Only for a process that
   // has this memory for itself: Endpoint::MindRings.
   void MindRings();
-  // For who will send and receive: WarmPages.
-  void Warm();
+  // For who will send and receive, of the state in this area: WarmPages.
+  void Warm(std::uint32_t area);
   Endpoint& area(std::uint32_t index) { return areas_[index % kAreas]; }
   // Makes the state of the spare area from that of another.
   void Rebuild(std::uint32_t from, std::uint32_t to, Nanos now);

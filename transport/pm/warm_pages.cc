@@ -12,12 +12,12 @@ namespace {
 constexpr std::uintptr_t kPage = 4096;
 constexpr std::size_t kPeers = 96 * 1024;  // bytes at the beginning of an area: what peers have
 
-// A kernel that cannot leaves them to be made when they are used.
+// Looking alone would do, page by page; some hypervisors map what the kernel made no sooner than
+// somebody looks at it.
 void Warm(MutableBytes bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()) & ~(kPage - 1);
   const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
   (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
-  // Some hypervisors map a page no sooner than somebody looks at it.
   for (std::uintptr_t page = begin; page < end; page += kPage) {
     (void)*reinterpret_cast<const volatile std::uint8_t*>(page);
   }

@@ -80,10 +80,12 @@ bool Describe(Page& page, const Endpoint& endpoint, NodeId node) {
   }
   return page.Add(
       "peer %u state %s rtt_us %.1f window %llu in_flight %llu mtu %u "
-      "credit_bytes %llu credit_messages %llu granted %llu lost_gap %u lost_timeout %u\n",
+      "credit_bytes %llu credit_messages %llu granted %llu lost_gap %u lost_timeout %u "
+      "policed %d\n",
       node, Name(peer.state), static_cast<double>(session.rtt.smoothed()) / 1000.0,
       Number{session.congestion.window()}, Number{session.in_flight}, session.mtu, bytes, messages,
-      Number{session.grant_limit - session.new_bytes}, peer.lost_by_gap, peer.lost_by_timeout);
+      Number{session.grant_limit - session.new_bytes}, peer.lost_by_gap, peer.lost_by_timeout,
+      session.congestion.is_policed());
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <sstream>
 
@@ -244,6 +246,12 @@ TEST_F(DaemonTest, ASavedContextGoesOnInAnotherProgramUnderAnotherDaemon) {
   ASSERT_EQ(Control(Ask::kGo, 1), 0);
   ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("node 0"); }));
   ASSERT_EQ(Control(Ask::kGo, 0), 0);
+  const std::string job = folder_ + "/job";
+  const auto size = std::filesystem::file_size(job);
+  std::ofstream(job, std::ios::app) << "authenticate headers\n";
+  pmContext* none = nullptr;
+  EXPECT_EQ(TryOpen(1, none), EINVAL) << "it was saved with all authenticated";
+  std::filesystem::resize_file(job, size);
   board_[1].stop = 0;
   const pid_t second = Spawn(1, [this](pmContext* c) { Chatter(board_[1], c, 0); });
   const std::uint64_t before[2] = {board_[0].received, board_[1].received};

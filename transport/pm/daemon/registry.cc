@@ -149,13 +149,21 @@ void Registry::Reap() {
   }
 }
 
+// What was saved goes on as it was: not if the job file says something else by now.
+bool Registry::Authenticates(const Context& context, const Config& as) {
+  SharedMemory memory;
+  return !memory.Map(dup(context.fds.memory)) && memory.config().payload_tag == as.payload_tag;
+}
+
 int Registry::Open(const Client& client, const AskMessage& ask, const Received& received) {
   if (received.fd_count != 1) return EINVAL;
   if (!MayHaveMore(client.uid)) return EMFILE;
   Config config = ask.config;
   if (const auto error = ReadKeyFile(received.fds[0], client.uid, config.key)) return Errno(error);
   if (Context* known = Find(config.context, config.node, client.uid)) {
-    if (known->parked && known->key == config.key) return Attach(*known, client);
+    if (known->parked && known->key == config.key) {
+      return Authenticates(*known, config) ? Attach(*known, client) : EINVAL;
+    }
     return HasLostItsProgram(*known) ? EINPROGRESS : EADDRINUSE;
   }
   config.incarnation = Incarnation();

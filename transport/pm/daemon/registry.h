@@ -60,6 +60,7 @@ class Registry {
   };
 
   int Open(const Client& client, const AskMessage& ask, const Received& received);
+  static bool Authenticates(const Context& context, const Config& as);
   int Attach(Context& context, const Client& client);
   int Restore(const Client& client, const AskMessage& ask, const Received& received);
   int Adopt(const Client& client, const AskMessage& ask, Received& received);

@@ -48,10 +48,14 @@ int Registry::Near(const Client& client, const AskMessage& ask, const Received& 
     return 0;
   }
   if (const int old = take(context, other); old >= 0) close(old);
-  const auto own = std::count_if(offers_.begin(), offers_.end(), [context](const Offer& offer) {
-    return offer.has->uid == context->uid;
-  });
-  if (offers_.size() >= kOffersMax || own >= kOffersOfUser) return EMFILE;
+  const auto is_users = [context](const Offer& offer) { return offer.has->uid == context->uid; };
+  // The oldest may be to one who never asks.
+  if (std::count_if(offers_.begin(), offers_.end(), is_users) >= kOffersOfUser) {
+    const auto oldest = std::find_if(offers_.begin(), offers_.end(), is_users);
+    close(oldest->memory);
+    offers_.erase(oldest);
+  }
+  if (offers_.size() >= kOffersMax) return EMFILE;
   const int memory = NearMemory::Make();
   if (memory < 0) return errno;
   offers_.push_back({context, other, memory});

@@ -60,11 +60,11 @@ void World::Start(std::uint32_t id) {
     buried_.push_back(node.endpoint->counters());
   }
   node.config.seed = random_.Next();
-  const MutableBytes memory = node.memory.Take(node.config);
+  const MutableBytes memory = node.memory.Take(node.config, plan_.thorough);
   node.endpoint = std::make_unique<Endpoint>();
   const auto error = node.endpoint->Init(node.config, memory, nullptr, LocalTime(node));
   if (error) Fail("init: " + error.message());
-  node.endpoint->MindRings(NodeMemory::Spoil);
+  node.endpoint->MindRings(plan_.thorough ? NodeMemory::SpoilAll : NodeMemory::Spoil);
   for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
     (void)node.endpoint->SetAddress(static_cast<NodeId>(peer), AddressOf(peer));
   }

@@ -51,10 +51,11 @@ class NodeMemory {
   NodeMemory(NodeMemory&&) = default;
   ~NodeMemory();
 
-  // Its area has one content, whatever was there before.
-  MutableBytes Take(const Config& config);
+  // Its area has one content, whatever was there before; if it is to be `thorough`, its rings, too.
+  MutableBytes Take(const Config& config, bool thorough);
   // Of rings whose content counts no more: a line of each page, and so where each of them begins.
   static void Spoil(MutableBytes rings);
+  static void SpoilAll(MutableBytes rings);
 
  private:
   std::vector<std::uint8_t> bytes_;

@@ -277,7 +277,7 @@ NodeMemory::~NodeMemory() {
   if (!bytes_.empty()) Spare().push_back(std::move(bytes_));
 }
 
-MutableBytes NodeMemory::Take(const Config& config) {
+MutableBytes NodeMemory::Take(const Config& config, bool thorough) {
   const std::size_t size = Endpoint::MemoryNeeded(config);
   if (bytes_.empty() && !Spare().empty()) {
     bytes_ = std::move(Spare().back());
@@ -288,9 +288,11 @@ MutableBytes NodeMemory::Take(const Config& config) {
   }
   const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
   const MutableBytes memory = MutableBytes(bytes_).subspan((kLine - address % kLine) % kLine, size);
-  std::ranges::fill(memory.first(Endpoint::AreaNeeded(config)), kNonsense);
+  SpoilAll(thorough ? memory : memory.first(Endpoint::AreaNeeded(config)));
   return memory;
 }
+
+void NodeMemory::SpoilAll(MutableBytes rings) { std::ranges::fill(rings, kNonsense); }
 
 void NodeMemory::Spoil(MutableBytes rings) {
   constexpr std::size_t kPage = 4096;  // the least ring
