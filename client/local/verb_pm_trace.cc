@@ -202,7 +202,7 @@ class Trace {
     std::vector<Line> lines;
     pm::TracedDatagram datagram;
     for (std::size_t i = 0; i < contexts_.size(); ++i) {
-      while (contexts_[i]->Next(datagram)) {
+      while (contexts_[i]->Next(datagram, pm::Wire::Now())) {
         Line& line = lines.emplace_back(Line{datagram.time, {}});
         pm::PcapngWriter(line.block)
             .Datagram(static_cast<std::uint32_t>(i), contexts_[i]->own(), clock_, datagram);

@@ -22,7 +22,7 @@ class TracedContext {
 
   // Who drives records for another second.
   void Ask(Nanos now);
-  bool Next(TracedDatagram& datagram) { return reader_->Next(datagram); }
+  bool Next(TracedDatagram& datagram, Nanos now) { return reader_->Next(datagram, now); }
   std::uint64_t lost() const { return reader_->lost(); }
   // The keys that came into use since the last time: lines of a key log.
   std::string NewKeys();

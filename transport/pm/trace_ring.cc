@@ -63,7 +63,7 @@ TraceRing::Found TraceRing::Read(std::uint64_t ticket, TracedDatagram& out) cons
   return slot.ticket.load(std::memory_order_relaxed) == found ? Found::kWhole : Found::kOverwritten;
 }
 
-bool TraceReader::Next(TracedDatagram& datagram) {
+bool TraceReader::Next(TracedDatagram& datagram, Nanos now) {
   const std::uint64_t end = ring_.next();
   if (end < next_) {  // another tracer's end emptied the ring
     next_ = end > TraceRing::kSlots ? end - TraceRing::kSlots : 0;
@@ -79,10 +79,12 @@ bool TraceReader::Next(TracedDatagram& datagram) {
         ++next_;
         return true;
       case TraceRing::Found::kUnfinished:
-        // Once more, later; then its writer is dead or stopped.
-        if (waited_for_ == next_) break;
-        waited_for_ = next_;
-        return false;
+        if (waited_for_ != next_) {
+          waited_for_ = next_;
+          since_ = now;
+        }
+        if (now - since_ < kWriting) return false;
+        break;
       case TraceRing::Found::kOverwritten:
         break;
     }

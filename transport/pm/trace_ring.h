@@ -64,15 +64,18 @@ class TraceReader {
  public:
   explicit TraceReader(const TraceRing& ring) : ring_(ring), next_(ring.next()) {}
 
-  // False: no more for now.
-  bool Next(TracedDatagram& datagram);
+  // False: no more for now.  One that is being written is waited for, and skipped, as lost, if its
+  // writer has not ended it kWriting later: he is dead or stopped.
+  static constexpr Nanos kWriting = 100'000'000;
+  bool Next(TracedDatagram& datagram, Nanos now);
   std::uint64_t lost() const { return lost_; }
 
  private:
   const TraceRing& ring_;
   std::uint64_t next_;
   std::uint64_t lost_ = 0;
-  std::uint64_t waited_for_ = UINT64_MAX;  // unfinished when we looked last
+  std::uint64_t waited_for_ = UINT64_MAX;  // unfinished
+  Nanos since_ = 0;                        // when we saw that first
 };
 
 }  // namespace sekisho::pm

@@ -38,7 +38,7 @@ TEST_F(Ring, GivesBackWhatWasWrittenSinceTheReaderCame) {
   Write(3, 21);
   Write(4, 10'000);
 
-  ASSERT_TRUE(reader.Next(seen_));
+  ASSERT_TRUE(reader.Next(seen_, 1000));
   EXPECT_EQ(seen_.time, 3);
   EXPECT_EQ(seen_.remote, Ipv4(3, 7));
   EXPECT_TRUE(seen_.sent);
@@ -46,11 +46,11 @@ TEST_F(Ring, GivesBackWhatWasWrittenSinceTheReaderCame) {
   EXPECT_EQ(seen_.size, 21u);
   EXPECT_EQ(std::vector<std::uint8_t>(seen_.kept().begin(), seen_.kept().end()),
             std::vector<std::uint8_t>(21, 3));
-  ASSERT_TRUE(reader.Next(seen_));
+  ASSERT_TRUE(reader.Next(seen_, 1000));
   EXPECT_FALSE(seen_.sent);
   EXPECT_EQ(seen_.size, 10'000u);
   EXPECT_EQ(seen_.kept().size(), TracedDatagram::kBytes);
-  EXPECT_FALSE(reader.Next(seen_));
+  EXPECT_FALSE(reader.Next(seen_, 1000));
   EXPECT_EQ(reader.lost(), 0u);
 }
 
@@ -58,7 +58,7 @@ TEST_F(Ring, CountsWhatASlowReaderMissed) {
   TraceReader reader(*ring_);
   for (std::uint64_t i = 0; i < TraceRing::kSlots + 10; ++i) Write(static_cast<std::uint8_t>(i));
 
-  ASSERT_TRUE(reader.Next(seen_));
+  ASSERT_TRUE(reader.Next(seen_, 1000));
   EXPECT_EQ(seen_.time, 10);
   EXPECT_EQ(reader.lost(), 10u);
 }
@@ -74,14 +74,15 @@ TEST_F(Ring, IsOnOnlyAsLongAsSomebodyAsks) {
 }
 
 // A word that is one more than the last ticket but no whole slot: its writer was killed.
-TEST_F(Ring, ADatagramWhoseWriterDiedIsSkippedTheSecondTime) {
+TEST_F(Ring, ADatagramWhoseWriterDiedIsSkippedInTime) {
   TraceReader reader(*ring_);
   Write(1);
   Write(2);
   std::memset(reinterpret_cast<std::uint8_t*>(ring_.get()) + 128, 0, 8);  // the first slot's ticket
 
-  EXPECT_FALSE(reader.Next(seen_));
-  ASSERT_TRUE(reader.Next(seen_));
+  EXPECT_FALSE(reader.Next(seen_, 1000));
+  EXPECT_FALSE(reader.Next(seen_, 999 + TraceReader::kWriting));  // however often it is asked
+  ASSERT_TRUE(reader.Next(seen_, 1000 + TraceReader::kWriting));
   EXPECT_EQ(seen_.time, 2);
   EXPECT_EQ(reader.lost(), 1u);
 }
@@ -91,20 +92,20 @@ TEST_F(Ring, AReaderGoesOnAfterAnothersEndEmptiedTheRing) {
   for (std::uint8_t i = 0; i < 10; ++i) Write(i);
   TraceReader one(*ring_), other(*ring_);
   Write(10);
-  ASSERT_TRUE(one.Next(seen_));
-  ASSERT_TRUE(other.Next(seen_));
+  ASSERT_TRUE(one.Next(seen_, 1000));
+  ASSERT_TRUE(other.Next(seen_, 1000));
   EXPECT_EQ(seen_.time, 10);
 
   std::memset(reinterpret_cast<std::uint8_t*>(ring_.get()), 0, sizeof(TraceRing));
-  EXPECT_FALSE(other.Next(seen_));
+  EXPECT_FALSE(other.Next(seen_, 1000));
   Write(11);
   Write(12);
 
-  ASSERT_TRUE(other.Next(seen_));
+  ASSERT_TRUE(other.Next(seen_, 1000));
   EXPECT_EQ(seen_.time, 11);
-  ASSERT_TRUE(other.Next(seen_));
+  ASSERT_TRUE(other.Next(seen_, 1000));
   EXPECT_EQ(seen_.time, 12);
-  EXPECT_FALSE(other.Next(seen_));
+  EXPECT_FALSE(other.Next(seen_, 1000));
   EXPECT_EQ(other.lost(), 0u);
 }
 
@@ -119,7 +120,7 @@ TEST_F(Ring, NeverMixesTheBytesOfTwoDatagramsOfOneWriter) {
   std::uint64_t whole = 0;
   for (bool last = false; !last;) {
     last = done;
-    while (reader.Next(seen_)) {
+    while (reader.Next(seen_, 1000)) {
       ++whole;
       for (const std::uint8_t byte : seen_.kept()) ASSERT_EQ(byte, seen_.remote.ip[15]);
       ASSERT_EQ(static_cast<std::uint8_t>(seen_.time), seen_.remote.ip[15]);

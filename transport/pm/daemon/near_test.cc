@@ -150,7 +150,7 @@ TEST_F(Near, ATraceShowsThem) {
   ASSERT_TRUE(Until(20 * kSecond, [&] {
     for (int i = 0; i < 100; ++i) {
       EXPECT_TRUE(RoundTrip(own, number++));
-      while (trace->Next(seen)) {
+      while (trace->Next(seen, Wire::Now())) {
         if (seen.driver != Side::kProgram) continue;
         EXPECT_EQ(seen.remote.ip, trace->own().ip);
         ++(seen.sent ? sent : received);

@@ -51,7 +51,7 @@ TEST_F(Traced, ShowsWhatProgramAndDaemonSendWithKeysThatOpenIt) {
 
   int sent = 0, by_keeper = 0, genuine = 0;
   TracedDatagram seen;
-  while (here->Next(seen)) {
+  while (here->Next(seen, Wire::Now())) {
     Packet packet;
     ASSERT_EQ(ParsePacket(seen.kept(), packet), ParseError::kNone);
     sent += seen.sent && seen.driver == Side::kProgram ? 1 : 0;
@@ -66,7 +66,7 @@ TEST_F(Traced, ShowsWhatProgramAndDaemonSendWithKeysThatOpenIt) {
     bytes[i] = static_cast<std::uint8_t>(std::stoul(keys.substr(at + 17 + 2 * i, 2), nullptr, 16));
   }
   const PayloadKey payload_key = MakePayloadKey(here->config().key);
-  while (there->Next(seen)) {
+  while (there->Next(seen, Wire::Now())) {
     by_keeper += seen.driver == Side::kKeeper ? 1 : 0;
     if (seen.sent) continue;
     EXPECT_EQ(seen.remote, here->own());
@@ -94,9 +94,10 @@ TEST_F(Traced, NothingIsRecordedForNobody) {
   (void)SendNumber(program, 1, 7, 100);  // greets
 
   TracedDatagram seen;
-  EXPECT_FALSE(context->Next(seen));
+  EXPECT_FALSE(context->Next(seen, Wire::Now()));
   context->Ask(Wire::Now() + 60 * kSecond);
-  EXPECT_TRUE(Until(20 * kSecond, [&] { return context->Next(seen); }));  // the greeting, again
+  EXPECT_TRUE(Until(20 * kSecond,
+                    [&] { return context->Next(seen, Wire::Now()); }));  // the greeting, again
   EXPECT_EQ(seen.bytes[0] & 15, static_cast<int>(Kind::kHello));
   pmCloseDevice(program);
 }
