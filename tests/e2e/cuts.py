@@ -5,7 +5,7 @@ import time
 
 import support as t
 
-SLACK_S = 5  # this machine's, and our looking's
+SLACK_S = 5 * t.PATIENCE  # this machine's, and our looking's
 
 
 @contextlib.contextmanager

@@ -118,7 +118,7 @@ TEST_F(CApi, ACheckpointWaitsForRemoteMemory) {
   ASSERT_EQ(pmWrite(contexts_[0], 1, &remote, &local, source.size()), 0);
 
   bool saved[2] = {};
-  const Nanos limit = Device::Now() + 10 * kSecond;
+  const Nanos limit = Device::Now() + 60 * kSecond;
   while (!(saved[0] && saved[1]) && Device::Now() < limit) {
     for (int node : {1, 0}) {
       if (!saved[node]) saved[node] = pmCheckpoint(contexts_[node], nullptr, nullptr) == 0;

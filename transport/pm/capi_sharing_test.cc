@@ -139,7 +139,7 @@ TEST_F(CApi, AThreadIsWokenByWhatAnotherOneTook) {
       });
     }
     SendText(0, 1, "again");
-    const Nanos limit = Device::Now() + 10 * kSecond;
+    const Nanos limit = Device::Now() + 60 * kSecond;
     while (ended < 2 && Device::Now() < limit) {
       for (pmContext* context : contexts_) (void)pmIsSendDone(context);
     }
@@ -270,7 +270,7 @@ TEST_F(CApi, AChildOfForkCannotUseItsParentsContext) {
   EXPECT_EQ(ReceiveText(1), "beside");
   EXPECT_EQ(Finish(0), 0);
   SendText(1, 0, "end");
-  const Nanos limit = Device::Now() + 10 * kSecond;
+  const Nanos limit = Device::Now() + 60 * kSecond;
   while (ended < 2 && Device::Now() < limit) (void)pmIsSendDone(contexts_[1]);
   for (std::thread& sleeper : sleepers) sleeper.join();
   EXPECT_EQ(ReceiveText(0), "end");

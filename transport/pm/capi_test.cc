@@ -44,7 +44,7 @@ TEST_F(CApi, ACheckpointRunsItsCallbackWhileNothingIsUnderWay) {
     EXPECT_EQ(pmCheckpoint(contexts_[0], save, &saved[0]), EBUSY) << "alone";
   EXPECT_EQ(pmRestartUser(contexts_[0]), 0) << "still running";
 
-  const Nanos limit = Device::Now() + 10 * kSecond;
+  const Nanos limit = Device::Now() + 60 * kSecond;
   while (saved[0] + saved[1] < 2 && Device::Now() < limit) {
     for (int node : {0, 1}) {
       if (saved[node] == 0) (void)pmCheckpoint(contexts_[node], save, &saved[node]);
@@ -159,7 +159,7 @@ TEST_F(CApi, SeveralBuffersAreOpenAtOnce) {
     size_t lengths[kCount];
     for (int i = 0; i < kCount; ++i) {
       void* buffer;
-      const Nanos limit = Device::Now() + 10 * kSecond;
+      const Nanos limit = Device::Now() + 60 * kSecond;
       int error;
       while ((error = pmxReceive(to, &buffer, &lengths[i], &receives[i])) == ENOBUFS &&
              Device::Now() < limit) {
@@ -204,7 +204,7 @@ TEST_F(CApi, ADescriptorSaysWhenItsOwnMessageIsDone) {
 
   pmCloseDevice(contexts_[1]);
   contexts_[1] = nullptr;
-  const Nanos limit = Device::Now() + 10 * kSecond;
+  const Nanos limit = Device::Now() + 60 * kSecond;
   int error;
   while ((error = pmxIsSendDone(contexts_[0], second)) == EBUSY && Device::Now() < limit) {
   }
@@ -239,7 +239,7 @@ TEST_F(CApi, BuffersHaveALimit) {
 
   for (int i = 0; i < 257; ++i) SendText(0, 1, "x");
   open.clear();
-  const Nanos limit = Device::Now() + 10 * kSecond;
+  const Nanos limit = Device::Now() + 60 * kSecond;
   while ((error = pmxReceive(contexts_[1], &buffer, &length, &number)) != EBUSY &&
          Device::Now() < limit) {
     if (error == 0) open.push_back(number);
@@ -357,7 +357,7 @@ class Forger {
 class Authenticated : public CApi {
  protected:
   // What arrives of "hello" if somebody changes it on its way; `patience`: after that.
-  std::string Arrived(const std::string& line) { return Arrived(line, line, 10 * kSecond); }
+  std::string Arrived(const std::string& line) { return Arrived(line, line, 60 * kSecond); }
   std::string Arrived(const std::string& line, const std::string& line_of_one, Nanos patience) {
     const std::string key =
         "key " + folder_ + "/key\nnodes 2\nnode 0 " + FreeAddress() + "\nnode 1 ";
@@ -378,7 +378,7 @@ class Authenticated : public CApi {
       forger_.Forward(address_of_one);
       const Nanos now = Device::Now();
       if (forged == 0 && forger_.has_forged()) forged = now;
-      if (now > begin + 10 * kSecond || (forged != 0 && now > forged + patience)) break;
+      if (now > begin + 60 * kSecond || (forged != 0 && now > forged + patience)) break;
     }
     EXPECT_TRUE(forger_.has_forged());
     return std::string(static_cast<char*>(buffer), length);

@@ -251,8 +251,9 @@ TEST_F(NearLinksTest, EachDatagramIsReadWholeOrSentByUdp) {
   Node other(1);
   NearLinks theirs;
   ASSERT_FALSE(theirs.Join(1, 0, kOwn, other.endpoint.peer_session(0), fd_));
-  std::atomic<std::uint32_t> by_udp{0}, done{0};
+  std::atomic<std::uint32_t> by_udp{0}, done{0}, looked{0};
   std::thread sender([&] {
+    while (looked == 0) std::this_thread::yield();  // nobody writes to who has never looked
     std::mt19937_64 random(3);
     for (std::uint32_t i = 0; i < kCount; ++i) {
       std::vector<std::uint8_t> datagram(8 + random() % 200, static_cast<std::uint8_t>(i));
@@ -277,6 +278,7 @@ TEST_F(NearLinksTest, EachDatagramIsReadWholeOrSentByUdp) {
   std::mt19937_64 random(4);
   while (done == 0 || theirs.HasAny()) {
     theirs.Poll(Wire::Now(), true);
+    looked = 1;
     look();
     if (random() % 1024 != 0) continue;
     theirs.Rest();

@@ -47,7 +47,7 @@ TEST_F(DaemonTest, AStoppedJobIsSilentAndGoesOn) {
     ASSERT_EQ(Control(Ask::kStop, 1), 0);
     slowest = std::max(slowest, Wire::Now() - begin);
     const std::uint64_t flushed = received();
-    EXPECT_TRUE(Until(5 * kSecond, [&] {  // perhaps a last acknowledgement of credits
+    EXPECT_TRUE(Until(60 * kSecond, [&] {  // perhaps a last acknowledgement of credits
       const std::string silent = Datagrams(Top(0)) + Datagrams(Top(1));
       usleep(20'000);
       return Datagrams(Top(0)) + Datagrams(Top(1)) == silent;
@@ -151,7 +151,7 @@ TEST_F(DaemonTest, WhoAsksOfAContextThatEndsHearsThatItIsOver) {
   std::future<int> stop = std::async(std::launch::async, [this] {
     return Control(Ask::kStop, 1, nullptr, -1, 9000);  // it waits for its leader, node 0
   });
-  ASSERT_TRUE(Until(5 * kSecond, [&] { return Control(Ask::kGo, 1) == EBUSY; }));
+  ASSERT_TRUE(Until(60 * kSecond, [&] { return Control(Ask::kGo, 1) == EBUSY; }));
   Kill(program);
   EXPECT_EQ(stop.get(), ENOENT);
 

@@ -28,16 +28,16 @@ TEST_F(DaemonTest, AStoppedProgramGoesOnAcknowledging) {
     }
   });
   ASSERT_EQ(SendNumber(own, 1, 0, 100), 0);
-  ASSERT_TRUE(Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  ASSERT_TRUE(Until(60 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
   std::uint64_t sent = 1;
   for (int stop = 0; stop < Rounds(20); ++stop) {
     kill(other, SIGSTOP);
     for (int i = 0; i < 5; ++i) {
       ASSERT_EQ(SendNumber(own, 1, sent++, 1000), 0);
-      EXPECT_TRUE(Until(5 * kSecond, [&] { return pmIsSendDone(own) == 0; })) << "stop " << stop;
+      EXPECT_TRUE(Until(60 * kSecond, [&] { return pmIsSendDone(own) == 0; })) << "stop " << stop;
     }
     kill(other, SIGCONT);
-    EXPECT_TRUE(Until(5 * kSecond,
+    EXPECT_TRUE(Until(60 * kSecond,
                       [&] {
                         pmIsSendDone(own);
                         return board_->received.load() == sent;
@@ -69,7 +69,7 @@ TEST_F(DaemonTest, AProgramStoppedInTheMiddleOfACallLosesAndRepeatsNothing) {
       ++board_->received;
     }
   });
-  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready.load() != 0; }));
+  ASSERT_TRUE(Until(60 * kSecond, [&] { return board_->ready.load() != 0; }));
   unsigned seed = static_cast<unsigned>(getpid());
   std::uint64_t sent = 0, got = 0, number = 0;
   int error;
@@ -85,7 +85,7 @@ TEST_F(DaemonTest, AProgramStoppedInTheMiddleOfACallLosesAndRepeatsNothing) {
     kill(other, SIGSTOP);
     const std::uint64_t accepted = board_->accepted.load();
     const std::uint64_t goal = sent + 16;
-    ASSERT_TRUE(Until(5 * kSecond,
+    ASSERT_TRUE(Until(60 * kSecond,
                       [&] {
                         drain();
                         if (sent < goal && SendNumber(own, 1, sent, 100) == 0) ++sent;
@@ -94,7 +94,7 @@ TEST_F(DaemonTest, AProgramStoppedInTheMiddleOfACallLosesAndRepeatsNothing) {
         << "stop " << stop << " got " << got << " of " << accepted << "\n"
         << Top(1);
     kill(other, SIGCONT);
-    ASSERT_TRUE(Until(5 * kSecond,
+    ASSERT_TRUE(Until(60 * kSecond,
                       [&] {
                         drain();
                         return board_->received.load() == sent;
@@ -148,11 +148,11 @@ TEST_F(DaemonTest, AStoppedProgramKeepsWhatItHasOpen) {
       (void)pmIsSendDone(own);
     }
     kill(other, SIGSTOP);
-    ASSERT_TRUE(Until(5 * kSecond, [&] { return stop % 2 == 0 || pmIsSendDone(own) == 0; }))
+    ASSERT_TRUE(Until(60 * kSecond, [&] { return stop % 2 == 0 || pmIsSendDone(own) == 0; }))
         << "not taken by the keeper\n"
         << Top(1);
     kill(other, SIGCONT);
-    ASSERT_TRUE(Until(10 * kSecond,
+    ASSERT_TRUE(Until(60 * kSecond,
                       [&] {
                         (void)pmIsSendDone(own);
                         return board_->received.load() == sent;
@@ -202,7 +202,7 @@ TEST_F(DaemonTest, AStoppedProgramsOperationsAreWhole) {
     const Nanos go_at = Wire::Now() + rand_r(&seed) % 3000 * kMicrosecond;
     while (Wire::Now() < go_at) (void)pmIsSendDone(own);
     kill(other, SIGCONT);
-    ASSERT_TRUE(Until(10 * kSecond,
+    ASSERT_TRUE(Until(60 * kSecond,
                       [&] {
                         (void)pmIsSendDone(own);
                         return board_->accepted > before;
@@ -229,12 +229,12 @@ TEST_F(DaemonTest, AThreadThatWaitsInAStoppedJobHoldsUpNoOther) {
   std::atomic<int> sent{-1};
   std::thread sender([&] { sent = pmxSend(one, descriptor); });
   int waiting, gone;
-  ASSERT_TRUE(Until(10 * kSecond, [&] { return pmGetStopState(one, &waiting, &gone) == 0; }));
+  ASSERT_TRUE(Until(60 * kSecond, [&] { return pmGetStopState(one, &waiting, &gone) == 0; }));
   for (int i = 0; i < 100; ++i) EXPECT_EQ(pmGetStopState(one, &waiting, &gone), 0);
   EXPECT_EQ(sent, -1) << "sent in a stopped job";
   ASSERT_EQ(Control(Ask::kGo, 0), 0);
   std::size_t length = 0;
-  EXPECT_TRUE(Until(10 * kSecond, [&] { return pmReceive(two, &buffer, &length) == 0; }));
+  EXPECT_TRUE(Until(60 * kSecond, [&] { return pmReceive(two, &buffer, &length) == 0; }));
   EXPECT_EQ(length, 8u);
   sender.join();
   EXPECT_EQ(sent, 0);
@@ -281,15 +281,15 @@ TEST_F(DaemonTest, AContextIsHandedToAnotherProcess) {
   EXPECT_TRUE(IsListed(("context 5 node 0 program " + std::to_string(user)).c_str())) << List();
 
   ASSERT_EQ(SendNumber(own, 0, 2, 100), 0);
-  EXPECT_TRUE(Until(10 * kSecond, [&] {
+  EXPECT_TRUE(Until(60 * kSecond, [&] {
     (void)pmIsSendDone(own);
     return board_->received == 1;
   }));
   kill(user, SIGSTOP);  // its keeper drives
   ASSERT_EQ(SendNumber(own, 0, 3, 100), 0);
-  EXPECT_TRUE(Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  EXPECT_TRUE(Until(60 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
   kill(user, SIGKILL);
-  EXPECT_TRUE(Until(10 * kSecond, [&] {
+  EXPECT_TRUE(Until(60 * kSecond, [&] {
     (void)pmIsSendDone(own);
     return !IsListed("context 5 node 0");
   }));
@@ -313,12 +313,12 @@ TEST_F(DaemonTest, AContextEndsAlsoIfAChildOfForkHoldsItsDescriptors) {
   int status = -1;
   ASSERT_EQ(waitpid(other, &status, 0), other);
   EXPECT_EQ(status, 0);
-  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready == 1; }));
+  ASSERT_TRUE(Until(60 * kSecond, [&] { return board_->ready == 1; }));
   EXPECT_TRUE(IsListed("context 5 node 0")) << "closed by a child";
   EXPECT_EQ(pmIsSendDone(own), 0);
 
   pmCloseDevice(own);
-  EXPECT_TRUE(Until(10 * kSecond, [&] { return !IsListed("context 5 node 0"); }));
+  EXPECT_TRUE(Until(60 * kSecond, [&] { return !IsListed("context 5 node 0"); }));
   Kill(child);
 }
 
@@ -433,7 +433,7 @@ TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
       ++answered;
     }
   });
-  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready.load() != 0; }));
+  ASSERT_TRUE(Until(60 * kSecond, [&] { return board_->ready.load() != 0; }));
   unsigned seed = static_cast<unsigned>(getpid());
   std::uint64_t sent = 0, got = 0, number = 0;
   std::vector<Nanos> stalls;
@@ -476,7 +476,7 @@ TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
   }));
   kill(other, SIGSTOP);
   ASSERT_EQ(SendNumber(own, 1, sent++, 500), 0);
-  EXPECT_TRUE(Until(10 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  EXPECT_TRUE(Until(60 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
   Kill(other);
   pmCloseDevice(own);
 }
@@ -485,7 +485,7 @@ TEST_F(DaemonTest, ADaemonThatAcceptsNobodyHoldsUpNoProgram) {
   const pid_t program = Spawn(0, [this](pmContext* context) {
     for (board_->ready = 1;; ++board_->received) (void)pmIsSendDone(context);
   });
-  ASSERT_TRUE(Until(10 * kSecond, [&] { return board_->ready.load() != 0; }));
+  ASSERT_TRUE(Until(60 * kSecond, [&] { return board_->ready.load() != 0; }));
   StopDaemon(SIGKILL);
   const std::string path = folder_ + "/pmd";
   unlink(path.c_str());
@@ -503,7 +503,7 @@ TEST_F(DaemonTest, ADaemonThatAcceptsNobodyHoldsUpNoProgram) {
     const Nanos later = Wire::Now() + 100 * kMillisecond;
     const std::uint64_t before = board_->received.load();
     ASSERT_TRUE(
-        Until(10 * kSecond,
+        Until(60 * kSecond,
               [&] { return Wire::Now() > later && board_->received.load() > before + 100; }))
         << "after " << before << " calls";
   }
@@ -535,7 +535,7 @@ TEST_F(DaemonTest, EveryWayOfWaitingWakesUp) {
       ASSERT_EQ(SendNumber(own, 1, i, 64), 0);
       const Nanos begin = Wire::Now();
       while (!ReceiveNumber(own, number, error)) {
-        ASSERT_LT(Wire::Now(), begin + 10 * kSecond);
+        ASSERT_LT(Wire::Now(), begin + 60 * kSecond);
         pmWait(own, 1'000'000);
       }
       ASSERT_EQ(number, i);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -153,16 +154,23 @@ class DaemonTest : public ::testing::Test {
     return context;
   }
 
-  // Runs `body` with a context in a process of its own.
+  // Runs `body` with a context in a process of its own; returns when that is open.
   template <typename Body>
   pid_t Spawn(int node, Body body) {
+    std::array<int, 2> opened;
+    EXPECT_EQ(pipe2(opened.data(), O_CLOEXEC), 0);
     const pid_t pid = fork();
     if (pid == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       pmContext* context = Open(node);
+      close(opened[1]);
       if (context != nullptr) body(context);
       _exit(0);
     }
+    close(opened[1]);
+    char none;
+    (void)!read(opened[0], &none, 1);  // until it has closed its end
+    close(opened[0]);
     return pid;
   }
 

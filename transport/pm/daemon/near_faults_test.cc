@@ -87,7 +87,7 @@ TEST_F(Near, AProgramStoppedWhileItPollsIsAnsweredForByItsKeeper) {
     std::uint64_t next = number;
     for (int i = 0; i < 5; ++i) {
       ASSERT_EQ(SendNumber(own, 1, number++, 1000), 0);
-      EXPECT_TRUE(Until(5 * kSecond, [&] { return pmIsSendDone(own) == 0; })) << "stop " << stop;
+      EXPECT_TRUE(Until(60 * kSecond, [&] { return pmIsSendDone(own) == 0; })) << "stop " << stop;
     }
     kill(other, SIGCONT);
     EXPECT_TRUE(Until(20 * kSecond,
