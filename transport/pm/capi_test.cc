@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -412,13 +413,30 @@ TEST_F(CApi, AuthenticateIsAllOrHeaders) {
   std::ifstream in(folder_ + "/job");
   std::getline(in, job, '\0');
   for (const char* wrong :
-       {"authenticate\n", "authenticate nothing\n", "authenticate all headers\n",
-        "authenticate all\nauthenticate headers\n"}) {
+       {"authenticate\n", "authenticate nothing\n", "authenticate all headers\n"}) {
     std::ofstream(folder_ + "/job") << job << wrong;
     EXPECT_EQ(Open(0), EINVAL) << wrong;
   }
   std::ofstream(folder_ + "/job") << job << "authenticate all\n";
   EXPECT_EQ(Open(0), 0);
+}
+
+// Of two nobody knows which was meant.
+TEST_F(CApi, AJobFileThatSaysAThingTwiceIsRefused) {
+  std::string job;
+  std::ifstream in(folder_ + "/job");
+  std::getline(in, job, '\0');
+  job = job.substr(job.find('\n') + 1) + "channels 1\nauthenticate all\n";  // without its comment
+  std::ofstream(folder_ + "/job") << job;
+  ASSERT_EQ(Open(0), 0);
+  std::istringstream lines(job);
+  int words = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++words;
+    std::ofstream(folder_ + "/job") << job << line << "\n";
+    EXPECT_EQ(Open(0), EINVAL) << line;
+  }
+  EXPECT_EQ(words, 7);
 }
 
 TEST_F(CApi, AJobFileWithAnUnknownWordIsRefused) {

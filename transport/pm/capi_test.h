@@ -68,7 +68,7 @@ class CApi : public ::testing::Test {
   std::string ReceiveText(int at) {
     void* buffer = nullptr;
     size_t length = 0;
-    const Nanos limit = Device::Now() + 10 * kSecond;
+    const Nanos limit = Device::Now() + 60 * kSecond;
     while (pmReceive(contexts_[at], &buffer, &length) == ENOBUFS && Device::Now() < limit) {
       // The other one's protocol needs its turn.
       if (contexts_[1 - at] != nullptr) (void)pmIsSendDone(contexts_[1 - at]);
@@ -80,7 +80,7 @@ class CApi : public ::testing::Test {
 
   // What pmIsSendDone says in the end.
   int Finish(int node) {
-    const Nanos limit = Device::Now() + 10 * kSecond;
+    const Nanos limit = Device::Now() + 60 * kSecond;
     int error;
     while ((error = pmIsSendDone(contexts_[node])) == EBUSY && Device::Now() < limit) {
       if (contexts_[1 - node] != nullptr) (void)pmIsSendDone(contexts_[1 - node]);

@@ -31,6 +31,18 @@ bool Number(const char* text, unsigned long largest, unsigned long& value) {
   return *end == 0 && value <= largest;
 }
 
+// Each has one value, and stands in a file once: of two, nobody knows which was meant.
+constexpr std::array kOnce = {"key", "context", "channels", "authenticate", "nodes"};
+
+bool IsSaidWell(const char* word, const char* second, std::array<bool, kOnce.size()>& said) {
+  for (std::size_t i = 0; i < kOnce.size(); ++i) {
+    if (strcmp(word, kOnce[i]) != 0) continue;
+    if (said[i] || second != nullptr) return false;
+    said[i] = true;
+  }
+  return true;
+}
+
 // One line: a word and its values.
 std::error_code Take(const char* word, const char* first, const char* second, JobFile& job) {
   unsigned long value;
@@ -48,20 +60,17 @@ std::error_code Take(const char* word, const char* first, const char* second, Jo
     job.channels = static_cast<std::uint16_t>(value);
     return {};
   }
-  if (strcmp(word, "authenticate") == 0 && first != nullptr && second == nullptr &&
-      !job.says_payload_tag) {
-    job.says_payload_tag = true;
+  if (strcmp(word, "authenticate") == 0 && first != nullptr) {
     job.payload_tag = strcmp(first, "headers") != 0;
     return job.payload_tag && strcmp(first, "all") != 0 ? Error::kBadConfig : std::error_code();
   }
-  if (strcmp(word, "nodes") == 0 && Number(first, kNodesMax, value) && value > 0 &&
-      job.nodes == 0) {
+  if (strcmp(word, "nodes") == 0 && Number(first, kNodesMax, value) && value > 0) {
     job.nodes = static_cast<std::uint16_t>(value);
     job.addresses.reset(new (std::nothrow) Address[value]);
     return job.addresses ? std::error_code() : Error::kNoMemory;
   }
   if (strcmp(word, "node") == 0 && Number(first, kNodesMax, value) && value < job.nodes &&
-      second != nullptr) {
+      second != nullptr && job.addresses[value].port == 0) {
     return ParseAddress(second, job.addresses[value]);
   }
   return Error::kBadConfig;
@@ -94,7 +103,7 @@ std::error_code ReadJobFile(const char* path, JobFile& job, int& line) {
   const std::unique_ptr<FILE, Closer> file(fopen(path, "re"));
   if (!file) return {errno, std::generic_category()};
   std::array<char, 4200> text;
-  bool has_key = false;
+  std::array<bool, kOnce.size()> said{};
   while (fgets(text.data(), text.size(), file.get()) != nullptr) {
     ++line;
     if (strchr(text.data(), '\n') == nullptr && feof(file.get()) == 0) return Error::kBadConfig;
@@ -105,11 +114,11 @@ std::error_code ReadJobFile(const char* path, JobFile& job, int& line) {
     const char* first = strtok_r(nullptr, " \t\r\n", &rest);
     const char* second = strtok_r(nullptr, " \t\r\n", &rest);
     if (strtok_r(nullptr, " \t\r\n", &rest) != nullptr) return Error::kBadConfig;
+    if (!IsSaidWell(word, second, said)) return Error::kBadConfig;
     if (const auto error = Take(word, first, second, job)) return error;
-    has_key = has_key || strcmp(word, "key") == 0;
   }
   line = 0;
-  if (!has_key || job.nodes == 0) return Error::kBadConfig;
+  if (!said.front() || job.nodes == 0) return Error::kBadConfig;
   for (std::uint16_t node = 0; node < job.nodes; ++node) {
     if (job.addresses[node].port == 0) return Error::kBadConfig;
   }

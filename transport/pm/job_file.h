@@ -17,7 +17,6 @@ struct JobFile {
   std::uint16_t channels = 1;
   std::uint16_t nodes = 0;
   bool payload_tag = true;
-  bool says_payload_tag = false;
   JobKey key{};
   std::unique_ptr<char[]> key_path;
   std::unique_ptr<Address[]> addresses;  // of each node
