@@ -102,6 +102,22 @@ TEST_F(NearLinksTest, SendsWhileTheOtherPolls) {
   EXPECT_EQ(partner->to[1].slots[0].bytes[99], 5);
 }
 
+// Or 64 who ask and never come kept out those who would.
+TEST_F(NearLinksTest, WhoNeverCameMakesRoomForWhoWould) {
+  const Partner partner(fd_);
+  partner->to[1].joined = 1;
+  for (NodeId node = 2; node <= NearLinks::kMost; ++node) {
+    ASSERT_TRUE(links_.HasRoom()) << node;
+    const int memory = NearMemory::Make();
+    ASSERT_FALSE(links_.Join(0, node, {{}, node}, 1, memory));
+    if (node == NearLinks::kMost) Partner(memory)->to[1].joined = 1;
+    close(memory);
+  }
+
+  EXPECT_TRUE(links_.HasRoom());
+  EXPECT_TRUE(links_.IsJoined(1) && links_.IsJoined(NearLinks::kMost)) << "these came";
+}
+
 TEST_F(NearLinksTest, PollsOnlyWhileCallsFollowEachOther) {
   const Partner partner(fd_);
   const auto lease = [&] { return partner->to[0].lease.load(); };
