@@ -101,7 +101,7 @@ def disk_of_node_full(world, wave):
     """A task that cannot begin for want of room fails with that reason; those that run keep their exit codes."""
     running = [Job(f"run{i}", code=20 + i, pause_s=2, stream="file") for i in range(2)]
     wave.submit_many(running)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 40
     while time.monotonic() < deadline and any(
             one.get("state") != "ACTIVE" for one in wave.statuses().values()):
         time.sleep(0.05)
@@ -194,7 +194,7 @@ def _checkout():
     return [worlds.SOURCE, *map(str, pathlib.Path(worlds.SOURCE).parents)]
 
 
-def left(world, ids, timeout_s=20):
+def left(world, ids, timeout_s=80):
     """What is left of the jobs' at the site, {"processes": [...], "directories": [...]}, once it does not get less."""
     deadline = time.monotonic() + timeout_s
     while True:

@@ -243,7 +243,7 @@ class World:
         """It takes a moment to stop; there may be room again by then."""
         return time.monotonic() - self._emptied.get(host, -60) < 10 and "cannot store events, stopping" in "".join(tail.strip().splitlines()[-1:])
 
-    def until_up(self, timeout_s=20):
+    def until_up(self, timeout_s=80):
         """Waits until every daemon runs that is to, and of each that ended it has been judged why."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
