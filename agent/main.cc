@@ -29,6 +29,7 @@
 #include "agent/session.h"
 #include "agent/task/record.h"
 #include "agent/tasks.h"
+#include "agent/watcher.h"
 #include "common/acceptor.h"
 #include "common/daemon.h"
 #include "common/log.h"
@@ -129,6 +130,7 @@ awaitable<void> StopAtSignal(Loop& loop, const CgroupPlace& place) {
 
 absl::Status Run(const Config& config, bool is_check) {
   RETURN_IF_ERROR(CheckConfig(config));
+  RETURN_IF_ERROR(Watcher::CanWatch());
   ASSIGN_OR_RETURN(const tls::ClientTls tls, HostTls(config));
   if (is_check) {
     return absl::OkStatus();

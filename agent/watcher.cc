@@ -3,16 +3,30 @@
 
 #include <sys/inotify.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
 #include <set>
 #include <utility>
 
-#include "common/status.h"
+#include <fmt/format.h>
 
 namespace sekisho::agent {
 
-Watcher::Watcher(Loop& loop) : inotify_(loop, inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
-  CHECK(inotify_.is_open());
-  Wait();
+absl::Status Watcher::CanWatch() {
+  const int fd = inotify_init1(IN_CLOEXEC);
+  if (fd < 0) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "cannot watch files: {}: raise fs.inotify.max_user_instances", std::strerror(errno)));
+  }
+  close(fd);
+  return absl::OkStatus();
+}
+
+Watcher::Watcher(Loop& loop) : inotify_(loop) {
+  if (const int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC); fd >= 0) {  // else Add says no
+    inotify_.assign(fd);
+    Wait();
+  }
 }
 
 int Watcher::Add(const std::string& directory, Handler handler) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include <absl/status/status.h>
 #include <asio/posix/stream_descriptor.hpp>
 
 #include "common/loop.h"
@@ -19,6 +20,8 @@ class Watcher {
   using Handler = std::function<void(std::string_view name)>;
 
   explicit Watcher(Loop& loop);
+  // Not ok: the kernel gives this user no more of them, which is to be said before one is needed.
+  static absl::Status CanWatch();
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
