@@ -124,7 +124,7 @@ class Trace {
       for (const auto& context : contexts_) {
         context->Ask(now);
       }
-      Turn();
+      Turn(gone ? pm::kNever : now);
       if (const int error = Write()) {
         return error;
       }
@@ -198,11 +198,11 @@ class Trace {
     counts_.resize(contexts_.size());
   }
 
-  void Turn() {
+  void Turn(pm::Nanos now) {
     std::vector<Line> lines;
     pm::TracedDatagram datagram;
     for (std::size_t i = 0; i < contexts_.size(); ++i) {
-      while (contexts_[i]->Next(datagram, pm::Wire::Now())) {
+      while (contexts_[i]->Next(datagram, now)) {
         Line& line = lines.emplace_back(Line{datagram.time, {}});
         pm::PcapngWriter(line.block)
             .Datagram(static_cast<std::uint32_t>(i), contexts_[i]->own(), clock_, datagram);

@@ -83,7 +83,7 @@ bool TraceReader::Next(TracedDatagram& datagram, Nanos now) {
           waited_for_ = next_;
           since_ = now;
         }
-        if (now - since_ < kWriting) return false;
+        if (now != kNever && now - since_ < kWriting) return false;
         break;
       case TraceRing::Found::kOverwritten:
         break;

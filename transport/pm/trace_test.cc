@@ -85,6 +85,13 @@ TEST_F(Ring, ADatagramWhoseWriterDiedIsSkippedInTime) {
   ASSERT_TRUE(reader.Next(seen_, 1000 + TraceReader::kWriting));
   EXPECT_EQ(seen_.time, 2);
   EXPECT_EQ(reader.lost(), 1u);
+
+  TraceReader late(*ring_);
+  Write(3);
+  Write(4);
+  std::memset(reinterpret_cast<std::uint8_t*>(ring_.get()) + 128 + 2 * 9216, 0, 8);  // the third's
+  ASSERT_TRUE(late.Next(seen_, kNever)) << "nobody writes any more";
+  EXPECT_EQ(seen_.time, 4);
 }
 
 // The end of one tracer gives the ring's pages back while another reads.
