@@ -124,7 +124,7 @@ class Trace {
       for (const auto& context : contexts_) {
         context->Ask(now);
       }
-      Turn(gone ? pm::kNever : now);
+      Turn(last ? pm::kNever : now);  // then nobody is waited for
       if (const int error = Write()) {
         return error;
       }

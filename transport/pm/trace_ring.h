@@ -65,7 +65,7 @@ class TraceReader {
   explicit TraceReader(const TraceRing& ring) : ring_(ring), next_(ring.next()) {}
 
   // False: no more for now.  One that is being written is waited for, and skipped, as lost, if its
-  // writer has not ended it kWriting later: he is dead or stopped.  kNever: nobody writes any more.
+  // writer has not ended it kWriting later: he is dead or stopped.  kNever: is not waited for.
   static constexpr Nanos kWriting = 100'000'000;
   bool Next(TracedDatagram& datagram, Nanos now);
   std::uint64_t lost() const { return lost_; }

@@ -90,7 +90,7 @@ TEST_F(Ring, ADatagramWhoseWriterDiedIsSkippedInTime) {
   Write(3);
   Write(4);
   std::memset(reinterpret_cast<std::uint8_t*>(ring_.get()) + 128 + 2 * 9216, 0, 8);  // the third's
-  ASSERT_TRUE(late.Next(seen_, kNever)) << "nobody writes any more";
+  ASSERT_TRUE(late.Next(seen_, kNever)) << "it is not waited for";
   EXPECT_EQ(seen_.time, 4);
 }
 
