@@ -22,18 +22,12 @@ struct Message {
   Pieces bytes;
 };
 
-// A datagram to be sent.  Its payload may still lie in the send ring; then it belongs between the
-// first `head` bytes of the caller's room and the `tail` bytes behind them.
+// A datagram to be sent, in the caller's room.
 struct Outgoing {
   Address to;
-  std::size_t head = 0;
-  Bytes payload;
-  std::size_t tail = 0;
+  std::size_t size = 0;
   std::uint32_t node = kNil;  // where it goes, for OnRefused; kNil: an answer to a greeting
   bool is_probe = false;      // of the path MTU: by the socket alone, and nothing behind it
-
-  std::size_t size() const { return head + payload.size() + tail; }
-  std::size_t used() const { return head + tail; }  // of the room
 };
 
 class Endpoint {
@@ -100,8 +94,7 @@ class Endpoint {
   std::error_code Close(NodeId node, Nanos now);
 
   // The network.  After any call: NextDatagram until it says 0, then wait for NextDeadline at most.
-  // A datagram may be decrypted in place.  NextOutgoing leaves large payloads where they are, in a
-  // ring: to be sent before any other call.
+  // A datagram may be decrypted in place.
   void OnDatagram(const Address& from, MutableBytes datagram, bool ce, Nanos now);
   std::size_t NextDatagram(Nanos now, MutableBytes room, Address& to);
   bool NextOutgoing(Nanos now, MutableBytes room, Outgoing& out);
@@ -342,8 +335,6 @@ class Endpoint {
   Cipher* cipher_ = nullptr;
   std::uint32_t built_for_ = kNil;  // a node
   bool built_probe_ = false;
-  Bytes* in_place_ =
-      nullptr;  // where NextOutgoing wants to hear of a payload that stays in its ring
   Forget forget_ = nullptr;
   bool keeps_sessions_ = false;
   PayloadKey payload_key_{};

@@ -16,8 +16,6 @@ constexpr std::size_t kSmallRoom = 64;  // bytes
 constexpr std::uint64_t kStreaming = 128 * 1024;
 constexpr std::uint64_t kShortTrain = 16 * 1024;
 constexpr std::uint8_t kHopeless = 3;  // time-outs in a row
-// From here on the kernel takes a payload out of its ring; less is copied faster than described.
-constexpr std::size_t kInPlace = 512;
 
 std::size_t DataFrameSize(std::size_t channel, std::uint64_t offset, std::size_t length) {
   return 1 + VarintSize(channel) + VarintSize(offset) + VarintSize(length);
@@ -26,17 +24,12 @@ std::size_t DataFrameSize(std::size_t channel, std::uint64_t offset, std::size_t
 }  // namespace
 
 bool Endpoint::NextOutgoing(Nanos now, MutableBytes room, Outgoing& out) {
-  out.payload = {};
   built_for_ = kNil;
   built_probe_ = false;
-  in_place_ = &out.payload;
-  const std::size_t size = NextDatagram(now, room, out.to);
+  out.size = NextDatagram(now, room, out.to);
   out.node = built_for_;
   out.is_probe = built_probe_;
-  in_place_ = nullptr;
-  out.tail = out.payload.empty() ? 0 : kTagSize;
-  out.head = size - out.payload.size() - out.tail;
-  return size > 0;
+  return out.size > 0;
 }
 
 std::size_t Endpoint::NextDatagram(Nanos now, MutableBytes room, Address& to) {
@@ -347,11 +340,6 @@ std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t num
     segment.last_number = number;
     const std::uint64_t place = send_streams_[segment.stream].Place(segment.offset);
     const Pieces data = RingRead(SendRing(segment.stream), place, draft.lengths[i]);
-    if (in_place_ != nullptr && cipher_ == nullptr && draft.segment_count == 1 &&
-        draft.padding == 0 && data.second.empty() && data.first.size() >= kInPlace) {
-      *in_place_ = data.first;
-      return SealApart(session.session_send, key, room, size, data.first) + data.first.size();
-    }
     std::memcpy(room.data() + size, data.first.data(), data.first.size());
     size += data.first.size();
     if (!data.second.empty()) {

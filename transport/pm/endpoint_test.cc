@@ -43,34 +43,6 @@ TEST(Endpoint, WhoHasNothingToSayMayAcknowledgeAtOnce) {
   }
 }
 
-TEST(Endpoint, ALargePayloadIsSentFromItsRing) {
-  Cluster cluster(2);
-  Connect(cluster);
-  const std::uint64_t before = cluster.delivered(1);
-  std::vector<std::uint8_t> text(900), room(kDatagramMax);
-  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::uint8_t>(i);
-  ASSERT_FALSE(cluster[0].Send(1, 0, text, cluster.now()));
-
-  Outgoing out;
-  ASSERT_TRUE(cluster[0].NextOutgoing(cluster.now(), room, out));
-  ASSERT_GE(out.payload.size(), text.size());
-  EXPECT_LT(out.used(), 64u);
-  // Head, payload and tail together are the datagram.
-  std::vector<std::uint8_t> datagram(room.begin(), room.begin() + static_cast<long>(out.head));
-  datagram.insert(datagram.end(), out.payload.begin(), out.payload.end());
-  datagram.insert(datagram.end(), room.begin() + static_cast<long>(out.head),
-                  room.begin() + static_cast<long>(out.used()));
-  EXPECT_EQ(datagram.size(), out.size());
-  cluster.Deliver(0, 1, datagram);
-  EXPECT_EQ(cluster.delivered(1), before + 1);
-
-  // A small one is copied.
-  ASSERT_FALSE(cluster[0].Send(1, 0, Bytes(text).first(8), cluster.now()));
-  ASSERT_TRUE(cluster[0].NextOutgoing(cluster.now(), room, out));
-  EXPECT_TRUE(out.payload.empty());
-  EXPECT_EQ(out.tail, 0u);
-}
-
 TEST(Endpoint, IdleLinkSendsAtOnce) {
   Cluster cluster(2);
   Connect(cluster);

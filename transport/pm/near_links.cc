@@ -11,8 +11,6 @@
 #include <cstring>
 #include <new>
 
-#include "transport/pm/piece_reader.h"
-
 namespace sekisho::pm {
 namespace {
 
@@ -156,9 +154,8 @@ NearLinks::Link* NearLinks::Find(const Address& address) {
   return nullptr;
 }
 
-std::size_t NearLinks::Send(const Endpoint& endpoint, const Address& to,
-                            std::span<const iovec> pieces, std::size_t size, std::size_t step,
-                            Nanos now) {
+std::size_t NearLinks::Send(const Endpoint& endpoint, const Address& to, Bytes bytes,
+                            std::size_t step, Nanos now) {
   if (step > NearSlot::kBytes) return 0;
   Link* const link = Find(to);
   if (link == nullptr || !link->writer.MayWrite(now)) return 0;
@@ -168,25 +165,19 @@ std::size_t NearLinks::Send(const Endpoint& endpoint, const Address& to,
   if (is_silent || peer.session != link->session) return 0;
   // Who finds longer ones by UDP sends all by UDP: what overtakes another looks like a loss.
   if (peer.has_session && endpoint.session(link->node).mtu > NearSlot::kBytes) return 0;
-  PieceReader reader(pieces);
   std::size_t count = 0;
-  for (std::size_t done = 0; done < size; done += step) {
-    const std::size_t length = std::min(step, size - done);
+  for (std::size_t done = 0; done < bytes.size(); done += step) {
+    const Bytes datagram = bytes.subspan(done, std::min(step, bytes.size() - done));
     const bool written = link->writer.Write([&](NearSlot& slot) {
-      std::array<iovec, kPiecesOfDatagram> parts;
-      std::uint8_t* at = slot.bytes.data();
-      for (const iovec& part : std::span(parts).first(reader.Take(length, parts))) {
-        std::memcpy(at, part.iov_base, part.iov_len);
-        at += part.iov_len;
-      }
-      slot.size = length;
+      std::memcpy(slot.bytes.data(), datagram.data(), datagram.size());
+      slot.size = datagram.size();
     });
     if (!written) break;
     ++count;
   }
   count -= link->writer.Settle(now);
   sent_ += count;
-  return std::min(size, count * step);
+  return std::min(bytes.size(), count * step);
 }
 
 }  // namespace sekisho::pm

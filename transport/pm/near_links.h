@@ -88,10 +88,10 @@ class NearLinks {
   // Copies out what is there, at most kAtOnce; valid until the next call.
   std::span<const Taken> Pull();
 
-  // Sends of the datagrams that `pieces` hold, each `step` long (the last may be shorter), as many
-  // as go this way, from the first on; how many bytes that are.
-  std::size_t Send(const Endpoint& endpoint, const Address& to, std::span<const iovec> pieces,
-                   std::size_t size, std::size_t step, Nanos now);
+  // Sends of the datagrams in `bytes`, each `step` long (the last may be shorter), as many as go
+  // this way, from the first on; how many bytes that are.
+  std::size_t Send(const Endpoint& endpoint, const Address& to, Bytes bytes, std::size_t step,
+                   Nanos now);
 
   std::uint64_t sent() const { return sent_; }
   std::uint64_t received() const { return received_; }

@@ -72,9 +72,7 @@ class NearLinksTest : public ::testing::Test {
   void TearDown() override { close(fd_); }
 
   std::size_t Send(Bytes datagram, Nanos now) {
-    const iovec piece = {const_cast<std::uint8_t*>(datagram.data()), datagram.size()};
-    return links_.Send(node_.endpoint, kOther, std::span(&piece, 1), datagram.size(),
-                       datagram.size(), now);
+    return links_.Send(node_.endpoint, kOther, datagram, datagram.size(), now);
   }
 
   int fd_ = -1;

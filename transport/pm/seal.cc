@@ -55,13 +55,6 @@ std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_ke
   return size + kTagSize;
 }
 
-std::size_t SealApart(const SipKey& key, const PayloadKey* payload_key, MutableBytes room,
-                      std::size_t head, Bytes payload) {
-  room[1] |= payload_key != nullptr ? kFlagPayloadTag : 0;
-  Store(room.data() + head, Tag(key, payload_key, room.first(head), payload));
-  return head + kTagSize;
-}
-
 bool Open(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key, MutableBytes datagram,
           const Packet& packet) {
   const bool encrypted = (packet.header.flags & kFlagEncrypted) != 0;

@@ -44,11 +44,6 @@ inline std::size_t TagSize(const Cipher* cipher) {
 std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
                  MutableBytes datagram, std::size_t size);
 
-// The same without a cipher for a payload that is elsewhere: `head` bytes of header and control
-// part, and the tag right behind them.  Returns the size of both.
-std::size_t SealApart(const SipKey& key, const PayloadKey* payload_key, MutableBytes room,
-                      std::size_t head, Bytes payload);
-
 // Whether the packet is genuine.  With a cipher, decrypts it in place inside `datagram`, which it
 // was cut from.
 bool Open(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key, MutableBytes datagram,

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 
-#include "transport/pm/piece_reader.h"
 #include "transport/pm/udp_offload.h"
 
 namespace sekisho::pm {
@@ -146,14 +145,13 @@ std::error_code Wire::Prepare() {
   family_ = bound.any.sa_family;
   own_ = AddressFrom(bound.any);
   const std::size_t buffers = kReceiveBuffers * kReceiveBufferSize;
-  const std::size_t size = buffers + kSendBufferSize + kReceiveBufferSize;
+  const std::size_t size = buffers + kSendBufferSize;
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return LastError();
   mapping_ = {static_cast<std::uint8_t*>(memory), size};
   receive_buffers_ = mapping_.first(buffers);
-  send_buffer_ = mapping_.subspan(buffers, kSendBufferSize);
-  traced_ = mapping_.subspan(buffers + kSendBufferSize);
+  send_buffer_ = mapping_.subspan(buffers);
   return {};
 }
 
@@ -289,31 +287,23 @@ void Wire::Trace(std::span<const Run> runs) {
   const Nanos now = Now();
   if (!trace_->IsOn(now)) return;
   for (const Run& run : runs) {
-    PieceReader reader(PiecesOf(run));
-    for (std::size_t done = 0; done < run.size; done += run.step) {
-      std::array<iovec, kPiecesOfDatagram> pieces;
-      const std::size_t count = reader.Take(std::min(run.step, run.size - done), pieces);
-      std::size_t size = 0;
-      for (const iovec& piece : std::span(pieces).first(count)) {
-        memcpy(traced_.data() + size, piece.iov_base, piece.iov_len);
-        size += piece.iov_len;
-      }
-      trace_->Write(now, run.to, true, driver_, traced_.first(size));
+    for (std::size_t done = 0; done < run.bytes.size(); done += run.step) {
+      trace_->Write(now, run.to, true, driver_, run.Datagram(done));
     }
   }
 }
 
 void Wire::SendSingly(Run& run) {
   SocketAddress to = ToSocket(run.to, family_);
-  PieceReader reader(PiecesOf(run));
-  for (std::size_t done = 0; done < run.size; done += run.step) {
-    std::array<iovec, kPiecesOfDatagram> pieces;
-    const std::size_t count = reader.Take(std::min(run.step, run.size - done), pieces);
-    const msghdr header = {&to.v6, to.size, pieces.data(), count, nullptr, 0, 0};
+  for (std::size_t done = 0; done < run.bytes.size(); done += run.step) {
+    const MutableBytes one = run.Datagram(done);
+    const auto send = [&] {
+      return sendto(fd_, one.data(), one.size(), MSG_DONTWAIT, &to.any, to.size) >= 0;
+    };
     ++counters_.send_calls;
-    if (sendmsg(fd_, &header, MSG_DONTWAIT) >= 0) continue;
+    if (send()) continue;
     if (errno == ECONNREFUSED) {  // an older datagram's ICMP answer; this one was not sent
-      (void)sendmsg(fd_, &header, MSG_DONTWAIT);
+      (void)send();
     } else if (errno == EMSGSIZE) {
       ++counters_.too_large;
       run.refused = true;
@@ -324,14 +314,9 @@ void Wire::SendSingly(Run& run) {
 }
 
 bool Wire::SendOne(const Run& run) {
-  SocketAddress to = ToSocket(run.to, family_);
-  const std::span<iovec> pieces = PiecesOf(run);
+  const SocketAddress to = ToSocket(run.to, family_);
   ++counters_.send_calls;
-  if (pieces.size() == 1) {
-    return sendto(fd_, pieces[0].iov_base, run.size, MSG_DONTWAIT, &to.any, to.size) >= 0;
-  }
-  const msghdr header = {&to.v6, to.size, pieces.data(), pieces.size(), nullptr, 0, 0};
-  return sendmsg(fd_, &header, MSG_DONTWAIT) >= 0;
+  return sendto(fd_, run.bytes.data(), run.bytes.size(), MSG_DONTWAIT, &to.any, to.size) >= 0;
 }
 
 void Wire::Send(std::span<Run> runs) {
@@ -339,14 +324,15 @@ void Wire::Send(std::span<Run> runs) {
   // Not set by themselves, for most often there is one.
   std::array<mmsghdr, kRuns> headers;
   std::array<SocketAddress, kRuns> to;
+  std::array<iovec, kRuns> pieces;
   std::array<std::array<std::uint64_t, 4>, kRuns> control;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     to[i] = ToSocket(runs[i].to, family_);
-    const std::span<iovec> pieces = PiecesOf(runs[i]);
+    pieces[i] = {runs[i].bytes.data(), runs[i].bytes.size()};
     headers[i].msg_len = 0;
     control[i].fill(0);
     msghdr& header = headers[i].msg_hdr;
-    header = {&to[i].v6, to[i].size, pieces.data(), pieces.size(), nullptr, 0, 0};
+    header = {&to[i].v6, to[i].size, &pieces[i], 1, nullptr, 0, 0};
     if (runs[i].count == 1) continue;
     counters_.sent_together += runs[i].count;
     header.msg_control = control[i].data();
@@ -374,53 +360,31 @@ void Wire::Send(std::span<Run> runs) {
   }
 }
 
-void Wire::AddPiece(Run& run, const std::uint8_t* data, std::size_t size) {
-  iovec* last = run.pieces == 0 ? nullptr : &pieces_[piece_count_ - 1];
-  if (last != nullptr && static_cast<std::uint8_t*>(last->iov_base) + last->iov_len == data) {
-    last->iov_len += size;
-    return;
-  }
-  pieces_[piece_count_++] = {const_cast<std::uint8_t*>(data), size};
-  ++run.pieces;
-}
-
-// The tail of one datagram and the head of the next lie behind each other: one piece.
-void Wire::Add(Run& run, const Outgoing& datagram, std::uint8_t* room) {
-  AddPiece(run, room, datagram.head);
-  if (!datagram.payload.empty()) {
-    AddPiece(run, datagram.payload.data(), datagram.payload.size());
-    AddPiece(run, room + datagram.head, datagram.tail);
-  }
-  run.size += datagram.size();
-  ++run.count;
-  run.closed =
-      datagram.size() < run.step || run.count >= kRunDatagrams || run.size + run.step > kRunBytes;
-}
-
 // As much as leaves in one turn: what is in cache, many datagrams to one address or a few to many.
 // False: there is no more.
 bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count, Nanos now) {
-  std::size_t used = 0;
-  count = piece_count_ = 0;
+  MutableBytes room = send_buffer_;
+  count = 0;
   Outgoing datagram;
-  while (send_buffer_.size() - used >= kDatagramMax && piece_count_ + 3 <= kPieces) {
-    const MutableBytes room = send_buffer_.subspan(used);
+  while (room.size() >= kDatagramMax) {
     if (!endpoint.NextOutgoing(now, room, datagram)) return false;
-    used += datagram.used();
     Run* last = count == 0 ? nullptr : &runs[count - 1];
     const bool joins = last != nullptr && counters_.segmentation && !last->closed &&
-                       last->to == datagram.to && datagram.size() <= last->step &&
-                       !datagram.is_probe;
+                       last->to == datagram.to && datagram.size <= last->step && !datagram.is_probe;
     if (!joins) {
       last = &runs[count++];
       *last = Run{.to = datagram.to,
-                  .first_piece = piece_count_,
-                  .step = datagram.size(),
+                  .bytes = room.first(0),
+                  .step = datagram.size,
                   .node = datagram.node,
                   .is_probe = datagram.is_probe};
     }
-    Add(*last, datagram, room.data());
-    if (count == runs.size() || last->size + last->step > kRunBytes || last->is_probe) break;
+    last->bytes = {last->bytes.data(), last->bytes.size() + datagram.size};
+    ++last->count;
+    const bool full = last->bytes.size() + last->step > kRunBytes;
+    last->closed = full || datagram.size < last->step || last->count >= kRunDatagrams;
+    room = room.subspan(datagram.size);
+    if (count == runs.size() || full || last->is_probe) break;
   }
   return true;
 }

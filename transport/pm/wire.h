@@ -3,7 +3,6 @@
 #pragma once
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <array>
 #include <atomic>
@@ -102,22 +101,22 @@ class Wire {
   // So many datagrams in a row, each there when it was asked for, may be many at once: twice as
   // many each time that they were not.
   static constexpr int kManyInARow = 3, kMostInARow = 12;
-  static constexpr std::size_t kPieces = 256;
   static constexpr std::size_t kRuns = 16;
 
-  // Datagrams of one size (the last may be shorter) to one address, one after the other in its
-  // pieces.
+  // Datagrams of one size (the last may be shorter) to one address, one behind the other.
   struct Run {
     Address to;
-    std::size_t first_piece = 0;
-    std::size_t pieces = 0;
-    std::size_t size = 0;
+    MutableBytes bytes;
     std::size_t step = 0;
     std::size_t count = 0;
     bool closed = false;
     std::uint32_t node = kNil;
     bool is_probe = false;
     bool refused = false;  // the interface carries nothing as long
+
+    MutableBytes Datagram(std::size_t at) const {
+      return bytes.subspan(at, std::min(step, bytes.size() - at));
+    }
   };
   struct Pulled {
     Address from;
@@ -130,15 +129,9 @@ class Wire {
   std::size_t PullOne();
   std::size_t PullMany();
   void FeedNear(Endpoint& endpoint, Nanos now);
-  std::span<iovec> PiecesOf(const Run& run) {
-    return std::span(pieces_).subspan(run.first_piece, run.pieces);
-  }
   bool Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count, Nanos now);
-  void Add(Run& run, const Outgoing& datagram, std::uint8_t* room);
-  void AddPiece(Run& run, const std::uint8_t* data, std::size_t size);
   void Trace(std::span<const Run> runs);
   std::size_t SendNear(const Endpoint& endpoint, std::span<Run> runs);
-  void Skip(Run& run, std::size_t bytes);
   void Send(std::span<Run> runs);
   bool SendOne(const Run& run);
   void SendSingly(Run& run);
@@ -154,12 +147,9 @@ class Wire {
   int near_lately_ = 0;    // looks until nothing is expected there any more
   TraceRing* trace_ = nullptr;
   Side driver_ = Side::kNone;
-  MutableBytes mapping_;  // receive buffers, then send buffer, then one datagram for the trace
+  MutableBytes mapping_;  // receive buffers, then send buffer
   MutableBytes receive_buffers_;
   MutableBytes send_buffer_;
-  MutableBytes traced_;
-  std::array<iovec, kPieces> pieces_;
-  std::size_t piece_count_ = 0;
   std::array<Run, kRuns> runs_;  // of one turn; setting them up costs as much as a short message
   std::array<Pulled, kReceiveBuffers> datagrams_;
   std::size_t pulled_ = 0;

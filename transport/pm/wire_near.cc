@@ -35,31 +35,16 @@ void Wire::FeedNear(Endpoint& endpoint, Nanos now) {
   near_pulled_ = {};
 }
 
-// So many bytes of it have been sent, whole datagrams.
-void Wire::Skip(Run& run, std::size_t bytes) {
-  run.size -= bytes;
-  run.count -= bytes / run.step;
-  for (; bytes > 0; ++run.first_piece, --run.pieces) {
-    iovec& piece = pieces_[run.first_piece];
-    if (piece.iov_len > bytes) {
-      piece = {static_cast<std::uint8_t*>(piece.iov_base) + bytes, piece.iov_len - bytes};
-      return;
-    }
-    bytes -= piece.iov_len;
-  }
-}
-
 // How many runs are left, in front.
 std::size_t Wire::SendNear(const Endpoint& endpoint, std::span<Run> runs) {
   const Nanos now = Now();
   std::size_t left = 0;
   for (Run& run : runs) {
-    const std::size_t sent =
-        run.is_probe  // the socket's way
-            ? 0
-            : near_->Send(endpoint, run.to, PiecesOf(run), run.size, run.step, now);
-    if (sent == run.size) continue;
-    if (sent > 0) Skip(run, sent);
+    const std::size_t sent = run.is_probe ? 0  // the socket's way
+                                          : near_->Send(endpoint, run.to, run.bytes, run.step, now);
+    if (sent == run.bytes.size()) continue;
+    run.bytes = run.bytes.subspan(sent);
+    run.count -= sent / run.step;  // whole datagrams
     runs[left++] = run;
   }
   return left;
