@@ -54,6 +54,8 @@ constexpr Nanos kLeastRound = kMillisecond;
 
 std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   c = Once(c);
+  std::uint64_t product;  // most often no longer than a word, whose division is far cheaper
+  if (c != 0 && !__builtin_mul_overflow(a, b, &product)) return product / c;
   return c == 0 ? 0 : static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b / c);
 }
 

@@ -390,23 +390,22 @@ bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count, 
 }
 
 void Wire::Flush(Endpoint& endpoint, const Fence& fence, Nanos now) {
-  for (bool more = endpoint.HasWork(); more; now = Now()) {
+  for (bool more = endpoint.HasWork(); more;) {
     std::size_t count;
     more = Collect(endpoint, runs_, count, now);
-    if (count == 0) return;
-    if (!fence.holds()) return;
+    if (count == 0 || !fence.holds()) return;
     if (trace_ != nullptr && trace_->asked()) Trace(std::span(runs_).first(count));
     if (near_ != nullptr && !near_->empty()) {
       count = SendNear(endpoint, std::span(runs_).first(count));
     }
-    if (count == 0) continue;
     const std::span runs = std::span(runs_).first(count);
-    Send(runs);
+    if (!runs.empty()) Send(runs);
     for (const Run& run : runs) {
       if (!run.refused || run.node == kNil) continue;
       endpoint.OnRefused(static_cast<NodeId>(run.node), run.is_probe, now);
       more = true;
     }
+    if (more) now = Now();
   }
 }
 

@@ -43,8 +43,8 @@ class TextOf {
 };
 
 // Memory for an endpoint, and full of nonsense, not of zeros.  What a node of another run leaves
-// behind is taken again: new memory costs a page fault for every 4 KiB, and in rings, which are
-// most of it, the messages of others are as good a nonsense.
+// behind is taken again: new memory costs a page fault for every 4 KiB that is touched.  In rings,
+// which are most of it, the messages of others are as good a nonsense.
 class NodeMemory {
  public:
   NodeMemory() = default;
@@ -53,12 +53,20 @@ class NodeMemory {
 
   // Its area has one content, whatever was there before; if it is to be `thorough`, its rings, too.
   MutableBytes Take(const Config& config, bool thorough);
-  // Of rings whose content counts no more: a line of each page, and so where each of them begins.
+  // Of rings whose content counts no more, four at most: a line where each of them begins, and of
+  // one in its middle.
   static void Spoil(MutableBytes rings);
   static void SpoilAll(MutableBytes rings);
 
  private:
-  std::vector<std::uint8_t> bytes_;
+  struct Block {
+    std::unique_ptr<std::uint8_t[]> bytes;
+    std::size_t size = 0;
+  };
+
+  static std::vector<Block>& Spare();
+
+  Block block_;
 };
 
 // Endpoint::Check after every event, at the price of what the event touched: the peers that it may

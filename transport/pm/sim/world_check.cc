@@ -266,28 +266,29 @@ namespace {
 constexpr std::uint8_t kNonsense = 0xa5;
 constexpr std::size_t kLine = 64;
 
-std::vector<std::vector<std::uint8_t>>& Spare() {
-  static std::vector<std::vector<std::uint8_t>> spare;
+}  // namespace
+
+std::vector<NodeMemory::Block>& NodeMemory::Spare() {
+  static std::vector<Block> spare;
   return spare;
 }
 
-}  // namespace
-
 NodeMemory::~NodeMemory() {
-  if (!bytes_.empty()) Spare().push_back(std::move(bytes_));
+  if (block_.bytes) Spare().push_back(std::move(block_));
 }
 
 MutableBytes NodeMemory::Take(const Config& config, bool thorough) {
   const std::size_t size = Endpoint::MemoryNeeded(config);
-  if (bytes_.empty() && !Spare().empty()) {
-    bytes_ = std::move(Spare().back());
+  if (!block_.bytes && !Spare().empty()) {
+    block_ = std::move(Spare().back());
     Spare().pop_back();
   }
-  if (bytes_.size() < size + kLine) {
-    bytes_ = std::vector<std::uint8_t>(std::bit_ceil(size + kLine), kNonsense);
+  if (block_.size < size + kLine) {
+    const std::size_t whole = std::bit_ceil(size + kLine);
+    block_ = {std::make_unique_for_overwrite<std::uint8_t[]>(whole), whole};
   }
-  const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
-  const MutableBytes memory = MutableBytes(bytes_).subspan((kLine - address % kLine) % kLine, size);
+  const auto address = reinterpret_cast<std::uintptr_t>(block_.bytes.get());
+  const MutableBytes memory = {block_.bytes.get() + (kLine - address % kLine) % kLine, size};
   SpoilAll(thorough ? memory : memory.first(Endpoint::AreaNeeded(config)));
   return memory;
 }
@@ -295,8 +296,9 @@ MutableBytes NodeMemory::Take(const Config& config, bool thorough) {
 void NodeMemory::SpoilAll(MutableBytes rings) { std::ranges::fill(rings, kNonsense); }
 
 void NodeMemory::Spoil(MutableBytes rings) {
-  constexpr std::size_t kPage = 4096;  // the least ring
-  for (std::size_t at = 0; at < rings.size(); at += kPage) {
+  constexpr std::size_t kLeast = 4096;  // ring, all of which are powers of two
+  const std::size_t step = std::max(kLeast, std::bit_floor(rings.size() / 8));
+  for (std::size_t at = 0; at < rings.size(); at += step) {
     std::ranges::fill(rings.subspan(at, kLine), kNonsense);
   }
 }
