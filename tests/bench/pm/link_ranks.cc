@@ -48,7 +48,8 @@ class LinkRanks final : public Ranks {
   };
   struct Early {  // arrived before it was asked for
     std::uint32_t tag = 0;
-    std::vector<unsigned char> bytes;
+    std::size_t size = 0;
+    std::vector<unsigned char> bytes;  // at least so many
     bool is_whole = false;
   };
   struct Peer {
@@ -62,11 +63,14 @@ class LinkRanks final : public Ranks {
 
   bool Push();
   void Take(int source, Bytes piece);
+  void Keep(Peer& peer);
+  void Hand(Peer& peer, std::list<Early>::iterator early, MutableBytes room);
   bool Progress();
 
   std::unique_ptr<Link> link_;
   std::vector<Peer> peers_;
-  std::size_t open_ = 0;  // sends and receives that are not done
+  std::vector<std::vector<unsigned char>> spare_;  // new memory costs more than a message
+  std::size_t open_ = 0;                           // sends and receives that are not done
 };
 
 void LinkRanks::Send(int to, std::uint32_t tag, Bytes message) {
@@ -102,13 +106,28 @@ bool LinkRanks::Push() {
 void LinkRanks::Receive(int from, std::uint32_t tag, MutableBytes room) {
   Peer& peer = peers_[static_cast<std::size_t>(from)];
   for (auto early = peer.early.begin(); early != peer.early.end(); ++early) {
-    if (early->tag != tag || !early->is_whole) continue;
-    std::memcpy(room.data(), early->bytes.data(), std::min(room.size(), early->bytes.size()));
-    peer.early.erase(early);
-    return;
+    if (early->tag == tag && early->is_whole) return Hand(peer, early, room);
   }
   peer.posted.push_back({tag, room, 0, false});
   ++open_;
+}
+
+// What begins to arrive now was not asked for.
+void LinkRanks::Keep(Peer& peer) {
+  Early& early = peer.early.emplace_back();
+  early.tag = peer.head.tag;
+  early.size = peer.head.size;
+  if (!spare_.empty()) {
+    early.bytes = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  if (early.bytes.size() < early.size) early.bytes.resize(early.size);
+}
+
+void LinkRanks::Hand(Peer& peer, std::list<Early>::iterator early, MutableBytes room) {
+  std::memcpy(room.data(), early->bytes.data(), std::min(room.size(), early->size));
+  spare_.push_back(std::move(early->bytes));
+  peer.early.erase(early);
 }
 
 void LinkRanks::Take(int source, Bytes piece) {
@@ -130,7 +149,7 @@ void LinkRanks::Take(int source, Bytes piece) {
         break;
       }
       if (peer.into == nullptr) {
-        peer.early.push_back({peer.head.tag, std::vector<unsigned char>(peer.head.size), false});
+        Keep(peer);
       } else if (peer.into->room.size() < peer.head.size) {
         Die("a message of " + std::to_string(peer.head.size) + " bytes is longer than its room");
       }
@@ -148,10 +167,8 @@ void LinkRanks::Take(int source, Bytes piece) {
       // Perhaps it was asked for while it arrived.
       for (auto posted = peer.posted.begin(); posted != peer.posted.end(); ++posted) {
         if (posted->active || posted->tag != peer.early.back().tag) continue;
-        const auto& bytes = peer.early.back().bytes;
-        std::memcpy(posted->room.data(), bytes.data(), std::min(posted->room.size(), bytes.size()));
+        Hand(peer, std::prev(peer.early.end()), posted->room);
         peer.posted.erase(posted);
-        peer.early.pop_back();
         --open_;
         break;
       }
