@@ -256,7 +256,7 @@ void Endpoint::AddLost(Session& session, Draft& draft) {
     const bool split = length < segments_[index].length;
     if (split && !SplitSegment(index, length)) return;
     Segment& segment = segments_[index];
-    draft.writer.Data(segment.stream % config_.channels, segment.offset, length);
+    if (!draft.writer.Data(segment.stream % config_.channels, segment.offset, length)) Spoiled();
     draft.AddSegment(index, length);
     draft.eliciting = true;
     session.lost_segments.Remove(segments_, index);
@@ -284,6 +284,7 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
       session.starved = true;
       break;
     }
+    if (!draft.writer.Data(channel, out.cut, length)) break;  // behind many credits
     const std::uint32_t index = segments_.Get();
     Segment& segment = segments_[index];
     const std::uint32_t generation = segment.generation;
@@ -294,7 +295,6 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
     segment.stream = stream;
     (out.last == kNil ? out.first : segments_[out.last].next) = index;
     out.last = index;
-    draft.writer.Data(channel, out.cut, length);
     draft.AddSegment(index, static_cast<std::uint32_t>(length));
     draft.eliciting = true;
     out.cut += length;

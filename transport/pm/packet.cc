@@ -195,7 +195,8 @@ std::size_t VarintSize(std::uint64_t value) {
 bool FrameWriter::Values(FrameKind kind, std::span<const std::uint64_t> values) {
   std::size_t size = 1;
   for (const std::uint64_t value : values) size += VarintSize(value);
-  if (room_.size() - size_ < size) return false;
+  if (room_.size() - size_ < size || frames_ + 1 == kFramesMax) return false;
+  ++frames_;
   std::uint8_t* out = room_.data() + size_;
   *out++ = static_cast<std::uint8_t>(kind);
   for (const std::uint64_t value : values) {

@@ -144,6 +144,7 @@ class FrameReader {
 };
 
 // Appends frames to a control part.  Each returns false, and writes nothing, where room is missing.
+// No more than a reader takes: what does not fit any more is not written, and the answer is false.
 class FrameWriter {
  public:
   explicit FrameWriter(MutableBytes room) : buffer_(room), room_(room) {}
@@ -160,6 +161,7 @@ class FrameWriter {
   bool Ping();
   bool Gang(const GangNote& note);
   // Always three bytes, below 2^14: full packets are all of one length, and so can leave together.
+  // Once, for which there is always a place.
   bool Floor(std::uint64_t distance);
 
   std::size_t size() const { return size_; }
@@ -170,6 +172,7 @@ class FrameWriter {
   MutableBytes buffer_;
   MutableBytes room_;
   std::size_t size_ = 0;
+  std::size_t frames_ = 0;  // without FLOOR
 };
 
 // Bytes that a variable-length integer takes.

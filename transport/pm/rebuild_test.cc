@@ -140,5 +140,56 @@ TEST_F(Rebuild, AfterEveryStepLosesAndRepeatsNothing) {
   }
 }
 
+// What it tells again is more than one packet may hold.
+TEST(RebuildOfMany, TellsTheCreditsOfAllChannels) {
+  Config config = SmallConfig(0);
+  config.channels = 256;
+  Node a(config);
+  config.node = 1;
+  Node b(config);
+  ASSERT_FALSE(a.endpoint.SetAddress(1, Address{{}, 1}));
+  ASSERT_FALSE(b.endpoint.SetAddress(0, Address{{}, 2}));
+  Endpoint* ends[] = {&a.endpoint, &b.endpoint};
+  Nanos now = kSecond;
+  const auto exchange = [&] {
+    for (int step = 0; step < 40; ++step) {
+      now += kMillisecond;
+      for (const std::size_t side : {0, 1}) {
+        if (ends[side]->NextDeadline() <= now) ends[side]->OnTimer(now);
+        std::vector<std::uint8_t> room(2000);
+        Address ignored;
+        while (const std::size_t size = ends[side]->NextDatagram(now, room, ignored)) {
+          const Address from{{}, static_cast<std::uint16_t>(2 - side)};
+          ends[1 - side]->OnDatagram(from, MutableBytes(room).first(size), false, now);
+        }
+      }
+    }
+  };
+  const std::vector<std::uint8_t> text(8, 3);
+  ASSERT_FALSE(ends[1]->Send(0, 0, text, now));
+  exchange();
+
+  Endpoint fresh;
+  config.node = 0;
+  ASSERT_FALSE(fresh.Init(config, a.spare.bytes(), a.rings.bytes(), nullptr, now));
+  fresh.Rebuild(a.endpoint);
+  ends[0] = &fresh;
+  exchange();
+  EXPECT_EQ(ends[1]->counters().bad_frames, 0u);
+
+  // Data behind as many credits as there are is not lost either.
+  for (int channel = 0; channel < 256; ++channel) {
+    ASSERT_FALSE(fresh.Send(1, static_cast<ChannelId>(channel), text, now));
+  }
+  exchange();
+  EXPECT_EQ(ends[1]->counters().bad_frames, 0u);
+  Message message;
+  int got = 0;
+  for (; ends[1]->Receive(message); ++got) {
+    ASSERT_FALSE(ends[1]->Release(message.source, message.channel, now));
+  }
+  EXPECT_EQ(got, 256);
+}
+
 }  // namespace
 }  // namespace sekisho::pm
