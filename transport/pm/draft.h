@@ -21,8 +21,10 @@ struct Endpoint::Draft {
     writer.SetRoom(limit - payload);
   }
 
-  // Its length as the frame says: the record may be in memory that someone spoils.
+  // Its length as the frame says: the record may be in memory that someone spoils, also between
+  // the looks at whether it fits.
   void AddSegment(std::uint32_t index, std::uint32_t length) {
+    if (length > room()) Spoiled();
     segments[segment_count] = index;
     lengths[segment_count++] = length;
     AddPayload(length);

@@ -68,19 +68,20 @@ class Pair {
 
  private:
   void Carry(Node& from, Node& to, const Address& source) {
-    std::vector<std::uint8_t> room(2000);
     Address ignored;
     for (int i = 0; i < 100; ++i) {
+      const MutableBytes room = room_.bytes();
       const std::size_t size = from.endpoint.NextDatagram(now_, room, ignored);
       if (size == 0) return;
       ASSERT_LE(size, room.size());
       if (random_() % 8 == 0) continue;  // lost
-      to.endpoint.OnDatagram(source, MutableBytes(room).first(size), false, now_);
+      to.endpoint.OnDatagram(source, room.first(size), false, now_);
     }
   }
 
   std::mt19937_64 random_;
   Node a_, b_;
+  Guarded room_{1984};
   Nanos now_ = kSecond;
   std::size_t sum_ = 0;
 };
