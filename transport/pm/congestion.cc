@@ -54,9 +54,10 @@ constexpr Nanos kLeastRound = kMillisecond;
 
 std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   c = Once(c);
+  if (c == 0) return 0;
   std::uint64_t product;  // most often no longer than a word, whose division is far cheaper
-  if (c != 0 && !__builtin_mul_overflow(a, b, &product)) return product / c;
-  return c == 0 ? 0 : static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b / c);
+  if (!__builtin_mul_overflow(a, b, &product)) return product / c;
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(a) * b / c);
 }
 
 // So many packets of the usual size, or two longer ones, as of a first window in RFC 6928: the

@@ -97,6 +97,7 @@ class Endpoint {
   // A datagram may be decrypted in place.
   void OnDatagram(const Address& from, MutableBytes datagram, bool ce, Nanos now);
   std::size_t NextDatagram(Nanos now, MutableBytes room, Address& to);
+  // The same, and for whom: for OnRefused.
   bool NextOutgoing(Nanos now, MutableBytes room, Outgoing& out);
   // What arrived just now is acknowledged with the next datagram: no data will carry that soon.
   void AcknowledgeAtOnce();

@@ -3,7 +3,6 @@
 // host".  What is read is a stranger's until the endpoint has seen its tag.
 #pragma once
 
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <array>

@@ -100,6 +100,22 @@ TEST_F(NearLinksTest, SendsWhileTheOtherPolls) {
   EXPECT_EQ(partner->to[1].slots[0].bytes[99], 5);
 }
 
+TEST_F(NearLinksTest, OfManyItSendsWhatFindsASlot) {
+  const Partner partner(fd_);
+  partner->to[1].lease = kSecond + kMillisecond;
+  std::vector<std::uint8_t> datagrams(250);
+  for (std::size_t i = 0; i < datagrams.size(); ++i) datagrams[i] = static_cast<std::uint8_t>(i);
+  const auto send = [&] { return links_.Send(node_.endpoint, kOther, datagrams, 100, kSecond); };
+  EXPECT_EQ(send(), 250u);
+  EXPECT_EQ(partner->to[1].slots[1].bytes[99], 199);
+  EXPECT_EQ(partner->to[1].slots[2].size, 50u) << "the last is shorter";
+  EXPECT_EQ(partner->to[1].slots[2].bytes[49], 249);
+
+  std::size_t slots = 3;
+  for (; slots + 3 <= NearParts::kSlots; slots += 3) ASSERT_EQ(send(), 250u);
+  EXPECT_EQ(send(), 100 * (NearParts::kSlots - slots)) << "whole datagrams, the first ones";
+}
+
 // Or 64 who ask and never come kept out those who would.
 TEST_F(NearLinksTest, WhoNeverCameMakesRoomForWhoWould) {
   const Partner partner(fd_);

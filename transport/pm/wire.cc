@@ -294,9 +294,9 @@ void Wire::Trace(std::span<const Run> runs) {
 }
 
 void Wire::SendSingly(Run& run) {
-  SocketAddress to = ToSocket(run.to, family_);
+  const SocketAddress to = ToSocket(run.to, family_);
   for (std::size_t done = 0; done < run.bytes.size(); done += run.step) {
-    const MutableBytes one = run.Datagram(done);
+    const Bytes one = run.Datagram(done);
     const auto send = [&] {
       return sendto(fd_, one.data(), one.size(), MSG_DONTWAIT, &to.any, to.size) >= 0;
     };
@@ -381,9 +381,9 @@ bool Wire::Collect(Endpoint& endpoint, std::span<Run> runs, std::size_t& count, 
     }
     last->bytes = {last->bytes.data(), last->bytes.size() + datagram.size};
     ++last->count;
-    const bool full = last->bytes.size() + last->step > kRunBytes;
-    last->closed = full || datagram.size < last->step || last->count >= kRunDatagrams;
+    last->closed = datagram.size < last->step || last->count >= kRunDatagrams;
     room = room.subspan(datagram.size);
+    const bool full = last->bytes.size() + last->step > kRunBytes;
     if (count == runs.size() || full || last->is_probe) break;
   }
   return true;
@@ -399,7 +399,7 @@ void Wire::Flush(Endpoint& endpoint, const Fence& fence, Nanos now) {
       count = SendNear(endpoint, std::span(runs_).first(count));
     }
     const std::span runs = std::span(runs_).first(count);
-    if (!runs.empty()) Send(runs);
+    Send(runs);
     for (const Run& run : runs) {
       if (!run.refused || run.node == kNil) continue;
       endpoint.OnRefused(static_cast<NodeId>(run.node), run.is_probe, now);

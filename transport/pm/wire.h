@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -114,7 +115,7 @@ class Wire {
     bool is_probe = false;
     bool refused = false;  // the interface carries nothing as long
 
-    MutableBytes Datagram(std::size_t at) const {
+    Bytes Datagram(std::size_t at) const {
       return bytes.subspan(at, std::min(step, bytes.size() - at));
     }
   };

@@ -121,7 +121,10 @@ void LinkRanks::Keep(Peer& peer) {
     early.bytes = std::move(spare_.back());
     spare_.pop_back();
   }
-  if (early.bytes.size() < early.size) early.bytes.resize(early.size);
+  if (early.bytes.size() < early.size) {
+    early.bytes.clear();
+    early.bytes.resize(early.size);
+  }
 }
 
 void LinkRanks::Hand(Peer& peer, std::list<Early>::iterator early, MutableBytes room) {

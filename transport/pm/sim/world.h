@@ -43,8 +43,8 @@ class TextOf {
 };
 
 // Memory for an endpoint, and full of nonsense, not of zeros.  What a node of another run leaves
-// behind is taken again: new memory costs a page fault for every 4 KiB that is touched.  In rings,
-// which are most of it, the messages of others are as good a nonsense.
+// behind is taken again: new memory costs a page fault for every 4 KiB.  In rings, which are most
+// of it, the messages of others are as good a nonsense; in new ones a line of each page has some.
 class NodeMemory {
  public:
   NodeMemory() = default;
@@ -53,8 +53,8 @@ class NodeMemory {
 
   // Its area has one content, whatever was there before; if it is to be `thorough`, its rings, too.
   MutableBytes Take(const Config& config, bool thorough);
-  // Of rings whose content counts no more, four at most: a line where each of them begins, and of
-  // one in its middle.
+  // Of at most four rings of one length whose content counts no more: a line where each of them
+  // begins and one in its middle, at least.
   static void Spoil(MutableBytes rings);
   static void SpoilAll(MutableBytes rings);
 

@@ -265,6 +265,13 @@ namespace {
 
 constexpr std::uint8_t kNonsense = 0xa5;
 constexpr std::size_t kLine = 64;
+constexpr std::size_t kLeastRing = 4096;  // all are powers of two
+
+void SpoilLines(MutableBytes bytes, std::size_t step) {
+  for (std::size_t at = 0; at < bytes.size(); at += step) {
+    std::ranges::fill(bytes.subspan(at, kLine), kNonsense);
+  }
+}
 
 }  // namespace
 
@@ -283,9 +290,10 @@ MutableBytes NodeMemory::Take(const Config& config, bool thorough) {
     block_ = std::move(Spare().back());
     Spare().pop_back();
   }
-  if (block_.size < size + kLine) {
+  if (!block_.bytes || block_.size < size + kLine) {
     const std::size_t whole = std::bit_ceil(size + kLine);
     block_ = {std::make_unique_for_overwrite<std::uint8_t[]>(whole), whole};
+    SpoilLines({block_.bytes.get(), whole}, kLeastRing);
   }
   const auto address = reinterpret_cast<std::uintptr_t>(block_.bytes.get());
   const MutableBytes memory = {block_.bytes.get() + (kLine - address % kLine) % kLine, size};
@@ -296,11 +304,7 @@ MutableBytes NodeMemory::Take(const Config& config, bool thorough) {
 void NodeMemory::SpoilAll(MutableBytes rings) { std::ranges::fill(rings, kNonsense); }
 
 void NodeMemory::Spoil(MutableBytes rings) {
-  constexpr std::size_t kLeast = 4096;  // ring, all of which are powers of two
-  const std::size_t step = std::max(kLeast, std::bit_floor(rings.size() / 8));
-  for (std::size_t at = 0; at < rings.size(); at += step) {
-    std::ranges::fill(rings.subspan(at, kLine), kNonsense);
-  }
+  SpoilLines(rings, std::max(kLeastRing, std::bit_floor(rings.size() / 8)));
 }
 
 void Audit::Start(std::size_t nodes, bool thorough) {
