@@ -33,6 +33,9 @@ namespace {
 
 constexpr pm::Nanos kTurn = 5 * pm::kMillisecond;  // a ring holds what is sent in several
 constexpr pm::Nanos kLookWhetherItEnded = pm::kSecond;
+// To follow a ring that is written as fast as it is read has no end, and long ones are written to a
+// disk: in a second without being asked for, datagrams are not recorded any more.
+constexpr std::uint64_t kDatagramsOfATurn = 256;
 
 struct TraceOptions {
   std::string daemon;
@@ -121,10 +124,9 @@ class Trace {
     for (;;) {
       const pm::Nanos now = pm::Wire::Now();
       const bool last = ended_by_user != 0 || now >= limit || gone;
-      for (const auto& context : contexts_) {
-        context->Ask(now);
-      }
-      Turn(last ? pm::kNever : now);  // then nobody is waited for
+      // In the last one nobody is waited for.
+      const bool is_behind =
+          last ? Turn(pm::kNever, pm::TraceRing::kSlots) : Turn(now, kDatagramsOfATurn);
       if (const int error = Write()) {
         return error;
       }
@@ -135,7 +137,9 @@ class Trace {
         gone = HaveEnded();
         look = now + kLookWhetherItEnded;
       }
-      poll(nullptr, 0, kTurn / pm::kMillisecond);
+      if (!is_behind) {
+        poll(nullptr, 0, kTurn / pm::kMillisecond);
+      }
     }
     End();
     return Write();
@@ -198,19 +202,24 @@ class Trace {
     counts_.resize(contexts_.size());
   }
 
-  void Turn(pm::Nanos now) {
+  // Takes of each context so many datagrams at most; whether there may be more.
+  bool Turn(pm::Nanos now, std::uint64_t most) {
     std::vector<Line> lines;
     pm::TracedDatagram datagram;
+    bool is_behind = false;
     for (std::size_t i = 0; i < contexts_.size(); ++i) {
-      while (contexts_[i]->Next(datagram, now)) {
+      for (const auto& context : contexts_) {
+        context->Ask(pm::Wire::Now());
+      }
+      std::uint64_t taken = 0;
+      while (taken < most && contexts_[i]->Next(datagram, now)) {
         Line& line = lines.emplace_back(Line{datagram.time, {}});
         pm::PcapngWriter(line.block)
             .Datagram(static_cast<std::uint32_t>(i), contexts_[i]->own(), clock_, datagram);
-        ++counts_[i];
-        if (lines.size() >= kLinesOfATurn) {
-          break;
-        }
+        ++taken;
       }
+      counts_[i] += taken;
+      is_behind = is_behind || taken == most;
     }
     // A session's keys are there before its first packet was sent.
     for (const auto& context : contexts_) {
@@ -228,6 +237,7 @@ class Trace {
       text_ += line.block;
       ++written_;
     }
+    return is_behind;
   }
 
   void End() {
@@ -249,8 +259,6 @@ class Trace {
     text_.clear();
     return 0;
   }
-
-  static constexpr std::size_t kLinesOfATurn = 65536;  // a program that writes nonsense has no end
 
   const TraceOptions& options_;
   int key_;
