@@ -8,6 +8,8 @@ namespace sekisho::pm_bench {
 namespace {
 
 constexpr std::size_t kBuckets = 1024;
+constexpr std::size_t kChanged = 1024;  // of the first keys, one in each iteration: any number of
+                                        // ranks has so many, and finds the same in the end
 
 std::uint64_t Mix(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -31,7 +33,8 @@ IntegerSort::IntegerSort(Ranks& ranks, const IsSetup& setup) : ranks_(ranks), se
 void IntegerSort::Iterate(int iteration) {
   // As NPB does, so that no iteration is like the one before.
   if (ranks_.rank() == 0) {
-    keys_[static_cast<std::size_t>(iteration) % keys_.size()] = iteration % (1 << setup_.max_log);
+    const std::size_t changed = std::min(kChanged, keys_.size());
+    keys_[static_cast<std::size_t>(iteration) % changed] = iteration % (1 << setup_.max_log);
   }
   const auto size = static_cast<std::size_t>(ranks_.size());
   const int shift = std::max(0, setup_.max_log - 10);
