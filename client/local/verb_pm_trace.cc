@@ -33,8 +33,8 @@ namespace {
 
 constexpr pm::Nanos kTurn = 5 * pm::kMillisecond;  // a ring holds what is sent in several
 constexpr pm::Nanos kLookWhetherItEnded = pm::kSecond;
-// To follow a ring that is written as fast as it is read has no end, and long ones are written to a
-// disk: in a second without being asked for, datagrams are not recorded any more.
+// Few, for after a second without being asked for datagrams are not recorded any more: to follow a
+// ring that is written as fast as it is read has no end, and many take long to write to a disk.
 constexpr std::uint64_t kDatagramsOfATurn = 256;
 
 struct TraceOptions {
