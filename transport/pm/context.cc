@@ -227,7 +227,7 @@ bool Context::LeaveToKeeper(IfStopped if_stopped) {
   if (!has_daemon() || !IsStopped() || KeeperIsDead()) return false;
   NoteCall();
   near_.Rest();
-  if (near_.HasAny()) return false;  // the keeper does not see these
+  if (near_.HasAny() || wire_.has_kept()) return false;  // the keeper does not see these
   RingForWave();
   if (if_stopped == IfStopped::kSleep) AwaitGo(kLongestPause);  // who polls has nothing to do now
   return true;

@@ -13,6 +13,7 @@
 #include "transport/pm/near_links.h"
 #include "transport/pm/own_processor.h"
 #include "transport/pm/shared_memory.h"
+#include "transport/pm/socket_sleep.h"
 #include "transport/pm/unix_message.h"
 #include "transport/pm/wire.h"
 #include "transport/pm/yield_history.h"
@@ -165,7 +166,10 @@ class Context {
   bool WaitUntil(Nanos until, Condition condition);
   void Yield(Nanos now);
   void Poll(Nanos until, Condition condition);
-  void PrepareToSleep();
+  void PrepareToSleep(Nanos now);
+  bool MaySleepInSocket(Nanos until, Nanos deadline, Nanos now) const;
+  void SleepInSocket(Nanos now);
+  void SleepInPoll(bool alone, Nanos until, Nanos deadline, Nanos now);
   void NoteCall();
   void FindDaemon(Nanos now);
   void TendNear(Nanos now);
@@ -201,7 +205,9 @@ class Context {
   std::size_t held_back_ = 0;      // bytes that leave with the next message
   CallLock* lock_ = nullptr;
   int sleepers_ = 0;
-  bool polls_ = false;  // a thread sleeps in Wait
+  bool polls_ = false;   // a thread sleeps in Wait
+  bool awaits_ = false;  // in the call that receives
+  SocketSleep socket_sleep_;
   Waiting waiting_ = Waiting::kAdaptive;
   std::uint64_t left_wave_ = 0;  // of a stopped job, when the keeper was rung for it
   Nanos pays_ = 0;               // how long spinning was worth it of late

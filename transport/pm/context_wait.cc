@@ -83,13 +83,36 @@ void Context::Sleep(Nanos until) {
 // Its timer is as good as a bell.
 void Context::NoteChange(bool holds) {
   if (!polls_) return;
+  if (awaits_) {
+    if (holds) wire_.EndAwait();
+    return;
+  }
   const Nanos now = Wire::Now();
   timer_.Set(holds ? now : view().NextDeadline(), now);
 }
 
+bool Context::MaySleepInSocket(Nanos until, Nanos deadline, Nanos now) const {
+  return socket_sleep_.May(now) && wire_.one_by_one() && until - now >= SocketSleep::kLongest &&
+         deadline - now >= kTimeOutAhead;
+}
+
+void Context::SleepInSocket(Nanos now) {
+  polls_ = awaits_ = true;
+  if (lock_ != nullptr) lock_->unlock();
+  const Wire::Pulled awaited = wire_.Await();
+  if (lock_ != nullptr) lock_->lock();
+  polls_ = awaits_ = false;
+  const Nanos after = Wire::Now();
+  wire_.Keep(awaited);
+  if (awaited.bytes.empty()) {
+    socket_sleep_.NoteNothing(after, view().NextDeadline() <= after);
+  } else {
+    socket_sleep_.NoteDatagram(after - now);
+  }
+}
+
 // What would be due while we sleep leaves now: to be woken for it costs more.
-void Context::PrepareToSleep() {
-  const Nanos now = Wire::Now();
+void Context::PrepareToSleep(Nanos now) {
   const Nanos soon = now + kNotWorthSleeping;
   const bool has_work = HasNotes() || held_back_ > 0 || view().NextDeadline() <= soon;
   if (IsStopped() || !has_work) return;
@@ -100,33 +123,42 @@ void Context::PrepareToSleep() {
   (void)Give();
 }
 
+void Context::SleepInPoll(bool alone, Nanos until, Nanos deadline, Nanos now) {
+  const Nanos wake = std::min(until, deadline);
+  // What is so far ahead is a time-out, which only seldom comes to pass.
+  timer_.Set(wake, now, deadline < until && deadline - now >= kTimeOutAhead);
+  std::array<pollfd, 3> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
+                                   pollfd{timer_.fd(), POLLIN, 0},
+                                   pollfd{program_bell_, POLLIN, 0}};
+  polls_ = true;
+  if (lock_ != nullptr) lock_->unlock();
+  (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
+  if (lock_ != nullptr) lock_->lock();
+  polls_ = false;
+  const Nanos after = Wire::Now();
+  if (waiting[0].revents != 0) socket_sleep_.NoteDatagram(after - now);
+  if (waiting[1].revents != 0) {
+    // Or another thread's call rang with it.
+    timer_.Quiet(after, std::min(until, view().NextDeadline()) <= after || HasMessage());
+  }
+  if (waiting[2].revents != 0) Quiet();
+}
+
 void Context::Poll(Nanos until, Condition condition) {
-  if (!condition.holds(condition.of)) PrepareToSleep();
+  const Nanos now = Wire::Now();
+  if (!condition.holds(condition.of)) PrepareToSleep(now);
   set_sleeping(true);
   // What is there now was written by one who saw us poll; nothing more comes this way.
   if (!near_.HasAny() && !condition.holds(condition.of)) {
     // Of a stopped job only the keeper wakes us; it rings when the job goes on.
     const bool alone = !IsStopped() || !has_daemon();
     if (!alone) RingForWave();
-    const Nanos now = Wire::Now();
     const Nanos deadline = alone ? view().NextDeadline() : now + 100 * kMillisecond;
-    const Nanos wake = std::min(until, deadline);
-    // What is so far ahead is a time-out, which only seldom comes to pass.
-    timer_.Set(wake, now, deadline < until && deadline - now >= kTimeOutAhead);
-    std::array<pollfd, 3> waiting = {pollfd{alone ? wire_.fd() : -1, POLLIN, 0},
-                                     pollfd{timer_.fd(), POLLIN, 0},
-                                     pollfd{program_bell_, POLLIN, 0}};
-    polls_ = true;
-    if (lock_ != nullptr) lock_->unlock();
-    (void)poll(waiting.data(), program_bell_ >= 0 ? 3 : 2, wake <= now ? 0 : -1);
-    if (lock_ != nullptr) lock_->lock();
-    polls_ = false;
-    if (waiting[1].revents != 0) {
-      const Nanos after = Wire::Now();
-      // Or another thread's call rang with it.
-      timer_.Quiet(after, std::min(until, view().NextDeadline()) <= after || HasMessage());
+    if (alone && MaySleepInSocket(until, deadline, now)) {
+      SleepInSocket(now);
+    } else {
+      SleepInPoll(alone, until, deadline, now);
     }
-    if (waiting[2].revents != 0) Quiet();
   }
   set_sleeping(false);
 }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 
+#include "transport/pm/socket_sleep.h"
 #include "transport/pm/udp_offload.h"
 
 namespace sekisho::pm {
@@ -144,7 +145,7 @@ std::error_code Wire::Prepare() {
   if (bound.any.sa_family != AF_INET && bound.any.sa_family != AF_INET6) return Error::kBadConfig;
   family_ = bound.any.sa_family;
   own_ = AddressFrom(bound.any);
-  const std::size_t buffers = kReceiveBuffers * kReceiveBufferSize;
+  const std::size_t buffers = (kReceiveBuffers + 1) * kReceiveBufferSize;
   const std::size_t size = buffers + kSendBufferSize;
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -157,7 +158,7 @@ std::error_code Wire::Prepare() {
 
 std::error_code Wire::Open(const Address& address, const Options& options) {
   family_ = IsMapped(address) ? AF_INET : AF_INET6;
-  fd_ = socket(family_, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  fd_ = socket(family_, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd_ < 0) return LastError();
   const SocketAddress own = ToSocket(address, family_);
   if (bind(fd_, &own.any, own.size) != 0) return LastError();
@@ -165,6 +166,9 @@ std::error_code Wire::Open(const Address& address, const Options& options) {
   // Larger than the system's limit is cut silently; smaller only costs datagrams.
   (void)setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &options.socket_buffer, sizeof(int));
   (void)setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &options.socket_buffer, sizeof(int));
+  // All calls but Await do without waiting.
+  const timeval longest = {0, SocketSleep::kLongest / kMicrosecond};
+  if (setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest) != 0) return LastError();
   // Never IP fragments, and no help of the kernel's own idea of the path: we probe.
   const int probe = family_ == AF_INET ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
   const int set = family_ == AF_INET
@@ -219,24 +223,49 @@ void ReadControl(msghdr& header, std::size_t& step, bool& marked) {
 
 }  // namespace
 
-// One call for one datagram costs less than asking for many and being told that there is no more.
-std::size_t Wire::PullOne() {
+MutableBytes Wire::ReceiveBuffer(std::size_t at) const {
+  return receive_buffers_.subspan(at * kReceiveBufferSize, kReceiveBufferSize);
+}
+
+Wire::Pulled Wire::ReceiveOne(std::size_t buffer, int flags) const {
+  const MutableBytes room = ReceiveBuffer(buffer);
   SocketAddress from;
   std::array<std::uint64_t, 8> control;  // aligned for cmsghdr
-  iovec piece = {receive_buffers_.data(), kReceiveBufferSize};
+  iovec piece = {room.data(), room.size()};
   msghdr header = {&from.v6, sizeof from.v6, &piece, 1, control.data(), sizeof control, 0};
-  const ssize_t size = recvmsg(fd_, &header, MSG_DONTWAIT);
-  ++counters_.receive_calls;
-  pulled_ = size > 0 ? 1 : 0;
-  if (size <= 0) {
-    in_a_row_ = 0;
-    return 0;
-  }
+  const ssize_t size = recvmsg(fd_, &header, flags);
+  if (size <= 0) return {};
   const auto total = static_cast<std::size_t>(size);
-  datagrams_[0] = {AddressFrom(from.any), total, total, false};
-  ReadControl(header, datagrams_[0].step, datagrams_[0].marked);
-  if (++in_a_row_ >= many_in_a_row_ && total < kTrain) one_by_one_ = false;
-  return 1;
+  Pulled pulled = {AddressFrom(from.any), room.first(total), total, false};
+  ReadControl(header, pulled.step, pulled.marked);
+  return pulled;
+}
+
+// One call for one datagram costs less than asking for many and being told that there is no more.
+std::size_t Wire::PullOne() {
+  datagrams_[0] = ReceiveOne(0, MSG_DONTWAIT);
+  ++counters_.receive_calls;
+  NoteOne();
+  return pulled_;
+}
+
+void Wire::NoteOne() {
+  const std::size_t total = datagrams_[0].bytes.size();
+  pulled_ = total > 0 ? 1 : 0;
+  in_a_row_ = total > 0 ? in_a_row_ + 1 : 0;
+  if (in_a_row_ >= many_in_a_row_ && total < kTrain) one_by_one_ = false;
+}
+
+Wire::Pulled Wire::Await() const { return ReceiveOne(kReceiveBuffers, 0); }
+
+void Wire::Keep(const Pulled& awaited) {
+  ++counters_.receive_calls;
+  kept_ = awaited;
+}
+
+void Wire::EndAwait() const {
+  const SocketAddress to = ToSocket(own_, family_);
+  (void)sendto(fd_, nullptr, 0, MSG_DONTWAIT, &to.any, to.size);
 }
 
 std::size_t Wire::PullMany() {
@@ -245,7 +274,7 @@ std::size_t Wire::PullMany() {
   std::array<SocketAddress, kReceiveBuffers> from;
   std::array<std::array<std::uint64_t, 8>, kReceiveBuffers> control;  // aligned for cmsghdr
   for (std::size_t i = 0; i < kReceiveBuffers; ++i) {
-    pieces[i] = {receive_buffers_.data() + i * kReceiveBufferSize, kReceiveBufferSize};
+    pieces[i] = {ReceiveBuffer(i).data(), kReceiveBufferSize};
     headers[i].msg_hdr = {&from[i].v6,       sizeof from[i].v6, &pieces[i], 1,
                           control[i].data(), sizeof control[i], 0};
   }
@@ -260,7 +289,8 @@ std::size_t Wire::PullMany() {
   in_a_row_ = 0;
   for (std::size_t i = 0; i < pulled_; ++i) {
     msghdr& header = headers[i].msg_hdr;
-    datagrams_[i] = {AddressFrom(from[i].any), headers[i].msg_len, headers[i].msg_len, false};
+    const std::size_t size = headers[i].msg_len;
+    datagrams_[i] = {AddressFrom(from[i].any), ReceiveBuffer(i).first(size), size, false};
     ReadControl(header, datagrams_[i].step, datagrams_[i].marked);
   }
   return pulled_;
@@ -269,9 +299,9 @@ std::size_t Wire::PullMany() {
 void Wire::Feed(Endpoint& endpoint, Nanos now) {
   if (!near_pulled_.empty()) FeedNear(endpoint, now);
   for (std::size_t i = 0; i < pulled_; ++i) {
-    const auto& [from, total, step, marked] = datagrams_[i];
-    MutableBytes rest = receive_buffers_.subspan(i * kReceiveBufferSize, total);
-    if (step < total) counters_.received_together += (total + step - 1) / step;
+    const auto& [from, bytes, step, marked] = datagrams_[i];
+    MutableBytes rest = bytes;
+    if (step < rest.size()) counters_.received_together += (rest.size() + step - 1) / step;
     const bool traced = trace_ != nullptr && trace_->IsOn(now);
     while (!rest.empty()) {
       const std::size_t size = std::min(step, rest.size());

@@ -89,6 +89,24 @@ class Wire {
     return near_pulled_.size() == NearLinks::kAtOnce || pulled_ == kReceiveBuffers;
   }
   bool socket_is_empty() const { return socket_is_empty_; }  // when we last looked
+
+  // A buffer that the socket filled: datagrams of one size (the last may be shorter), or nothing.
+  struct Pulled {
+    Address from;
+    MutableBytes bytes;
+    std::size_t step = 0;
+    bool marked = false;  // the path is congested
+  };
+  // Sleeps until something is there, at most SocketSleep::kLongest.  Meanwhile other threads may do
+  // everything else.  What came is Pull's next, once it is kept.
+  Pulled Await() const;
+  void Keep(const Pulled& awaited);
+  bool has_kept() const { return !kept_.bytes.empty(); }
+  // Lately one came at a time: so it may be awaited.
+  bool one_by_one() const { return one_by_one_; }
+  // Whoever is in Await gets an empty datagram.
+  void EndAwait() const;
+
   void Feed(Endpoint& endpoint, Nanos now);
   // Sends what may leave.
   void Flush(Endpoint& endpoint, const Fence& fence, Nanos now);
@@ -99,9 +117,9 @@ class Wire {
 
  private:
   static constexpr std::size_t kReceiveBuffers = 16;
-  // So many datagrams in a row, each there when it was asked for, may be many at once: twice as
-  // many each time that they were not.
-  static constexpr int kManyInARow = 3, kMostInARow = 12;
+  // So many datagrams in a row, each there when it was asked for or awaited, may be many at once:
+  // twice as many each time that they were not.
+  static constexpr int kManyInARow = 3, kMostInARow = 48;
   static constexpr std::size_t kRuns = 16;
 
   // Datagrams of one size (the last may be shorter) to one address, one behind the other.
@@ -119,14 +137,11 @@ class Wire {
       return bytes.subspan(at, std::min(step, bytes.size() - at));
     }
   };
-  struct Pulled {
-    Address from;
-    std::size_t size = 0;
-    std::size_t step = 0;
-    bool marked = false;  // the path is congested
-  };
 
   std::error_code Prepare();
+  MutableBytes ReceiveBuffer(std::size_t at) const;
+  Pulled ReceiveOne(std::size_t buffer, int flags) const;
+  void NoteOne();
   std::size_t PullOne();
   std::size_t PullMany();
   void FeedNear(Endpoint& endpoint, Nanos now);
@@ -148,11 +163,12 @@ class Wire {
   int near_lately_ = 0;    // looks until nothing is expected there any more
   TraceRing* trace_ = nullptr;
   Side driver_ = Side::kNone;
-  MutableBytes mapping_;  // receive buffers, then send buffer
-  MutableBytes receive_buffers_;
+  MutableBytes mapping_;          // receive buffers, then send buffer
+  MutableBytes receive_buffers_;  // and one for Await
   MutableBytes send_buffer_;
   std::array<Run, kRuns> runs_;  // of one turn; setting them up costs as much as a short message
   std::array<Pulled, kReceiveBuffers> datagrams_;
+  Pulled kept_;
   std::size_t pulled_ = 0;
   bool one_by_one_ = false;  // lately one datagram came at a time
   int in_a_row_ = 0, many_in_a_row_ = kManyInARow;

@@ -14,6 +14,13 @@ constexpr int kNearLately = 100;  // looks
 
 // The rings first: a datagram that found no room there was sent after those that did.
 std::size_t Wire::Pull(bool spins) {
+  if (has_kept()) {  // the rings were empty when it was awaited
+    datagrams_[0] = kept_;
+    kept_ = {};
+    socket_is_empty_ = false;
+    NoteOne();
+    return pulled_;
+  }
   if (near_ != nullptr && !near_->empty() && near_in_a_row_ < kNearInARow) {
     near_pulled_ = near_->Pull();
     ++near_in_a_row_;
