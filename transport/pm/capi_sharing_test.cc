@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "transport/pm/capi_context.h"
+
 namespace sekisho::pm {
 namespace {
 
@@ -119,6 +121,27 @@ TEST_F(CApi, ThreadsShareAContext) {
   EXPECT_TRUE(target == source);
   while (pmIsSendDone(one) == EBUSY && Device::Now() < limit) (void)pmIsSendDone(two);
   EXPECT_EQ(pmIsSendDone(one), 0);
+}
+
+// One who hears nothing but datagrams, where one can come only from the other thread's call.
+TEST_F(CApi, AThreadThatSleepsInTheSocketIsWokenByACallOfAnother) {
+  setenv("PM_WAIT", "sleep", 1);
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  unsetenv("PM_WAIT");
+  SendText(0, 1, "first");
+  EXPECT_EQ(ReceiveText(1), "first");
+  SendText(0, 1, "second");
+  ASSERT_EQ(pmWait(contexts_[1], 20'000'000), 0);  // that came soon: it expects the next soon
+  EXPECT_EQ(ReceiveText(1), "second");
+  ASSERT_EQ(Finish(0), 0);
+  Context& core = contexts_[1]->core();
+  const timeval forever = {};
+  ASSERT_EQ(setsockopt(core.fd(), SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof forever), 0);
+  std::thread sleeper([this] { EXPECT_EQ(pmWait(contexts_[1], 50'000), ETIMEDOUT); });
+  while (core.head().program_sleeps.load() == 0) std::this_thread::yield();
+  EXPECT_EQ(pmIsSendDone(contexts_[1]), 0);
+  sleeper.join();
 }
 
 // Whoever calls takes what arrived from the socket, also from under one that sleeps.

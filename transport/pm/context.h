@@ -166,7 +166,7 @@ class Context {
   bool WaitUntil(Nanos until, Condition condition);
   void Yield(Nanos now);
   void Poll(Nanos until, Condition condition);
-  void PrepareToSleep(Nanos now);
+  void PrepareToSleep();
   bool MaySleepInSocket(Nanos until, Nanos deadline, Nanos now) const;
   void SleepInSocket(Nanos now);
   void SleepInPoll(bool alone, Nanos until, Nanos deadline, Nanos now);

@@ -83,17 +83,14 @@ void Context::Sleep(Nanos until) {
 // Its timer is as good as a bell.
 void Context::NoteChange(bool holds) {
   if (!polls_) return;
-  if (awaits_) {
-    if (holds) wire_.EndAwait();
-    return;
-  }
   const Nanos now = Wire::Now();
+  socket_sleep_.NoteOthers(now);
+  if (awaits_) return wire_.EndAwait();
   timer_.Set(holds ? now : view().NextDeadline(), now);
 }
 
 bool Context::MaySleepInSocket(Nanos until, Nanos deadline, Nanos now) const {
-  return socket_sleep_.May(now) && wire_.one_by_one() && until - now >= SocketSleep::kLongest &&
-         deadline - now >= kTimeOutAhead;
+  return socket_sleep_.May(now, until) && wire_.one_by_one() && deadline - now >= kTimeOutAhead;
 }
 
 void Context::SleepInSocket(Nanos now) {
@@ -102,17 +99,17 @@ void Context::SleepInSocket(Nanos now) {
   const Wire::Pulled awaited = wire_.Await();
   if (lock_ != nullptr) lock_->lock();
   polls_ = awaits_ = false;
-  const Nanos after = Wire::Now();
   wire_.Keep(awaited);
-  if (awaited.bytes.empty()) {
-    socket_sleep_.NoteNothing(after, view().NextDeadline() <= after);
-  } else {
-    socket_sleep_.NoteDatagram(after - now);
-  }
+  const Nanos after = Wire::Now();
+  socket_sleep_.Note(wire_.has_kept(), after - now);
+  // Who shares a processor would have been late in poll, too.
+  const bool counts = !wire_.has_kept() || !yields_.gave_away();
+  if (counts && view().NextDeadline() <= after) socket_sleep_.NoteLate(after);
 }
 
 // What would be due while we sleep leaves now: to be woken for it costs more.
-void Context::PrepareToSleep(Nanos now) {
+void Context::PrepareToSleep() {
+  const Nanos now = Wire::Now();
   const Nanos soon = now + kNotWorthSleeping;
   const bool has_work = HasNotes() || held_back_ > 0 || view().NextDeadline() <= soon;
   if (IsStopped() || !has_work) return;
@@ -136,7 +133,7 @@ void Context::SleepInPoll(bool alone, Nanos until, Nanos deadline, Nanos now) {
   if (lock_ != nullptr) lock_->lock();
   polls_ = false;
   const Nanos after = Wire::Now();
-  if (waiting[0].revents != 0) socket_sleep_.NoteDatagram(after - now);
+  socket_sleep_.Note(waiting[0].revents != 0, after - now);
   if (waiting[1].revents != 0) {
     // Or another thread's call rang with it.
     timer_.Quiet(after, std::min(until, view().NextDeadline()) <= after || HasMessage());
@@ -145,14 +142,14 @@ void Context::SleepInPoll(bool alone, Nanos until, Nanos deadline, Nanos now) {
 }
 
 void Context::Poll(Nanos until, Condition condition) {
-  const Nanos now = Wire::Now();
-  if (!condition.holds(condition.of)) PrepareToSleep(now);
+  if (!condition.holds(condition.of)) PrepareToSleep();
   set_sleeping(true);
   // What is there now was written by one who saw us poll; nothing more comes this way.
   if (!near_.HasAny() && !condition.holds(condition.of)) {
     // Of a stopped job only the keeper wakes us; it rings when the job goes on.
     const bool alone = !IsStopped() || !has_daemon();
     if (!alone) RingForWave();
+    const Nanos now = Wire::Now();  // it may have taken long to see that
     const Nanos deadline = alone ? view().NextDeadline() : now + 100 * kMillisecond;
     if (alone && MaySleepInSocket(until, deadline, now)) {
       SleepInSocket(now);

@@ -162,10 +162,9 @@ void Endpoint::AddAck(Peer& peer, Draft& draft) {
   std::array<NumberRange, kAckRangesMax> ranges;
   const std::size_t count = session.window.Ranges(ranges, BitsOf(peer));
   if (count == 0) return;
-  // Two drivers' clocks may differ by a little; a long delay would spoil the peer's round trips.
-  const Nanos delay = std::max<Nanos>(state_->now - session.largest_time, 0);
-  draft.acks = draft.writer.Ack(std::span(ranges).first(count),
-                                static_cast<std::uint64_t>(delay / kMicrosecond), session.ce_count);
+  const auto delay_us =
+      static_cast<std::uint64_t>((state_->now - session.largest_time) / kMicrosecond);
+  draft.acks = draft.writer.Ack(std::span(ranges).first(count), delay_us, session.ce_count);
 }
 
 void Endpoint::AddControl(Peer& peer, Draft& draft, std::uint64_t backlog) {

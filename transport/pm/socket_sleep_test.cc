@@ -6,35 +6,51 @@
 namespace sekisho::pm {
 namespace {
 
-constexpr Nanos kSoon = 20 * kMicrosecond, kLate = 5 * kMillisecond;
+constexpr Nanos kSoon = 20 * kMicrosecond, kLate = 5 * kMillisecond, kNow = kSecond;
 
 TEST(SocketSleep, IsForWhoHearsSomethingSoon) {
   SocketSleep sleep;
-  EXPECT_FALSE(sleep.May(kSecond));
-  sleep.NoteDatagram(kLate);
-  EXPECT_FALSE(sleep.May(kSecond));
-  sleep.NoteDatagram(kSoon);
-  EXPECT_TRUE(sleep.May(kSecond));
+  EXPECT_FALSE(sleep.May(kNow, kNever));
+  sleep.Note(true, kLate);
+  EXPECT_FALSE(sleep.May(kNow, kNever));
+  sleep.Note(true, kSoon);
+  EXPECT_TRUE(sleep.May(kNow, kNever));
   // Then its peer computes: bell and timers count again, until it is heard of.
-  sleep.NoteNothing(kSecond, false);
-  EXPECT_FALSE(sleep.May(2 * kSecond));
-  sleep.NoteDatagram(kSoon);
-  EXPECT_TRUE(sleep.May(2 * kSecond));
+  sleep.Note(false, kLate);
+  EXPECT_FALSE(sleep.May(kNow, kNever));
+  sleep.Note(true, kSoon);
+  EXPECT_TRUE(sleep.May(kNow, kNever));
 }
 
-// How often it is late in ten seconds in which one of a hundred datagrams gets lost.
+TEST(SocketSleep, IsNotForWhoWaitsForAShortTime) {
+  SocketSleep sleep;
+  sleep.Note(true, kSoon);
+  EXPECT_FALSE(sleep.May(kNow, kNow + SocketSleep::kLongest));
+  EXPECT_FALSE(sleep.May(kNow, kNow + SocketSleep::kWithTicks - 1));
+  EXPECT_TRUE(sleep.May(kNow, kNow + SocketSleep::kWithTicks));
+}
+
+TEST(SocketSleep, IsNotForWhoSharesTheContextWithOtherThreads) {
+  SocketSleep sleep;
+  sleep.Note(true, kSoon);
+  sleep.NoteOthers(kNow);
+  EXPECT_FALSE(sleep.May(kNow + SocketSleep::kAlone - 1, kNever));
+  EXPECT_TRUE(sleep.May(kNow + SocketSleep::kAlone, kNever));
+}
+
+// How often it is late in ten seconds in which one of a hundred datagrams gets lost, while those of
+// another peer still end each sleep.
 TEST(SocketSleep, WhoLosesDatagramsIsSeldomLate) {
   SocketSleep sleep;
   int late = 0, early = 0;
-  Nanos now = kSecond;
-  for (int i = 0; now < 11 * kSecond; ++i) {
+  Nanos now = kNow;
+  for (int i = 0; now < kNow + 10 * kSecond; ++i) {
     now += kSoon;
-    sleep.NoteDatagram(kSoon);
+    sleep.Note(true, kSoon);
     if (i % 100 != 0) continue;
-    if (sleep.May(now)) {
+    if (sleep.May(now, kNever)) {
       ++late;
-      now += SocketSleep::kLongest;
-      sleep.NoteNothing(now, true);
+      sleep.NoteLate(now);
     } else {
       ++early;
     }
@@ -43,10 +59,9 @@ TEST(SocketSleep, WhoLosesDatagramsIsSeldomLate) {
   EXPECT_GT(early, 4000);
   // Much later that is forgotten: once late, it tries again after the shortest time.
   now += SocketSleep::kForgets + SocketSleep::kMostPause;
-  sleep.NoteNothing(now, true);
-  sleep.NoteDatagram(kSoon);
-  EXPECT_FALSE(sleep.May(now + SocketSleep::kLeastPause - 1));
-  EXPECT_TRUE(sleep.May(now + SocketSleep::kLeastPause));
+  sleep.NoteLate(now);
+  EXPECT_FALSE(sleep.May(now + SocketSleep::kLeastPause - 1, kNever));
+  EXPECT_TRUE(sleep.May(now + SocketSleep::kLeastPause, kNever));
 }
 
 }  // namespace

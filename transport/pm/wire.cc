@@ -145,6 +145,9 @@ std::error_code Wire::Prepare() {
   if (bound.any.sa_family != AF_INET && bound.any.sa_family != AF_INET6) return Error::kBadConfig;
   family_ = bound.any.sa_family;
   own_ = AddressFrom(bound.any);
+  // All calls but Await do without waiting.
+  const timeval longest = {0, SocketSleep::kLongest / kMicrosecond};
+  if (setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest) != 0) return LastError();
   const std::size_t buffers = (kReceiveBuffers + 1) * kReceiveBufferSize;
   const std::size_t size = buffers + kSendBufferSize;
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
@@ -166,9 +169,6 @@ std::error_code Wire::Open(const Address& address, const Options& options) {
   // Larger than the system's limit is cut silently; smaller only costs datagrams.
   (void)setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &options.socket_buffer, sizeof(int));
   (void)setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &options.socket_buffer, sizeof(int));
-  // All calls but Await do without waiting.
-  const timeval longest = {0, SocketSleep::kLongest / kMicrosecond};
-  if (setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest) != 0) return LastError();
   // Never IP fragments, and no help of the kernel's own idea of the path: we probe.
   const int probe = family_ == AF_INET ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
   const int set = family_ == AF_INET
@@ -234,9 +234,9 @@ Wire::Pulled Wire::ReceiveOne(std::size_t buffer, int flags) const {
   iovec piece = {room.data(), room.size()};
   msghdr header = {&from.v6, sizeof from.v6, &piece, 1, control.data(), sizeof control, 0};
   const ssize_t size = recvmsg(fd_, &header, flags);
-  if (size <= 0) return {};
+  if (size < 0) return {};
   const auto total = static_cast<std::size_t>(size);
-  Pulled pulled = {AddressFrom(from.any), room.first(total), total, false};
+  Pulled pulled = {AddressFrom(from.any), room.first(total), total, false, true};
   ReadControl(header, pulled.step, pulled.marked);
   return pulled;
 }
@@ -250,10 +250,9 @@ std::size_t Wire::PullOne() {
 }
 
 void Wire::NoteOne() {
-  const std::size_t total = datagrams_[0].bytes.size();
-  pulled_ = total > 0 ? 1 : 0;
-  in_a_row_ = total > 0 ? in_a_row_ + 1 : 0;
-  if (in_a_row_ >= many_in_a_row_ && total < kTrain) one_by_one_ = false;
+  pulled_ = datagrams_[0].is_there ? 1 : 0;
+  in_a_row_ = datagrams_[0].is_there ? in_a_row_ + 1 : 0;
+  if (in_a_row_ >= many_in_a_row_ && datagrams_[0].bytes.size() < kTrain) one_by_one_ = false;
 }
 
 Wire::Pulled Wire::Await() const { return ReceiveOne(kReceiveBuffers, 0); }
@@ -261,9 +260,12 @@ Wire::Pulled Wire::Await() const { return ReceiveOne(kReceiveBuffers, 0); }
 void Wire::Keep(const Pulled& awaited) {
   ++counters_.receive_calls;
   kept_ = awaited;
+  ends_await_ = false;
 }
 
-void Wire::EndAwait() const {
+void Wire::EndAwait() {
+  if (ends_await_) return;
+  ends_await_ = true;
   const SocketAddress to = ToSocket(own_, family_);
   (void)sendto(fd_, nullptr, 0, MSG_DONTWAIT, &to.any, to.size);
 }
@@ -290,7 +292,7 @@ std::size_t Wire::PullMany() {
   for (std::size_t i = 0; i < pulled_; ++i) {
     msghdr& header = headers[i].msg_hdr;
     const std::size_t size = headers[i].msg_len;
-    datagrams_[i] = {AddressFrom(from[i].any), ReceiveBuffer(i).first(size), size, false};
+    datagrams_[i] = {AddressFrom(from[i].any), ReceiveBuffer(i).first(size), size, false, true};
     ReadControl(header, datagrams_[i].step, datagrams_[i].marked);
   }
   return pulled_;
@@ -299,8 +301,14 @@ std::size_t Wire::PullMany() {
 void Wire::Feed(Endpoint& endpoint, Nanos now) {
   if (!near_pulled_.empty()) FeedNear(endpoint, now);
   for (std::size_t i = 0; i < pulled_; ++i) {
-    const auto& [from, bytes, step, marked] = datagrams_[i];
+    const auto& [from, bytes, step, marked, is_there] = datagrams_[i];
     MutableBytes rest = bytes;
+    if (rest.empty()) {
+      ends_await_ = false;
+      // Ours are no strangers'.
+      if (from.port != own_.port) endpoint.OnDatagram(from, rest, marked, now);
+      continue;
+    }
     if (step < rest.size()) counters_.received_together += (rest.size() + step - 1) / step;
     const bool traced = trace_ != nullptr && trace_->IsOn(now);
     while (!rest.empty()) {

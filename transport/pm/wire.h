@@ -90,22 +90,25 @@ class Wire {
   }
   bool socket_is_empty() const { return socket_is_empty_; }  // when we last looked
 
-  // A buffer that the socket filled: datagrams of one size (the last may be shorter), or nothing.
+  // A buffer that the socket filled: datagrams of one size (the last may be shorter), or an empty
+  // one.
   struct Pulled {
     Address from;
     MutableBytes bytes;
     std::size_t step = 0;
     bool marked = false;  // the path is congested
+    bool is_there = false;
   };
-  // Sleeps until something is there, at most SocketSleep::kLongest.  Meanwhile other threads may do
-  // everything else.  What came is Pull's next, once it is kept.
+  // Sleeps until something is there, at most SocketSleep::kWithTicks.  Meanwhile other threads may
+  // do everything else.  What came is Pull's next, once it is kept.
   Pulled Await() const;
   void Keep(const Pulled& awaited);
-  bool has_kept() const { return !kept_.bytes.empty(); }
+  bool has_kept() const { return kept_.is_there; }
   // Lately one came at a time: so it may be awaited.
   bool one_by_one() const { return one_by_one_; }
-  // Whoever is in Await gets an empty datagram.
-  void EndAwait() const;
+  // Whoever is in Await gets an empty datagram, of which one is enough, unless another call took
+  // it.
+  void EndAwait();
 
   void Feed(Endpoint& endpoint, Nanos now);
   // Sends what may leave.
@@ -169,6 +172,7 @@ class Wire {
   std::array<Run, kRuns> runs_;  // of one turn; setting them up costs as much as a short message
   std::array<Pulled, kReceiveBuffers> datagrams_;
   Pulled kept_;
+  bool ends_await_ = false;  // its datagram is under way, or in the socket
   std::size_t pulled_ = 0;
   bool one_by_one_ = false;  // lately one datagram came at a time
   int in_a_row_ = 0, many_in_a_row_ = kManyInARow;

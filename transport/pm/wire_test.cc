@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "transport/pm/guarded_node.h"
 #include "transport/pm/socket_sleep.h"
 
 namespace sekisho::pm {
@@ -34,7 +35,7 @@ TEST_F(Await, EndsWithoutADatagramToo) {
   ASSERT_EQ(getsockopt(wire_.fd(), SOL_SOCKET, SO_RCVTIMEO, &longest, &size), 0);
   EXPECT_EQ(longest.tv_sec, 0);
   EXPECT_GE(longest.tv_usec, SocketSleep::kLongest / kMicrosecond);
-  EXPECT_TRUE(wire_.Await().bytes.empty());
+  EXPECT_FALSE(wire_.Await().is_there);
 }
 
 TEST_F(Await, NothingElseWaits) {
@@ -46,8 +47,33 @@ TEST_F(Await, NothingElseWaits) {
 TEST_F(Await, AnotherThreadEndsIt) {
   SetLongest({});  // only that ends it
   std::thread other([this] { wire_.EndAwait(); });
-  EXPECT_TRUE(wire_.Await().bytes.empty());
+  const Wire::Pulled awaited = wire_.Await();
   other.join();
+  EXPECT_TRUE(awaited.is_there);
+  EXPECT_TRUE(awaited.bytes.empty());
+}
+
+// One datagram is enough, but if a call of the other thread takes it: then the next ends the sleep.
+TEST_F(Await, IsNotEndedTwice) {
+  Node node(SmallConfig(0));
+  wire_.EndAwait();
+  wire_.EndAwait();
+  EXPECT_EQ(wire_.Pull(), 1u);
+  EXPECT_FALSE(wire_.socket_is_empty());  // it says nothing of what is behind
+  wire_.Feed(node.endpoint, kSecond);
+  EXPECT_EQ(wire_.Pull(), 0u);
+  wire_.EndAwait();
+  EXPECT_EQ(wire_.Pull(), 1u);
+  wire_.Feed(node.endpoint, kSecond);
+  EXPECT_EQ(node.endpoint.counters().malformed, 0u);
+}
+
+TEST_F(Await, AnEmptyDatagramOfAStrangerIsCounted) {
+  Node node(SmallConfig(0));
+  ASSERT_TRUE(peer_.SendTo(wire_.own_address(), {}));
+  EXPECT_EQ(wire_.Pull(), 1u);
+  wire_.Feed(node.endpoint, kSecond);
+  EXPECT_EQ(node.endpoint.counters().malformed, 1u);
 }
 
 // What was kept comes before what came later, and is what the socket gave.
