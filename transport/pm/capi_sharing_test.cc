@@ -138,8 +138,12 @@ TEST_F(CApi, AThreadThatSleepsInTheSocketIsWokenByACallOfAnother) {
   Context& core = contexts_[1]->core();
   const timeval forever = {};
   ASSERT_EQ(setsockopt(core.fd(), SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof forever), 0);
-  std::thread sleeper([this] { EXPECT_EQ(pmWait(contexts_[1], 50'000), ETIMEDOUT); });
-  while (core.head().program_sleeps.load() == 0) std::this_thread::yield();
+  std::atomic<bool> ended{false};
+  std::thread sleeper([&] {
+    EXPECT_EQ(pmWait(contexts_[1], 50'000), ETIMEDOUT);
+    ended = true;
+  });
+  while (core.head().program_sleeps.load() == 0 && !ended) std::this_thread::yield();
   EXPECT_EQ(pmIsSendDone(contexts_[1]), 0);
   sleeper.join();
 }

@@ -2,6 +2,8 @@
 // Sleeping in the call that receives: Wire::Await.
 #include "transport/pm/wire.h"
 
+#include <poll.h>
+
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -23,6 +25,13 @@ class Await : public testing::Test {
 
   void SetLongest(timeval longest) {
     ASSERT_EQ(setsockopt(wire_.fd(), SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest), 0);
+  }
+
+  // What was sent may be under way for a moment.
+  std::size_t PullWhatComes() {
+    pollfd socket = {wire_.fd(), POLLIN, 0};
+    EXPECT_EQ(poll(&socket, 1, 60'000), 1);
+    return wire_.Pull();
   }
 
   Wire wire_;
@@ -58,12 +67,12 @@ TEST_F(Await, IsNotEndedTwice) {
   Node node(SmallConfig(0));
   wire_.EndAwait();
   wire_.EndAwait();
-  EXPECT_EQ(wire_.Pull(), 1u);
+  EXPECT_EQ(PullWhatComes(), 1u);
   EXPECT_FALSE(wire_.socket_is_empty());  // it says nothing of what is behind
   wire_.Feed(node.endpoint, kSecond);
   EXPECT_EQ(wire_.Pull(), 0u);
   wire_.EndAwait();
-  EXPECT_EQ(wire_.Pull(), 1u);
+  EXPECT_EQ(PullWhatComes(), 1u);
   wire_.Feed(node.endpoint, kSecond);
   EXPECT_EQ(node.endpoint.counters().malformed, 0u);
 }
@@ -71,7 +80,7 @@ TEST_F(Await, IsNotEndedTwice) {
 TEST_F(Await, AnEmptyDatagramOfAStrangerIsCounted) {
   Node node(SmallConfig(0));
   ASSERT_TRUE(peer_.SendTo(wire_.own_address(), {}));
-  EXPECT_EQ(wire_.Pull(), 1u);
+  EXPECT_EQ(PullWhatComes(), 1u);
   wire_.Feed(node.endpoint, kSecond);
   EXPECT_EQ(node.endpoint.counters().malformed, 1u);
 }
@@ -94,7 +103,7 @@ TEST_F(Await, WhatCameIsTheNextPull) {
   EXPECT_EQ(wire_.Pull(), 1u);
   EXPECT_FALSE(wire_.has_kept());
   EXPECT_EQ(wire_.counters().receive_calls, 1u);
-  EXPECT_EQ(wire_.Pull(), 1u);
+  EXPECT_EQ(PullWhatComes(), 1u);
   EXPECT_EQ(wire_.counters().receive_calls, 2u);
 }
 
