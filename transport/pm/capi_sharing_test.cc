@@ -123,14 +123,22 @@ TEST_F(CApi, ThreadsShareAContext) {
   EXPECT_EQ(pmIsSendDone(one), 0);
 }
 
+// Two whose threads sleep when they wait, and that have heard of each other.
+class Sleepers : public CApi {
+ protected:
+  void Acquaint() {
+    setenv("PM_WAIT", "sleep", 1);
+    ASSERT_EQ(Open(0), 0);
+    ASSERT_EQ(Open(1), 0);
+    unsetenv("PM_WAIT");
+    SendText(0, 1, "first");
+    EXPECT_EQ(ReceiveText(1), "first");
+  }
+};
+
 // One who hears nothing but datagrams, where one can come only from the other thread's call.
-TEST_F(CApi, AThreadThatSleepsInTheSocketIsWokenByACallOfAnother) {
-  setenv("PM_WAIT", "sleep", 1);
-  ASSERT_EQ(Open(0), 0);
-  ASSERT_EQ(Open(1), 0);
-  unsetenv("PM_WAIT");
-  SendText(0, 1, "first");
-  EXPECT_EQ(ReceiveText(1), "first");
+TEST_F(Sleepers, OneInTheSocketIsWokenByACallOfAnother) {
+  ASSERT_NO_FATAL_FAILURE(Acquaint());
   SendText(0, 1, "second");
   ASSERT_EQ(pmWait(contexts_[1], 20'000'000), 0);  // that came soon: it expects the next soon
   EXPECT_EQ(ReceiveText(1), "second");
@@ -149,13 +157,8 @@ TEST_F(CApi, AThreadThatSleepsInTheSocketIsWokenByACallOfAnother) {
 }
 
 // Whoever calls takes what arrived from the socket, also from under one that sleeps.
-TEST_F(CApi, AThreadIsWokenByWhatAnotherOneTook) {
-  setenv("PM_WAIT", "sleep", 1);
-  ASSERT_EQ(Open(0), 0);
-  ASSERT_EQ(Open(1), 0);
-  unsetenv("PM_WAIT");
-  SendText(0, 1, "first");
-  EXPECT_EQ(ReceiveText(1), "first");
+TEST_F(Sleepers, AThreadIsWokenByWhatAnotherOneTook) {
+  ASSERT_NO_FATAL_FAILURE(Acquaint());
   for (int round = 0; round < 100; ++round) {
     std::atomic<int> ended{0}, failed{0};
     std::vector<std::thread> sleepers;

@@ -305,7 +305,7 @@ void Wire::Feed(Endpoint& endpoint, Nanos now) {
     MutableBytes rest = bytes;
     if (rest.empty()) {
       ends_await_ = false;
-      // Ours are no strangers'.
+      // Ours, which EndAwait sent, come from our own port, at whatever address.
       if (from.port != own_.port) endpoint.OnDatagram(from, rest, marked, now);
       continue;
     }
