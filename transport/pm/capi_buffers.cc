@@ -236,7 +236,7 @@ int pmReceive(pmContext* context, void** buffer, size_t* length) {
   const Call call(context);
   if (!call.is_ours()) return ECHILD;
   if (context->receiving >= 0) return EBUSY;
-  int number;
+  int number = -1;
   int error = Next(context, number);
   if (error == 0 && context->receiving >= 0) error = EBUSY;  // another thread's, in a stopped job
   if (error == 0) error = Open(context, buffer, length, number);

@@ -287,6 +287,11 @@ std::error_code Context::SetAddress(NodeId node, const Address& address) {
 std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length,
                               std::uint64_t others) {
   if (IsStopped()) return Error::kWouldBlock;
+  const Nanos stop = head().stop_is_near.load(std::memory_order_relaxed);
+  if (stop != 0 && IsNear(stop, Wire::Now())) {
+    refused_until_ = stop;
+    return Error::kWouldBlock;
+  }
   return view().Room(node, channel, length, others);
 }
 
@@ -339,16 +344,21 @@ void Context::CloseAll() {
   (void)Give();
 }
 
+void Context::NoteProgress(Nanos now) {
+  progressed_ = now;
+  if (refused_until_ <= now) refused_until_ = kNever;  // who was refused asks again
+}
+
 void Context::Progress(bool spins, IfStopped if_stopped) {
   if (LeaveToKeeper(if_stopped)) {
-    progressed_ = Wire::Now();
+    NoteProgress(Wire::Now());
     return;
   }
   for (int i = 0; i < 4; ++i) {
     const std::size_t pulled = wire_.Pull(spins);
     const bool full = wire_.full();
     const Nanos now = Wire::Now();
-    progressed_ = now;
+    NoteProgress(now);
     if (pulled == 0 && view().NextDeadline() > now && !HasNotes() && held_back_ == 0) {
       if (has_daemon()) {
         NoteCall();

@@ -105,7 +105,8 @@ class Context {
   std::uint64_t near_sent() const { return near_.sent(); }
   std::uint64_t near_received() const { return near_.received(); }
   bool Drained(NodeId node) { return view().Drained(node); }
-  Nanos NextDeadline() { return view().NextDeadline(); }
+  // When there is something to do if nothing arrives.
+  Nanos NextDeadline() { return std::min(view().NextDeadline(), refused_until_); }
   bool HasMessage() { return !IsStopped() && view().HasMessage(); }
   // Network preemption: nothing is sent and nothing delivered.
   bool IsStopped() { return view().paused(); }
@@ -156,6 +157,7 @@ class Context {
   void Flush(Endpoint& endpoint, Nanos now);
   enum class IfStopped : std::uint8_t { kSleep, kReturn };
   void Progress(bool spins, IfStopped if_stopped = IfStopped::kSleep);
+  void NoteProgress(Nanos now);
   bool LeaveToKeeper(IfStopped if_stopped);
   void RingForWave();
   void AwaitGo(Nanos time);
@@ -195,6 +197,7 @@ class Context {
   Nanos look_for_daemon_ = 0;
   static constexpr Nanos kJustNow = 10 * kMicrosecond;
   Nanos progressed_ = 0;
+  Nanos refused_until_ = kNever;  // room, as a stop is near; it may not come
   std::array<char, 108> daemon_{};
   std::array<Held, kHeldMax> held_;  // as they came
   std::size_t held_count_ = 0;

@@ -86,7 +86,7 @@ void Context::NoteChange(bool holds) {
   const Nanos now = Wire::Now();
   socket_sleep_.NoteOthers(now);
   if (awaits_) return wire_.EndAwait();
-  timer_.Set(holds ? now : view().NextDeadline(), now);
+  timer_.Set(holds ? now : NextDeadline(), now);
 }
 
 bool Context::MaySleepInSocket(Nanos until, Nanos deadline, Nanos now) const {
@@ -136,7 +136,7 @@ void Context::SleepInPoll(bool alone, Nanos until, Nanos deadline, Nanos now) {
   socket_sleep_.Note(waiting[0].revents != 0, after - now);
   if (waiting[1].revents != 0) {
     // Or another thread's call rang with it.
-    timer_.Quiet(after, std::min(until, view().NextDeadline()) <= after || HasMessage());
+    timer_.Quiet(after, std::min(until, NextDeadline()) <= after || HasMessage());
   }
   if (waiting[2].revents != 0) Quiet();
 }
@@ -150,7 +150,7 @@ void Context::Poll(Nanos until, Condition condition) {
     const bool alone = !IsStopped() || !has_daemon();
     if (!alone) RingForWave();
     const Nanos now = Wire::Now();  // it may have taken long to see that
-    const Nanos deadline = alone ? view().NextDeadline() : now + 100 * kMillisecond;
+    const Nanos deadline = alone ? NextDeadline() : now + 100 * kMillisecond;
     if (alone && MaySleepInSocket(until, deadline, now)) {
       SleepInSocket(now);
     } else {

@@ -28,6 +28,18 @@ std::size_t PageUp(std::size_t size) { return (size + 4095) & ~std::size_t{4095}
 
 std::error_code LastError() { return {errno, std::generic_category()}; }
 
+// Of a memory that cannot become smaller under whoever maps it.
+std::error_code ReadSize(int memory, std::size_t& size) {
+  struct stat status;
+  const int seals = fcntl(memory, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Error::kBadConfig;
+  if (fstat(memory, &status) != 0 || status.st_size < static_cast<off_t>(kHeadSize)) {
+    return Error::kBadConfig;
+  }
+  size = static_cast<std::size_t>(status.st_size);
+  return {};
+}
+
 }  // namespace
 
 std::size_t SharedMemory::SizeFor(const Config& config) {
@@ -41,6 +53,20 @@ std::error_code CheckHead(const SharedHead& head, std::size_t size, Config& conf
   if (size < kHeadSize || Once(head.magic) != SharedHead::kMagic) return Error::kBadConfig;
   config = head.config;  // a copy: what is checked is what is used
   if (SharedMemory::SizeFor(config) != size) return Error::kBadConfig;
+  return {};
+}
+
+SharedHeadView::~SharedHeadView() {
+  if (head_ != nullptr) munmap(head_, kHeadSize);
+}
+
+std::error_code SharedHeadView::Map(int memory) {
+  std::size_t size;
+  if (const auto error = ReadSize(memory, size)) return error;
+  void* const mapped = mmap(nullptr, kHeadSize, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  if (mapped == MAP_FAILED) return LastError();
+  (void)madvise(mapped, kHeadSize, MADV_DONTFORK);
+  head_ = static_cast<SharedHead*>(mapped);
   return {};
 }
 
@@ -99,13 +125,8 @@ std::error_code SharedMemory::Make(const Config& config, const Address& own, Nan
 
 std::error_code SharedMemory::Map(int fd) {
   fd_ = fd;
-  struct stat status;
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Error::kBadConfig;
-  if (fstat(fd, &status) != 0 || status.st_size < static_cast<off_t>(kHeadSize)) {
-    return Error::kBadConfig;
-  }
-  const auto size = static_cast<std::size_t>(status.st_size);
+  std::size_t size;
+  if (const auto error = ReadSize(fd, size)) return error;
   if (const auto error = MapChecked(size)) return error;
   if (const auto error = CheckHead(*head_, size, config_)) return error;
   AskForHugePages();

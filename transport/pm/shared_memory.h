@@ -14,7 +14,7 @@
 namespace sekisho::pm {
 
 struct SharedHead {
-  static constexpr std::uint64_t kMagic = 0x3e306d7073656b31;  // changes with the layout
+  static constexpr std::uint64_t kMagic = 0x3f306d7073656b31;  // changes with the layout
 
   std::uint64_t magic = kMagic;
   Config config;
@@ -29,14 +29,38 @@ struct SharedHead {
   std::atomic<std::int64_t> program_pid{0};
 
   alignas(64) std::atomic<std::int64_t> keeper_wakes{kNever};  // it looks again then, or when rung
+  std::atomic<std::int64_t> stop_is_near{0};                   // sekisho-pmd: see IsNear
   std::atomic<std::uint64_t> take_overs{0}, seizures{0}, rings{0};
   std::atomic<std::uint64_t> near_in{0}, near_out{0};  // datagrams; of the program, now and then
 
   alignas(64) ReleaseNotes releases;
 };
 
+// A stop that does not come holds nobody up for longer.
+inline constexpr Nanos kStopIsNear = 50 * kMillisecond;
+
+// Whether the job is about to be stopped, `until` then at the latest: nothing new is begun, and
+// keepers attend to what arrives.
+constexpr bool IsNear(Nanos until, Nanos now) { return until > now && until - kStopIsNear <= now; }
+
 // Reads the head of memory that we do not trust: limits and size must fit.
 std::error_code CheckHead(const SharedHead& head, std::size_t size, Config& config);
+
+// The head alone, for who only says something in it.  Not inherited by children.
+class SharedHeadView {
+ public:
+  SharedHeadView() = default;
+  ~SharedHeadView();
+  SharedHeadView(const SharedHeadView&) = delete;
+  SharedHeadView& operator=(const SharedHeadView&) = delete;
+
+  // `memory` stays the caller's.
+  std::error_code Map(int memory);
+  SharedHead* get() const { return head_; }  // null: not mapped
+
+ private:
+  SharedHead* head_ = nullptr;
+};
 
 class SharedMemory {
  public:

@@ -84,6 +84,8 @@ class Wire {
   // Takes datagrams from the rings or from the socket; how many buffers.  Touches no endpoint.  One
   // that `spins` calls again at once: then what it waits for is sooner in a ring, if it was lately.
   std::size_t Pull(bool spins = false);
+  // One who was woken for what is there asks for all of it.
+  void ExpectMany() { one_by_one_ = false; }
   // Whether there may be more than Pull took.
   bool full() const {
     return near_pulled_.size() == NearLinks::kAtOnce || pulled_ == kReceiveBuffers;

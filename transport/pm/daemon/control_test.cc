@@ -2,6 +2,7 @@
 // Jobs that are stopped, saved and let go, and who asks sekisho-pmd for it.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -127,6 +128,97 @@ TEST_F(DaemonTest, CheckpointsOfAllProgramsStopTheJobAndLetItGo) {
   ASSERT_EQ(waitpid(other, &status, 0), other);
   EXPECT_EQ(status, 0);
   pmCloseDevice(own);
+}
+
+// A job of which nobody is node 0, which leads: a stop does not come.
+class NearStopTest : public DaemonTest {
+ protected:
+  // Asks for one while a program sends to another.  What `then` says, which is called as soon as
+  // that one finds no room although all that it sent was received; false: it always found some.
+  template <typename Then>
+  bool Refuses(Then then) {
+    WriteJob(3);
+    board_->received = 0;
+    const pid_t other = Spawn(2, [this](pmContext* context) {
+      std::uint64_t number;
+      for (int error;;) board_->received += ReceiveNumber(context, number, error) ? 1 : 0;
+    });
+    pmContext* own = Open(1);
+    if (own == nullptr) return false;
+    std::future<int> stop =
+        std::async(std::launch::async, [this] { return Control(Ask::kStop, 2, nullptr, -1, 100); });
+    bool refused = false;
+    std::uint64_t sent = 0;
+    while (!refused && stop.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      if (pmIsSendDone(own) != 0 || board_->received != sent) continue;
+      const int error = SendNumber(own, 2, sent, 100);
+      refused = error == ENOBUFS;
+      if (error == 0) ++sent;
+    }
+    const bool good = refused && then(own);
+    // Where all this took seconds, node 0 was given up, and the job is stopped.
+    const int error = stop.get();
+    Kill(other);
+    pmCloseDevice(own);
+    return good && error == ETIMEDOUT;
+  }
+};
+
+// Else what the programs of this host send meanwhile would have to be waited for.
+TEST_F(NearStopTest, ProgramsBeginNothingUntilItIsClearThatItDoesNotCome) {
+  EXPECT_TRUE(Until(60 * kSecond, [&] {
+    return Refuses([&](pmContext* own) {
+      return Until(20 * kSecond, [&] { return SendNumber(own, 2, 0, 100) == 0; });
+    });
+  }));
+}
+
+TEST_F(NearStopTest, WhoFoundNoRoomIsWoken) {
+  const auto wakes = [](pmContext* own) {
+    int descriptor;
+    void* buffer;
+    std::size_t length;
+    EXPECT_EQ(pmGetDescriptor(own, &descriptor), 0);
+    EXPECT_EQ(pmBeforeSelect(own), 0);
+    EXPECT_EQ(pmReceive(own, &buffer, &length), ENOBUFS);
+    pollfd waiting = {descriptor, POLLIN, 0};
+    const bool woken = poll(&waiting, 1, 1500) == 1;  // before node 0 is given up
+    EXPECT_EQ(pmAfterSelect(own), 0);
+    return woken;
+  };
+  int tries = 0, good = 0;
+  EXPECT_TRUE(Until(60 * kSecond, [&] {
+    (void)Refuses([&](pmContext* own) {
+      bool woken;
+      do {
+        woken = wakes(own);
+      } while (woken && SendNumber(own, 2, 0, 100) != 0);
+      ++tries;
+      good += woken ? 1 : 0;
+      return true;
+    });
+    return tries == 8;
+  }));
+  EXPECT_GE(good, 6) << "what else arrives wakes now and then, too";
+}
+
+TEST_F(NearStopTest, ProgramsGoOnAfterIt) {
+  WriteJob(3);
+  const pid_t programs[2] = {Spawn(1, [this](pmContext* c) { Chatter(board_[0], c, 2); }),
+                             Spawn(2, [this](pmContext* c) { Chatter(board_[1], c, 1); })};
+  const auto received = [&] { return board_[0].received + board_[1].received; };
+  for (int stop = 0; stop < Rounds(10); ++stop) {
+    const std::uint64_t before = received();
+    const int error = Control(Ask::kStop, 1, nullptr, -1, 20);
+    // As above.
+    if (error != ETIMEDOUT) {
+      ASSERT_EQ(error, 0);
+      ASSERT_EQ(Control(Ask::kGo, 1), 0);
+    }
+    ASSERT_TRUE(Until(20 * kSecond, [&] { return received() > before + 200; })) << Top(1) << Top(2);
+  }
+  EXPECT_EQ(board_[0].wrong + board_[1].wrong, 0u);
+  for (const pid_t pid : programs) Kill(pid);
 }
 
 TEST_F(DaemonTest, AStopThatTookTooLongIsTakenBack) {

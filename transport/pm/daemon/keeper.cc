@@ -25,7 +25,8 @@ constexpr Nanos kLookAgain = kMillisecond;  // while the program drives
 constexpr Nanos kPatience = 4 * kMillisecond;
 constexpr Nanos kStarved = 20 * kMillisecond;  // if it does not get the processor
 constexpr Nanos kSoundSleep =
-    50 * kMillisecond;  // before, it is woken too often to be woken with it
+    50 * kMillisecond;                          // before, it is woken too often to be woken with it
+constexpr Nanos kSettles = 500 * kMillisecond;  // a flushed job
 constexpr Nanos kWordRetry = 200 * kMicrosecond;  // while the program holds the word
 constexpr Nanos kLongestLinger = 60 * kSecond;    // of a dead program's messages
 constexpr Nanos kAdoptionRetry = 200 * kMillisecond;
@@ -159,7 +160,12 @@ bool Keeper::Pump() {
   holds_notes_ = holds_notes_ && left_behind;
   endpoint.KeepSessions(left_behind);
   if (!endpoint.paused() && !holds_notes_) ApplyNotes(endpoint);
-  for (int i = 0; i < 8 && wire_.Pull() > 0; ++i) wire_.Feed(endpoint, Wire::Now());
+  wire_.ExpectMany();
+  for (int i = 0; i < 8 && wire_.Pull() > 0; ++i) {
+    const bool full = wire_.full();
+    wire_.Feed(endpoint, Wire::Now());
+    if (!full) break;
+  }
   endpoint.AcknowledgeAtOnce();  // the program is elsewhere: it has no answer to put that into
   const Nanos now = Wire::Now();
   if (dead_) {
@@ -170,6 +176,7 @@ bool Keeper::Pump() {
   endpoint.NoteProgram(dead_ || head.program_waits.load() != 0);
   if (asker_ >= 0 || takes_back_) endpoint.AskGang(asker_ >= 0 && asks_stop_, now);
   takes_back_ = false;
+  if (asker_ >= 0 && fence.holds()) AnswerAsker();  // to tell all the others takes long
   wire_.Flush(endpoint, fence, now);
   CloseIfDone(endpoint, now);
   if (closed_) wire_.Flush(endpoint, fence, now);
@@ -185,6 +192,19 @@ bool Keeper::Pump() {
   if (wakes && head.program_sleeps.load() != 0) Ring(setup_.fds.program_bell);
   turns = turns + 1;
   return true;
+}
+
+// Who asked for the stop may have been answered before this node heard that the job is settled.
+bool Keeper::AwaitSettled() {
+  const Nanos limit = Wire::Now() + kSettles;
+  turns = turns + 1;
+  while (Phase() == GangPhase::kFlushed && Wire::Now() < limit) {
+    (void)Pump();
+    pollfd socket = {wire_.fd(), POLLIN, 0};
+    (void)poll(&socket, 1, 1);
+  }
+  turns = turns + 1;
+  return IsSettled();
 }
 
 Nanos Keeper::Due() {
@@ -232,10 +252,13 @@ void Keeper::Look() {
   attended_ = active;
   // Every node must do its part of a stop at once, also if its program computes.
   const bool stopped = IsStopped();
-  if (stopped && !saw_stopped_) attends_until_ = 0;  // nothing to attend to when it goes on
-  saw_stopped_ = stopped;
+  Nanos stop = head.stop_is_near.load();
+  // It has come, or it does not.
+  if (stop != 0 && (stopped || !IsNear(stop, now))) {
+    (void)head.stop_is_near.compare_exchange_strong(stop, 0);
+  }
   was_stopped_ = was_stopped_ || stopped;
-  const bool attends = now < attends_until_ && !stopped;
+  const bool attends = !stopped && IsNear(stop, now);
   if (active && asker_ < 0 && !takes_back_ && !attends && !IsStopped()) {
     unread_since_ = kNever;
     active_at_ = now;
@@ -244,7 +267,8 @@ void Keeper::Look() {
     Pause(now, head.program_waits.load() != 0 ? kPatience : kLookAgain);
     return;
   }
-  readable_ = IsReadable(wire_.fd());
+  if (!has_asked_) readable_ = IsReadable(wire_.fd());
+  has_asked_ = false;
   unread_since_ = readable_ ? std::min(unread_since_, now) : kNever;
   const bool must = dead_ || asker_ >= 0 || takes_back_ || predecessor_ || (attends && readable_);
   if (!must && !attends && head.program_sleeps.load() != 0 && !IsStopped() && IsUpToIt(now)) {
@@ -268,7 +292,7 @@ void Keeper::Look() {
   wake_ = Due();
   if (dead_ || asker_ >= 0) wake_ = std::min(wake_, now + 10 * kMillisecond);
   if (takes_back_) wake_ = now;
-  if (attends) wake_ = std::min(wake_, attends_until_);
+  if (attends) wake_ = std::min(wake_, stop);
 }
 
 void Keeper::Sleep() {
@@ -290,6 +314,9 @@ void Keeper::Sleep() {
   const timespec timeout = {left / kSecond, left % kSecond};
   const int count = ppoll(fds.data(), fds.size(), wake_ == kNever ? nullptr : &timeout, nullptr);
   head.keeper_wakes.store(0);
+  has_asked_ = watching_;
+  if (count <= 0) fds[kSocket].revents = 0;
+  readable_ = fds[kSocket].revents != 0;
   if (count <= 0) return;
   if (fds[kBell].revents != 0) {
     std::uint64_t rung;

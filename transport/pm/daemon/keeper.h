@@ -46,7 +46,9 @@ class Keeper {
   void AnswerAsker();
   void RefuseAskers();
   bool IsStopped();
-  bool IsSettled();
+  GangPhase Phase();
+  bool IsSettled() { return Phase() == GangPhase::kSettled; }
+  bool AwaitSettled();
   int Save(int file);
   int Restore(int file);
   void DescribeGang(std::span<char> text);
@@ -65,6 +67,7 @@ class Keeper {
   bool holds_notes_ = false;  // until a program that was left behind in a stopped job is back
   bool predecessor_ = true;   // the word may be held by a keeper that was killed
   bool readable_ = false;     // the socket, when last asked
+  bool has_asked_ = false;    // just now, when it slept
   bool closed_ = false;
   std::uint32_t calls_ = 0;
   bool attended_ = false;
@@ -80,8 +83,6 @@ class Keeper {
   bool asks_stop_ = false;
   bool takes_back_ = false;  // a stop that took too long, as soon as we have the word
   Nanos asks_until_ = 0;
-  Nanos attends_until_ = 0;   // the job is about to stop
-  bool saw_stopped_ = false;  // at the look before
   bool was_stopped_ = false;  // and the program was not rung since
   bool was_settled_ = false;  // in a stop that this node joined
 };

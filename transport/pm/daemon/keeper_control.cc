@@ -21,7 +21,6 @@ namespace sekisho::pm {
 namespace {
 
 constexpr int kAdoptionTimeoutMs = 1000;
-constexpr Nanos kAttention = 50 * kMillisecond;
 
 // 0 or errno.  Only what was ever written.
 int CopySparse(int from, int to, std::size_t size) {
@@ -52,9 +51,7 @@ void Keeper::Answer(int client, int error, const char* text) {
 
 bool Keeper::IsStopped() { return memory_.area(hand_over().seen().area).paused(); }
 
-bool Keeper::IsSettled() {
-  return PhaseOf(memory_.area(hand_over().seen().area).gang().wave) == GangPhase::kSettled;
-}
+GangPhase Keeper::Phase() { return PhaseOf(memory_.area(hand_over().seen().area).gang().wave); }
 
 void Keeper::AnswerAsker() {
   const bool done = asks_stop_ ? IsSettled() : !IsStopped();
@@ -93,7 +90,7 @@ void Keeper::DescribeGang(std::span<char> text) {
 
 // The whole memory, while nobody changes it.
 int Keeper::Save(int file) {
-  if (!IsSettled()) return EBUSY;
+  if (!AwaitSettled()) return EBUSY;
   OwnerWord mine;
   if (!Acquire(mine)) return EBUSY;
   const int error = CopySparse(memory_.fd(), file, SharedMemory::SizeFor(memory_.config()));
@@ -103,7 +100,7 @@ int Keeper::Save(int file) {
 
 // What Save wrote, perhaps on another host.  It is not trusted more than a program.
 int Keeper::Restore(int file) {
-  if (!setup_.parked && !IsSettled()) return EBUSY;
+  if (!setup_.parked && !AwaitSettled()) return EBUSY;
   struct stat status;
   const std::size_t size = SharedMemory::SizeFor(memory_.config());
   if (fstat(file, &status) != 0 || static_cast<std::size_t>(status.st_size) != size) return EINVAL;
@@ -142,9 +139,6 @@ void Keeper::TakeControl() {
     setup_.control = -1;
     return;
   }
-  if (received.size == sizeof ask && ask.ask == Ask::kAttend) {
-    attends_until_ = Wire::Now() + kAttention;
-  }
   if (received.size != sizeof ask || received.fd_count == 0) return;
   const int client = received.fds[0];
   const int file = received.fds[1];
@@ -170,7 +164,7 @@ void Keeper::TakeControl() {
       asks_until_ = Wire::Now() + Nanos{ask.timeout_ms} * kMillisecond;
       break;
     case Ask::kDrop:
-      closed_ = IsSettled() && (dead_ || setup_.parked);
+      closed_ = AwaitSettled() && (dead_ || setup_.parked);
       Answer(client, closed_ ? 0 : EBUSY, "");
       break;
     case Ask::kSave:

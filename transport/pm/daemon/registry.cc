@@ -91,6 +91,7 @@ bool Registry::MayHaveMore(uid_t uid) const {
 int Registry::Start(Context& context) {
   int control[2];
   if (++context.starts > kStartsMax) return EMFILE;
+  if (context.head.get() == nullptr) (void)context.head.Map(context.fds.memory);
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) != 0) return errno;
   const pid_t pid = fork();
   if (pid < 0) {
@@ -337,14 +338,26 @@ int Registry::Trace(const Client& client, const AskMessage& ask, const Received&
   return 0;
 }
 
+bool Registry::AreOfOneJob(const Context& a, const Context& b) {
+  return a.number == b.number && a.uid == b.uid && a.key == b.key;
+}
+
+// Their programs begin nothing new, or go on.
+void Registry::SayStopIsNear(const Context& asked, bool is_near) {
+  const Nanos until = is_near ? Wire::Now() + kStopIsNear : 0;
+  for (const auto& context : contexts_) {
+    if (AreOfOneJob(*context, asked) && context->head.get() != nullptr) {
+      context->head.get()->stop_is_near.store(until);
+    }
+  }
+}
+
 // All of a job that are on this host are about to hear of it.
 void Registry::Attend(const Context& asked) {
   AskMessage ask;
   ask.ask = Ask::kAttend;
   for (const auto& context : contexts_) {
-    const bool same = context->number == asked.number && context->uid == asked.uid &&
-                      context->key == asked.key && context.get() != &asked;
-    if (same && context->control >= 0) {
+    if (context.get() != &asked && AreOfOneJob(*context, asked) && context->control >= 0) {
       (void)SendMessage(context->control, BytesOf(ask), {}, MSG_DONTWAIT);
     }
   }
@@ -356,10 +369,13 @@ int Registry::Forward(const Client& client, const AskMessage& ask, const Receive
   for (;;) {
     Context* context = nullptr;
     if (const int error = Named(client, ask, received, context)) return error;
+    const bool stops = ask.ask == Ask::kStop;
+    if (stops || ask.ask == Ask::kGo) SayStopIsNear(*context, stops);
     const int error =
         SendMessage(context->control, BytesOf(ask),
                     std::span(fds).first(received.fd_count > 1 ? 2u : 1u), MSG_DONTWAIT);
-    if (error == 0 && ask.ask == Ask::kStop) Attend(*context);
+    if (stops && error == 0) Attend(*context);
+    if (stops && error != 0) SayStopIsNear(*context, false);
     if (error != EPIPE) return error;
     // The keeper is ending: either the context is over, or another takes its place.
     siginfo_t ended;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/pm/shared_memory.h"
 #include "transport/pm/unix_message.h"
 
 namespace sekisho::pm {
@@ -43,6 +44,7 @@ class Registry {
     JobKey key{};
     uid_t uid = 0;
     ContextFds fds;
+    SharedHeadView head;
     int connection = -1;
     int pid_fd = -1;
     pid_t program = 0;
@@ -66,6 +68,8 @@ class Registry {
   int Adopt(const Client& client, const AskMessage& ask, Received& received);
   int Named(const Client& client, const AskMessage& ask, const Received& received,
             Context*& context);
+  static bool AreOfOneJob(const Context& a, const Context& b);
+  void SayStopIsNear(const Context& asked, bool is_near);
   void Attend(const Context& asked);
   int Forward(const Client& client, const AskMessage& ask, const Received& received);
   int Trace(const Client& client, const AskMessage& ask, const Received& received);
