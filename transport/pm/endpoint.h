@@ -220,7 +220,7 @@ class Endpoint {
   bool HoldsGangUp(const Peer& peer) const;
   void SetWave(std::uint64_t wave);
   void StepGang();
-  void OnGang(Peer& peer, const GangNote& said);
+  void OnGang(Peer& peer, const GangNote& said, std::uint64_t number);
   void RebuildGang(const Endpoint& torn);
 
   // greeting.cc
@@ -315,7 +315,6 @@ class Endpoint {
     SipKey cookie_key{};
     std::uint64_t nonce_counter = 0;
     GangNote gang, gang_told;  // what we know, and what of it we said last
-    NodeId gang_leader = 0;
     bool gang_active = false;  // anyone ever said anything
     bool program_waits = false;
     PoolHead sent, segments, intervals;

@@ -121,6 +121,7 @@ void Endpoint::StepGang() {
   GangNote& own = state_->gang;
   const GangNote before = state_->gang_told;
   const NodeId leader = Leader();
+  own.leader = leader;
   for (int step = 0; step < kStepsMax; ++step) {
     if (PhaseOf(own.wave) == GangPhase::kStopping && own.reported <= own.wave && Flushed()) {
       own.reported = own.wave + 1;
@@ -150,24 +151,26 @@ void Endpoint::StepGang() {
     }
     SetWave(next);
   }
-  const bool leads_anew = leader != state_->gang_leader;
-  if (own == before && !leads_anew) return;
+  if (own == before) return;
   state_->gang_told = own;
-  state_->gang_leader = leader;
+  const bool leads_anew = own.leader != before.leader;
   const bool leads = leader == config_.node;
   // That we know the newest wave says our acknowledgement.
   const bool has_news = leads_anew || own.asked != before.asked || own.joined != before.joined ||
                         own.reported != before.reported;
-  if (!leads && has_news) TellGang(peers_[leader]);
-  if (own.wave == before.wave && !leads_anew) return;
+  const bool has_wave = own.wave != before.wave || leads_anew;
   for (NodeId node = 0; node < config_.nodes; ++node) {
-    // Also whoever takes us for the leader: it may have lost the one that we follow.
-    if (node == config_.node || node == leader) continue;
-    if (leads || peers_[node].gang != GangNote()) TellGang(peers_[node]);
+    if (node == config_.node) continue;
+    // Who has lost the one that we follow takes us for the leader, or leads in its own eyes.
+    const bool follows = peers_[node].gang.leader == config_.node;
+    const bool leads_too = peers_[node].gang.leader == node;
+    const bool hears_waves = node != leader && (leads || follows || leads_too);
+    const bool hears_news = node == leader || leads_too;
+    if ((has_wave && hears_waves) || (has_news && hears_news)) TellGang(peers_[node]);
   }
 }
 
-void Endpoint::OnGang(Peer& peer, const GangNote& said) {
+void Endpoint::OnGang(Peer& peer, const GangNote& said, std::uint64_t number) {
   const GangNote note = Bounded(said, state_->gang.wave);
   GangNote& known = peer.gang;
   known.asked = std::max(known.asked, note.asked);
@@ -175,6 +178,9 @@ void Endpoint::OnGang(Peer& peer, const GangNote& said) {
   if (note.reported > known.reported) known.idle = std::min(note.idle, 1u);
   known.reported = std::max(known.reported, note.reported);
   known.wave = std::max(known.wave, note.wave);
+  const std::uint32_t followed = known.leader;
+  if (number > peer.gang_number) known.leader = note.leader;
+  peer.gang_number = std::max(peer.gang_number, number);
   state_->gang_active = true;
   state_->gang.asked = std::max(state_->gang.asked, note.asked);
   if (note.wave > state_->gang.wave) {
@@ -185,8 +191,9 @@ void Endpoint::OnGang(Peer& peer, const GangNote& said) {
     SetWave(note.wave);
   }
   StepGang();
-  if (note.wave < state_->gang.wave)
-    TellGang(peer);  // it takes us for the leader, or was started anew
+  const bool leads_now = known.leader == IdOf(peer) && followed != known.leader;
+  // Else it takes us for the leader, or was started anew.
+  if (note.wave < state_->gang.wave || leads_now) TellGang(peer);
 }
 
 void Endpoint::AskGang(bool stop, Nanos now) {

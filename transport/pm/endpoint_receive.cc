@@ -167,7 +167,7 @@ bool Endpoint::Apply(Peer& peer, const Packet& packet) {
         AllotGrants();
         break;
       case FrameKind::kGang:
-        OnGang(peer, frame.gang);
+        OnGang(peer, frame.gang, packet.header.number);
         break;
       case FrameKind::kFloor:
         session.window.SetFloor(packet.header.number - frame.value);

@@ -20,8 +20,8 @@ constexpr std::uint64_t NextRunning(std::uint64_t wave) { return (wave | 3) + 1;
 
 inline constexpr std::uint64_t kWaveMax = std::uint64_t{1} << 60;  // no job comes so far
 
-// What a node says of the job.  Every number only grows, so that notes may be lost, repeated and
-// come in any order.
+// What a node says of the job.  Every number but the leader only grows, so that notes may be lost,
+// repeated and come in any order.
 struct GangNote {
   std::uint64_t wave = 0;      // the newest that it knows
   std::uint64_t asked = 0;     // a wave that it wants: one node is enough
@@ -29,7 +29,8 @@ struct GangNote {
   std::uint64_t reported = 0;  // a wave that it is ready for
   // 1 if its program waits for messages; the leader, when settled: how many do.
   std::uint32_t idle = 0;
-  std::uint32_t gone = 0;  // the leader, when settled: how many nodes have left
+  std::uint32_t gone = 0;    // the leader, when settled: how many nodes have left
+  std::uint32_t leader = 0;  // whom it follows; may become smaller
 
   bool operator==(const GangNote&) const = default;
 };

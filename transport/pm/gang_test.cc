@@ -141,6 +141,41 @@ class JobTest : public ::testing::Test {
   std::uint32_t deaf_ = kNodes;  // a node that reads nothing
 };
 
+// Sessions that begin in a job that was stopped before do so with a note of it: that is no wish to
+// hear more.
+TEST_F(JobTest, NoMessageOfAStopGoesFromAllToAll) {
+  for (std::uint32_t from = 1; from < kNodes; ++from) {
+    for (std::uint32_t to = 1; to < kNodes; ++to) {
+      cluster_.network().link(from, to).delay = 5 * kMillisecond;
+    }
+  }
+  Ask(0, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+  Ask(0, false);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Received() > 500; }));
+  for (sim::Link& link : cluster_.network().links()) link.loss = 0;
+  silent_ = true;
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
+  (void)cluster_.Run(100 * kMillisecond, [] { return false; });  // late acknowledgements
+  const auto packets = [&] {                                     // between nodes that do not lead
+    std::vector<std::uint64_t> numbers;
+    for (std::uint32_t from = 1; from < kNodes; ++from) {
+      for (std::uint32_t to = 1; to < kNodes; ++to) {
+        if (to != from) numbers.push_back(cluster_[from].session(to).next_number);
+      }
+    }
+    return numbers;
+  };
+  const auto before = packets();
+
+  Ask(3, true);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kSettled); }));
+  Ask(4, false);
+  ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Are(GangPhase::kRunning); }));
+
+  EXPECT_EQ(packets(), before);
+}
+
 TEST_F(JobTest, NothingIsUnderWayWhenItHasStopped) {
   for (std::uint32_t round = 0; round < 20; ++round) {
     ASSERT_TRUE(

@@ -165,14 +165,15 @@ bool FrameReader::Parse(Frame& frame) {
       return Varint(frame.value);
     case FrameKind::kGang: {
       GangNote& gang = frame.gang;
-      std::uint64_t idle = 0, gone = 0;
+      std::uint64_t idle = 0, gone = 0, leader = 0;
       if (!Varint(gang.wave) || !Varint(gang.asked) || !Varint(gang.joined) ||
-          !Varint(gang.reported) || !Varint(idle) || !Varint(gone)) {
+          !Varint(gang.reported) || !Varint(idle) || !Varint(gone) || !Varint(leader)) {
         return false;
       }
       gang.idle = static_cast<std::uint32_t>(idle);
       gang.gone = static_cast<std::uint32_t>(gone);
-      return idle <= UINT32_MAX && gone <= UINT32_MAX;
+      gang.leader = static_cast<std::uint32_t>(leader);
+      return idle <= UINT32_MAX && gone <= UINT32_MAX && leader <= UINT16_MAX;
     }
     case FrameKind::kPing:
       return true;
@@ -249,8 +250,8 @@ bool FrameWriter::Floor(std::uint64_t distance) {
 
 bool FrameWriter::Gang(const GangNote& note) {
   return Values(FrameKind::kGang,
-                std::array<std::uint64_t, 6>{note.wave, note.asked, note.joined, note.reported,
-                                             note.idle, note.gone});
+                std::array<std::uint64_t, 7>{note.wave, note.asked, note.joined, note.reported,
+                                             note.idle, note.gone, note.leader});
 }
 
 bool FrameWriter::Ping() { return Values(FrameKind::kPing, {}); }

@@ -204,9 +204,11 @@ TEST(Packet, FramesThatLieAreRefused) {
   EXPECT_FALSE(ok({1, 5, 0, 0, 2, 0, 4, 0}, {})) << "gap below zero";
   EXPECT_FALSE(ok({9, 0xc0}, {})) << "cut integer";
   EXPECT_FALSE(ok({77}, {})) << "unknown frame";
-  EXPECT_TRUE(ok({10, 0, 0, 0, 0, 1, 0xc0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, {}));
-  EXPECT_FALSE(ok({10, 0, 0, 0, 0, 1, 0xc0, 0, 0, 1, 0, 0, 0, 0}, {}))
+  EXPECT_TRUE(
+      ok({10, 0, 0, 0, 0, 1, 0xc0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x80, 0, 0xff, 0xff}, {}));
+  EXPECT_FALSE(ok({10, 0, 0, 0, 0, 1, 0xc0, 0, 0, 1, 0, 0, 0, 0, 0}, {}))
       << "more nodes gone than can be";
+  EXPECT_FALSE(ok({10, 0, 0, 0, 0, 1, 0, 0x80, 1, 0, 0}, {})) << "a leader that cannot be";
   EXPECT_FALSE(ok(std::vector<std::uint8_t>(kFramesMax + 1, 6), {})) << "too many frames";
   EXPECT_FALSE(ok({7, 1, 3, 0, 0, 1}, {0, 9})) << "data behind padding";
 }

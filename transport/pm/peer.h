@@ -97,7 +97,8 @@ struct alignas(64) Peer {
   std::uint64_t cookie = 0;
   Nanos hello_time = 0;
   SipKey greeting_send{}, greeting_receive{};
-  GangNote gang;  // what it said
+  GangNote gang;                  // what it said
+  std::uint64_t gang_number = 0;  // in which packet last
   // Packets to it, for who asks: sessions have no room for them.
   std::uint32_t lost_by_gap = 0, lost_by_timeout = 0;
 };

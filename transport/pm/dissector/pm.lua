@@ -50,6 +50,7 @@ f.joined = ProtoField.uint64("pm.gang.joined", "Joined")
 f.reported = ProtoField.uint64("pm.gang.reported", "Reported")
 f.waiting = ProtoField.uint64("pm.gang.waiting", "Waiting")
 f.gone = ProtoField.uint64("pm.gang.gone", "Gone")
+f.follows = ProtoField.uint64("pm.gang.follows", "Follows node")
 f.message = ProtoField.bytes("pm.message", "Message")
 f.message_length = ProtoField.uint32("pm.message.length", "Message length")
 f.classic = ProtoField.uint32("pm.classic.number", "Message number")
@@ -305,7 +306,7 @@ local SIMPLE = {
     end,
     [9] = function(reader, tree) return reader:fields(tree, {f.value}) and "" end,
     [10] = function(reader, tree)
-        local v = reader:fields(tree, {f.wave, f.asked, f.joined, f.reported, f.waiting, f.gone})
+        local v = reader:fields(tree, {f.wave, f.asked, f.joined, f.reported, f.waiting, f.gone, f.follows})
         return v and string.format(" %.0f", v[1])
     end,
 }
