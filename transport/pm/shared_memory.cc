@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -28,11 +30,14 @@ std::size_t PageUp(std::size_t size) { return (size + 4095) & ~std::size_t{4095}
 
 std::error_code LastError() { return {errno, std::generic_category()}; }
 
-// Of a memory that cannot become smaller under whoever maps it.
+// Of a memory that cannot become smaller under whoever maps it, and of small pages: of the others
+// there may be none left, which kills who touches one.
 std::error_code ReadSize(int memory, std::size_t& size) {
   struct stat status;
+  struct statfs system;
   const int seals = fcntl(memory, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Error::kBadConfig;
+  if (fstatfs(memory, &system) != 0 || system.f_type != TMPFS_MAGIC) return Error::kBadConfig;
   if (fstat(memory, &status) != 0 || status.st_size < static_cast<off_t>(kHeadSize)) {
     return Error::kBadConfig;
   }

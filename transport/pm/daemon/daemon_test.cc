@@ -417,6 +417,26 @@ TEST_F(DaemonTest, WhoFollowsOneThatWasKilledMayComeAtOnce) {
   pmCloseDevice(own);
 }
 
+// There may be no such page: who touches the memory is killed.
+TEST_F(DaemonTest, MemoryOfHugePagesIsNotAdopted) {
+  const int memory = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+  if (memory < 0) GTEST_SKIP() << "this kernel has none";
+  ASSERT_EQ(ftruncate(memory, 2 << 20), 0);
+  ASSERT_EQ(fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+  Wire wire;
+  ASSERT_FALSE(wire.Open({}, {}));
+  const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
+  AskMessage ask;
+  ask.ask = Ask::kAdopt;
+  AnswerMessage answer;
+  Received received;
+  const std::array<int, 4> fds = {memory, wire.fd(), memory, memory};
+  EXPECT_EQ(AskDaemon(fd, ask, fds, 10000, answer, received), EINVAL);
+  EXPECT_EQ(List(), "");
+  close(fd);
+  close(memory);
+}
+
 TEST_F(DaemonTest, ProgramsGoOnWithoutADaemonAndTheNextOneAdoptsThem) {
   pmContext* own = Open(0);
   ASSERT_NE(own, nullptr);
