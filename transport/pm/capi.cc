@@ -214,10 +214,12 @@ int Stop(pmContext* context) {
 void pmContext::NoteChange() {
   const bool others_select =
       selecting > 1 || (selecting == 1 && pthread_equal(selects, pthread_self()) == 0);
-  if (!waits && !others_select) return;
+  // Room that was refused between pmBeforeSelect and select.
+  const bool selects_refused = selecting > 0 && core().IsRefused();
+  if (!waits && !others_select && !selects_refused) return;
   const bool holds = queue_count > 0 || core().HasMessage();
   core().NoteChange(holds);
-  if (!others_select) return;
+  if (!others_select && !selects_refused) return;
   const Nanos now = Wire::Now();
   timer.Set(holds ? now : core().NextDeadline(), now);
 }
@@ -359,7 +361,9 @@ int pmAfterSelect(pmContext* context) {
     context->core().set_sleeping(false);
   }
   context->core().Quiet();
-  context->timer.Quiet(Wire::Now(), true);
+  const Nanos now = Wire::Now();
+  context->timer.Quiet(now, true);
+  context->core().NoteWoken(now);
   context->core().Progress();
   (void)context->Look();
   return 0;

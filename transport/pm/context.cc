@@ -292,6 +292,7 @@ std::error_code Context::Room(NodeId node, ChannelId channel, std::size_t length
     refused_until_ = stop;
     return Error::kWouldBlock;
   }
+  refused_until_ = kNever;
   return view().Room(node, channel, length, others);
 }
 
@@ -344,21 +345,16 @@ void Context::CloseAll() {
   (void)Give();
 }
 
-void Context::NoteProgress(Nanos now) {
-  progressed_ = now;
-  if (refused_until_ <= now) refused_until_ = kNever;  // who was refused asks again
-}
-
 void Context::Progress(bool spins, IfStopped if_stopped) {
   if (LeaveToKeeper(if_stopped)) {
-    NoteProgress(Wire::Now());
+    progressed_ = Wire::Now();
     return;
   }
   for (int i = 0; i < 4; ++i) {
     const std::size_t pulled = wire_.Pull(spins);
     const bool full = wire_.full();
     const Nanos now = Wire::Now();
-    NoteProgress(now);
+    progressed_ = now;
     if (pulled == 0 && view().NextDeadline() > now && !HasNotes() && held_back_ == 0) {
       if (has_daemon()) {
         NoteCall();

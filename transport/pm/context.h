@@ -107,6 +107,11 @@ class Context {
   bool Drained(NodeId node) { return view().Drained(node); }
   // When there is something to do if nothing arrives.
   Nanos NextDeadline() { return std::min(view().NextDeadline(), refused_until_); }
+  // Of a sleep: who was refused room until then asks again.
+  void NoteWoken(Nanos now) {
+    if (refused_until_ <= now) refused_until_ = kNever;
+  }
+  bool IsRefused() const { return refused_until_ != kNever; }
   bool HasMessage() { return !IsStopped() && view().HasMessage(); }
   // Network preemption: nothing is sent and nothing delivered.
   bool IsStopped() { return view().paused(); }
@@ -157,7 +162,6 @@ class Context {
   void Flush(Endpoint& endpoint, Nanos now);
   enum class IfStopped : std::uint8_t { kSleep, kReturn };
   void Progress(bool spins, IfStopped if_stopped = IfStopped::kSleep);
-  void NoteProgress(Nanos now);
   bool LeaveToKeeper(IfStopped if_stopped);
   void RingForWave();
   void AwaitGo(Nanos time);

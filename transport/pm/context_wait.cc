@@ -156,6 +156,7 @@ void Context::Poll(Nanos until, Condition condition) {
     } else {
       SleepInPoll(alone, until, deadline, now);
     }
+    if (IsRefused()) NoteWoken(Wire::Now());
   }
   set_sleeping(false);
 }

@@ -165,7 +165,9 @@ void Endpoint::StepGang() {
     const bool follows = peers_[node].gang.leader == config_.node;
     const bool leads_too = peers_[node].gang.leader == node;
     const bool hears_waves = node != leader && (leads || follows || leads_too);
-    const bool hears_news = node == leader || leads_too;
+    // Nor does who was followed, or did follow, go on believing it.
+    const bool was_involved = node == before.leader || before.leader == config_.node;
+    const bool hears_news = node == leader || leads_too || (leads_anew && was_involved);
     if ((has_wave && hears_waves) || (has_news && hears_news)) TellGang(peers_[node]);
   }
 }

@@ -298,6 +298,7 @@ void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
   peer.gang_due = state_->gang_active;
   ++state_->counters.sessions;
   Work(peer);
+  if (state_->gang_active) StepGang();  // it may lead again
 }
 
 }  // namespace sekisho::pm

@@ -199,7 +199,10 @@ bool Keeper::AwaitSettled() {
   const Nanos limit = Wire::Now() + kSettles;
   turns = turns + 1;
   while (Phase() == GangPhase::kFlushed && Wire::Now() < limit) {
-    (void)Pump();
+    if (!Pump()) {
+      usleep(kWordRetry / kMicrosecond);
+      continue;
+    }
     pollfd socket = {wire_.fd(), POLLIN, 0};
     (void)poll(&socket, 1, 1);
   }

@@ -164,7 +164,7 @@ void Keeper::TakeControl() {
       asks_until_ = Wire::Now() + Nanos{ask.timeout_ms} * kMillisecond;
       break;
     case Ask::kDrop:
-      closed_ = AwaitSettled() && (dead_ || setup_.parked);
+      if (AwaitSettled() && (dead_ || setup_.parked)) closed_ = true;
       Answer(client, closed_ ? 0 : EBUSY, "");
       break;
     case Ask::kSave:

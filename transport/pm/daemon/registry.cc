@@ -344,11 +344,12 @@ bool Registry::AreOfOneJob(const Context& a, const Context& b) {
 
 // Their programs begin nothing new, or go on.
 void Registry::SayStopIsNear(const Context& asked, bool is_near) {
-  const Nanos until = is_near ? Wire::Now() + kStopIsNear : 0;
+  const Nanos now = Wire::Now();
   for (const auto& context : contexts_) {
-    if (AreOfOneJob(*context, asked) && context->head.get() != nullptr) {
-      context->head.get()->stop_is_near.store(until);
-    }
+    if (!AreOfOneJob(*context, asked) || context->head.get() == nullptr) continue;
+    auto& stop = context->head.get()->stop_is_near;
+    // Who asks again and again holds nobody up for longer.
+    if (!is_near || !IsNear(stop.load(), now)) stop.store(is_near ? now + kStopIsNear : 0);
   }
 }
 
