@@ -157,7 +157,8 @@ TEST_F(JobTest, NoMessageOfAStopGoesFromAllToAll) {
   silent_ = true;
   ASSERT_TRUE(cluster_.Run(kSecond, [&] { return Drained(); }));
   (void)cluster_.Run(100 * kMillisecond, [] { return false; });  // late acknowledgements
-  const auto packets = [&] {                                     // between nodes that do not lead
+  // Between nodes that do not lead.
+  const auto packets = [&] {
     std::vector<std::uint64_t> numbers;
     for (std::uint32_t from = 1; from < kNodes; ++from) {
       for (std::uint32_t to = 1; to < kNodes; ++to) {

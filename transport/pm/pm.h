@@ -59,7 +59,8 @@ PM_API int pmDetachContext(pmContext* context, int* fd);
 PM_API int pmGetNode(pmContext* context, int* node, int* nodes);
 
 /* Room for one message of exactly this length, 1 to PM_MTU.  ENOBUFS: none now, or the job is about
- * to be stopped; go on calling pmReceive.  EINVAL: bad node or length.  EBUSY: a buffer is open.  EPIPE: the node is gone. */
+ * to be stopped; go on calling pmReceive.  EINVAL: bad node or length.  EBUSY: a buffer is open.
+ * EPIPE: the node is gone. */
 PM_API int pmGetSendBuffer(pmContext* context, int node, void** buffer, size_t length);
 /* Sends the open buffer.  EINVAL: none is open.  In a stopped job it waits until that goes on; so
  * does pmReleaseReceiveBuffer. */

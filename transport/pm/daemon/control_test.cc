@@ -144,7 +144,10 @@ class NearStopTest : public DaemonTest {
       for (int error;;) board_->received += ReceiveNumber(context, number, error) ? 1 : 0;
     });
     pmContext* own = Open(1);
-    if (own == nullptr) return false;
+    if (own == nullptr) {
+      Kill(other);
+      return false;
+    }
     std::future<int> stop =
         std::async(std::launch::async, [this] { return Control(Ask::kStop, 2, nullptr, -1, 100); });
     bool refused = false;

@@ -24,9 +24,9 @@ constexpr Nanos kLookAgain = kMillisecond;  // while the program drives
 // which we should only take away from it.
 constexpr Nanos kPatience = 4 * kMillisecond;
 constexpr Nanos kStarved = 20 * kMillisecond;  // if it does not get the processor
-constexpr Nanos kSoundSleep =
-    50 * kMillisecond;                          // before, it is woken too often to be woken with it
-constexpr Nanos kSettles = 500 * kMillisecond;  // a flushed job
+// Before, it is woken too often to be woken with it.
+constexpr Nanos kSoundSleep = 50 * kMillisecond;
+constexpr Nanos kSettles = 500 * kMillisecond;    // a flushed job
 constexpr Nanos kWordRetry = 200 * kMicrosecond;  // while the program holds the word
 constexpr Nanos kLongestLinger = 60 * kSecond;    // of a dead program's messages
 constexpr Nanos kAdoptionRetry = 200 * kMillisecond;
