@@ -169,7 +169,7 @@ void FakeServer::OnOutput(const proto::AgentMessage::Output& output) {
 
 Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
              const CgroupPlace& place, const std::string& boot_id, uint64_t output_limit, std::chrono::milliseconds hello_every)
-    : launches(outbox), loop_(loop) {
+    : watcher(loop), launches(outbox), loop_(loop) {
   const NodeSettings node{.boot_id = boot_id,
                           .launch_socket = root + "/launch",
                           .pmi_socket = root + "/pmi",
@@ -177,7 +177,7 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
                           .cgroup_parent = place.parent,
                           .process_limit = 1000};
   tasks = std::make_unique<Tasks>(
-      loop, outbox,
+      loop, watcher, outbox,
       Tasks::Settings{.state_directory = root + "/state",
                       .task_program = std::string(std::getenv("SEKISHO_BIN")) + "/sekisho-task",
                       .node = node,

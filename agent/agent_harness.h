@@ -19,6 +19,7 @@
 #include "agent/pmi_server.h"
 #include "agent/session.h"
 #include "agent/tasks.h"
+#include "agent/watcher.h"
 #include "common/rpc_server.h"
 
 namespace sekisho::agent {
@@ -95,6 +96,7 @@ class Agent {
         const std::string& boot_id, uint64_t output_limit, std::chrono::milliseconds hello_every);
   ~Agent();
 
+  Watcher watcher;
   Outbox outbox;
   std::unique_ptr<Tasks> tasks;
   Launches launches;

@@ -152,7 +152,8 @@ absl::Status Run(const Config& config, bool is_check) {
   Outbox outbox;
   Session* session_pointer = nullptr;
   PmiServer* pmi_pointer = nullptr;
-  Tasks tasks(loop, outbox,
+  Watcher watcher(loop);
+  Tasks tasks(loop, watcher, outbox,
               {.state_directory = config.state_directory(),
                .task_program = config.task_program(),
                .node = node,
@@ -177,7 +178,7 @@ absl::Status Run(const Config& config, bool is_check) {
   RETURN_IF_ERROR(pmi.KeepIn(config.state_directory() + "/.pmi"));
   RETURN_IF_ERROR(tasks.Recover());
   pmi.Recover(find_running);
-  PmDaemons pm_daemons(loop,
+  PmDaemons pm_daemons(loop, watcher,
                        {.program = config.pm_program(),
                         // Accounts write there: not below /run, which is memory.
                         .folder = config.state_directory() + "/.pm.d",

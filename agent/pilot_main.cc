@@ -28,9 +28,11 @@
 #include "agent/outbox.h"
 #include "agent/pilot.h"
 #include "agent/pilot_folder.h"
+#include "agent/pm_daemons.h"
 #include "agent/pmi_server.h"
 #include "agent/session.h"
 #include "agent/tasks.h"
+#include "agent/watcher.h"
 #include "common/daemon.h"
 #include "common/log.h"
 #include "common/refusal.h"
@@ -77,7 +79,10 @@ class Leave {
  public:
   Leave(Loop& loop, std::string job_id) : loop_(loop), job_id_(std::move(job_id)) {}
 
-  void Use(Tasks& tasks) { tasks_ = &tasks; }
+  void Use(Tasks& tasks, PmDaemons& pm_daemons) {
+    tasks_ = &tasks;
+    pm_daemons_ = &pm_daemons;
+  }
   void OnMessage(const proto::ServerMessage& message) {
     if (message.has_forget() && message.forget().job_id() == job_id_ && message.forget().task() == 0) {
       is_leaving_ = true;
@@ -90,6 +95,7 @@ class Leave {
       proto::ServerMessage forget;
       forget.mutable_forget()->set_job_id(job_id_);
       tasks_->Handle(forget);
+      pm_daemons_->Handle(forget);
       is_leaving_ = true;
       OnChange();
     }
@@ -113,6 +119,7 @@ class Leave {
   Loop& loop_;
   const std::string job_id_;
   Tasks* tasks_ = nullptr;
+  PmDaemons* pm_daemons_ = nullptr;
   bool is_leaving_ = false;
 };
 
@@ -135,30 +142,35 @@ absl::Status Run(const Options& options) {
   std::error_code error;
   const fs::path here = OwnPath().parent_path();
   const fs::path installed = here / "../libexec/sekisho/sekisho-task";
+  const fs::path pm_beside = here / "sekisho-pmd";  // in a tree of a build
   const HostFacts facts = ReadHostFacts();
   const std::string launch_socket = options.records + "/launch";
   const std::string pmi_socket = options.records + "/pmi";
+  const std::string pm_socket = options.records + "/pm";
+  const NodeSettings node{.boot_id = facts.boot_id,
+                          .launch_socket = launch_socket,
+                          .pmi_socket = pmi_socket,
+                          .pm_socket = pm_socket,
+                          .grouping = task::Grouping::kNone,
+                          .cgroup_parent = "",
+                          .process_limit = options.process_limit};
+  const std::string task_program = fs::exists(installed, error) ? installed.lexically_normal().string()
+                                                                : (here / "sekisho-task").string();
   Loop& loop = ProcessLoop();
   Outbox outbox;
   Leave leave(loop, options.job_id);
   PmiServer* pmi_pointer = nullptr;
-  Tasks tasks(loop, outbox,
+  Watcher watcher(loop);
+  Tasks tasks(loop, watcher, outbox,
               {.state_directory = options.records + "/tasks",
-               .task_program = fs::exists(installed, error) ? installed.lexically_normal().string()
-                                                            : (here / "sekisho-task").string(),
-               .node = {.boot_id = facts.boot_id,
-                        .launch_socket = launch_socket,
-                        .pmi_socket = pmi_socket,
-                        .grouping = task::Grouping::kNone,
-                        .cgroup_parent = "",
-                        .process_limit = options.process_limit},
+               .task_program = task_program,
+               .node = node,
                .output_limit = kOutputLimit,
                .on_change = [&leave] { leave.OnChange(); },
                .judge_end =
                    [&pmi_pointer](const task::Spec& spec, task::Ended& ended) {
                      return pmi_pointer == nullptr || pmi_pointer->Judge(spec, ended);
                    }});
-  leave.Use(tasks);
   const auto find_task = [&tasks](const std::string& job_id, const std::string& token) {
     return tasks.FindByToken(job_id, token);
   };
@@ -168,7 +180,20 @@ absl::Status Run(const Options& options) {
   pmi_pointer = &pmi;
   RETURN_IF_ERROR(pmi.KeepIn(options.records + "/ranks"));
   RETURN_IF_ERROR(tasks.Recover());
-  pmi.Recover([&tasks](const std::string& id) { return tasks.FindRunning(id); });
+  const auto find_running = [&tasks](const std::string& id) { return tasks.FindRunning(id); };
+  pmi.Recover(find_running);
+  PmDaemons pm_daemons(loop, watcher,
+                       {.program = (fs::exists(pm_beside, error) ? pm_beside : here / "../../bin/sekisho-pmd").string(),
+                        .folder = options.records + "/pm.d",
+                        .state_directory = options.records + "/pm.tasks",
+                        .task_program = task_program,
+                        .node = node},
+                       find_running);
+  leave.Use(tasks, pm_daemons);
+  proto::AgentMessage::Hello held;
+  tasks.FillHello(held);
+  RETURN_IF_ERROR(pm_daemons.Recover(held));
+  RETURN_IF_ERROR(pm_daemons.Listen(pm_socket));
   Launches launches(outbox);
   LauncherService launcher(loop, outbox, launches, find_task);
   RETURN_IF_ERROR(pmi.Listen(pmi_socket));
@@ -184,8 +209,9 @@ absl::Status Run(const Options& options) {
   settings.longest_delay = std::chrono::milliseconds(2000);
   settings.pilot = pilot;
   settings.on_attached = [&pmi] { pmi.OnWelcome(); };
-  settings.on_message = [&leave, &pmi](const proto::ServerMessage& message) {
+  settings.on_message = [&leave, &pmi, &pm_daemons](const proto::ServerMessage& message) {
     pmi.Handle(message);
+    pm_daemons.Handle(message);
     leave.OnMessage(message);
   };
   settings.on_lost = [&leave](const absl::Status& status) { leave.OnLost(status); };

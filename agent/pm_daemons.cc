@@ -51,12 +51,12 @@ void Answer(LocalSocket& socket, const std::string& line) {
 
 }  // namespace
 
-PmDaemons::PmDaemons(Loop& loop, Settings settings, FindJob find_job)
+PmDaemons::PmDaemons(Loop& loop, Watcher& watcher, Settings settings, FindJob find_job)
     : loop_(loop),
       settings_(std::move(settings)),
       find_job_(std::move(find_job)),
-      watcher_(loop),
-      daemons_(loop, nobody_,
+      watcher_(watcher),
+      daemons_(loop, watcher, nobody_,
                {.state_directory = settings_.state_directory,
                 .task_program = settings_.task_program,
                 .node = settings_.node,

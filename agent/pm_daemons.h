@@ -29,7 +29,7 @@ class PmDaemons {
   // Any running task of the job, or null.
   using FindJob = std::function<const task::Spec*(const std::string& job_id)>;
 
-  PmDaemons(Loop& loop, Settings settings, FindJob find_job);
+  PmDaemons(Loop& loop, Watcher& watcher, Settings settings, FindJob find_job);
   PmDaemons(const PmDaemons&) = delete;
   PmDaemons& operator=(const PmDaemons&) = delete;
 
@@ -57,7 +57,7 @@ class PmDaemons {
   Loop& loop_;
   Settings settings_;
   FindJob find_job_;
-  Watcher watcher_;
+  Watcher& watcher_;
   Outbox nobody_;  // the queue server knows nothing of them
   Tasks daemons_;
   LocalAcceptor acceptor_;

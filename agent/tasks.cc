@@ -15,12 +15,11 @@ namespace sekisho::agent {
 
 using proto::ServerMessage;
 
-Tasks::Tasks(Loop& loop, Outbox& outbox, Settings settings)
+Tasks::Tasks(Loop& loop, Watcher& watcher, Outbox& outbox, Settings settings)
     : loop_(loop),
       outbox_(outbox),
       settings_(std::move(settings)),
-      watcher_(loop),
-      parts_{loop, watcher_, outbox, settings_.output_limit,
+      parts_{loop, watcher, outbox, settings_.output_limit,
              [this](HeldTask& task) { OnChange(task); }, settings_.judge_end} {}
 
 absl::Status Tasks::Recover() {

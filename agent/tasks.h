@@ -27,7 +27,7 @@ class Tasks {
     std::function<bool(const task::Spec&, task::Ended&)> judge_end;  // PmiServer::Judge
   };
 
-  Tasks(Loop& loop, Outbox& outbox, Settings settings);
+  Tasks(Loop& loop, Watcher& watcher, Outbox& outbox, Settings settings);
   Tasks(const Tasks&) = delete;
   Tasks& operator=(const Tasks&) = delete;
 
@@ -75,7 +75,6 @@ class Tasks {
   Loop& loop_;
   Outbox& outbox_;
   Settings settings_;
-  Watcher watcher_;
   Accounts accounts_;
   HeldTask::Parts parts_;
   std::map<Key, std::unique_ptr<HeldTask>> tasks_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of files in the tasks' directories, by inotify: nothing is polled.
+// Changes of files in the tasks' directories, by inotify: nothing is polled.  One for a process: an account may
+// have few of them.
 #pragma once
 
 #include <functional>
