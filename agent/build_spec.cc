@@ -77,6 +77,7 @@ std::vector<std::string> Environment(const proto::ServerMessage::Start& start,
     variables["PMI_FD"] = std::to_string(task::kPmiFd);
     variables["PMI_RANK"] = std::to_string(start.rank().rank());
     variables["PMI_SIZE"] = std::to_string(start.rank().ranks());
+    variables.emplace("PM_JOB_FILE", "pmi");  // so nodes of PM meet, unless the job has a file for them
     variables["SEKISHO_WORLD"] = start.rank().world();
     variables["SEKISHO_LOCAL_RANKS"] = std::to_string(start.rank().local_ranks());
   }

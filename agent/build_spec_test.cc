@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Not;
 
 const Account kAlice{"alice", 1001, 1001, {1001, 50}, "/home/alice", "/bin/bash"};
 const NodeSettings kNode{.boot_id = "b",
@@ -88,6 +89,17 @@ TEST(BuildSpec, TasksLearnWhereTheirJobsPmDaemonIsAskedFor) {
 
   ASSERT_TRUE(spec.ok());
   EXPECT_THAT(spec->environment, Contains("PM_AGENT=j:/run/pm"));
+}
+
+TEST(BuildSpec, RanksMeetAsNodesOfPmWhereTheyMeetUnlessTheirJobSaysOtherwise) {
+  auto start = Minimal();
+  EXPECT_THAT(BuildSpec(start, kAlice, kNode, "/s")->environment, Not(Contains("PM_JOB_FILE=pmi")));
+
+  start.mutable_rank()->set_ranks(2);
+  EXPECT_THAT(BuildSpec(start, kAlice, kNode, "/s")->environment, Contains("PM_JOB_FILE=pmi"));
+
+  (*start.mutable_environment())["PM_JOB_FILE"] = "/own";
+  EXPECT_THAT(BuildSpec(start, kAlice, kNode, "/s")->environment, Contains("PM_JOB_FILE=/own"));
 }
 
 TEST(BuildSpec, RefusesRootWhateverItIsCalled) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -86,7 +87,8 @@ int FindTarget(PingOptions& options, pm::JobFile& job) {
     return ReadPmJob(options.target, job) ? 0 : kPmUsage;
   }
   const char* const usual = std::getenv("PM_JOB_FILE");
-  const std::string path = !options.job.empty() ? options.job : usual != nullptr ? usual : "";
+  const bool is_named = usual != nullptr && std::string_view(usual) != "pmi";
+  const std::string path = !options.job.empty() ? options.job : is_named ? usual : "";
   if (path.empty()) {
     return Wrong(
         fmt::format("{} is no job file, so it is a host, but of which job?  Name the job's file "

@@ -2,8 +2,10 @@
 // The file that names the nodes of a job.
 #include "transport/pm/job_file.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +78,19 @@ std::error_code Take(const char* word, const char* first, const char* second, Jo
   return Error::kBadConfig;
 }
 
+std::error_code LastError() { return {errno, std::generic_category()}; }
+
+// A new file in the place of whatever is there: nobody who has that open reads it.
+std::error_code WriteKeyFile(const char* path, const JobKey& key) {
+  if (unlink(path) != 0 && errno != ENOENT) return LastError();
+  const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return LastError();
+  const bool is_whole = write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size());
+  const auto error = is_whole ? std::error_code() : LastError();
+  close(fd);
+  return error;
+}
+
 }  // namespace
 
 std::error_code ReadKeyFile(const char* path, JobKey& key) {
@@ -95,6 +110,39 @@ std::error_code ReadKeyFile(int fd, uid_t owner, JobKey& key) {
   if (!ours) return std::make_error_code(std::errc::permission_denied);
   if (size != 32) return Error::kBadConfig;
   memcpy(key.data(), bytes.data(), key.size());
+  return {};
+}
+
+AddressText FormatAddress(const Address& address) {
+  std::array<char, INET6_ADDRSTRLEN> ip;
+  AddressText text;
+  if (IsMapped(address)) {
+    inet_ntop(AF_INET, address.ip.data() + 12, ip.data(), ip.size());
+    snprintf(text.data(), text.size(), "%s:%u", ip.data(), address.port);
+  } else {
+    inet_ntop(AF_INET6, address.ip.data(), ip.data(), ip.size());
+    snprintf(text.data(), text.size(), "[%s]:%u", ip.data(), address.port);
+  }
+  return text;
+}
+
+std::error_code WriteJobFile(const char* path, const JobFile& job) {
+  std::array<char, PATH_MAX> key_path, whole;
+  const auto length = strlen(path);
+  if (length == 0 || length + sizeof ".key" > key_path.size()) return Error::kBadConfig;
+  snprintf(key_path.data(), key_path.size(), "%s.key", path);
+  // In a line of words a name with a blank is two; and who reads it may be in another folder.
+  if (strpbrk(path, " \t\r\n#") != nullptr || path[0] != '/') return Error::kBadConfig;
+  snprintf(whole.data(), whole.size(), "%s.new", path);
+  if (const auto error = WriteKeyFile(key_path.data(), job.key)) return error;
+  const std::unique_ptr<FILE, Closer> file(fopen(whole.data(), "we"));
+  if (!file) return LastError();
+  fprintf(file.get(), "key %s\ncontext %u\nchannels %u\n%snodes %u\n", key_path.data(), job.context,
+          job.channels, job.payload_tag ? "" : "authenticate headers\n", job.nodes);
+  for (std::uint16_t node = 0; node < job.nodes; ++node) {
+    fprintf(file.get(), "node %u %s\n", node, FormatAddress(job.addresses[node]).data());
+  }
+  if (fflush(file.get()) != 0 || rename(whole.data(), path) != 0) return LastError();
   return {};
 }
 

@@ -24,6 +24,12 @@ struct JobFile {
 
 // `line` gets the number of the line that is wrong, 0 if it is none.
 std::error_code ReadJobFile(const char* path, JobFile& job, int& line);
+// What ReadJobFile reads, and the key in a file beside it, PATH.key, for its owner alone.
+std::error_code WriteJobFile(const char* path, const JobFile& job);
+
+// As ParseAddress takes it.
+using AddressText = std::array<char, 56>;
+AddressText FormatAddress(const Address& address);
 
 // 32 bytes from a file that belongs to us and that nobody else may read.
 std::error_code ReadKeyFile(const char* path, JobKey& key);

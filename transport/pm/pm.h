@@ -31,7 +31,10 @@ typedef struct pmHandle {
   unsigned char opaque[32];
 } pmHandle;
 
-/* type "udp".  Arguments: --job FILE (else PM_JOB_FILE), --node N (else PM_NODE), --daemon SOCKET
+/* type "udp".  Arguments: --job FILE (else PM_JOB_FILE), or pmi: the nodes are the ranks of whoever
+ * started them (PMI_FD, PMI_RANK, PMI_SIZE), all open their contexts in the same order and wait for
+ * each other; each is at the address of PM_INTERFACE, and PM_JOB_OUT names a job file that node 0
+ * writes.  --node N (else PM_NODE; not with pmi), --daemon SOCKET
  * (else PM_DAEMON, else the one that the job's agent starts when PM_AGENT names it; none, or an
  * empty name: the program drives alone), --wait spin|yield|adaptive|sleep|classic (else PM_WAIT;
  * adaptive), --datagram BYTES, 1200 to 65507, the longest to look for on the path to each node
@@ -39,7 +42,8 @@ typedef struct pmHandle {
  * inside a host.  EINVAL: arguments or job file; ECONNREFUSED: no daemon there; EADDRINUSE: another
  * program has the node (one that was killed is waited for, up to 5 s, until what it sent has
  * arrived); EACCES: the key file is readable by others; ENOTSUP: PM_ENCRYPT=1, and this library has
- * no cipher (pmAttachContext, too); else the system's error. */
+ * no cipher (pmAttachContext, too); with pmi ECANCELED: another node could not, EPROTO or ENOENT:
+ * what the launcher says is no PMI, ENODEV: no such interface; else the system's error. */
 PM_API int pmOpenDevice(const char* type, int argc, char** argv, pmContext** context);
 /* Frees the context.  With a daemon everything sent still arrives; without one what is not
  * acknowledged is dropped (see pmIsSendDone). */

@@ -220,6 +220,7 @@ KernelResult RunKernel(Ranks& ranks, const Options& options) {
 }
 
 int Kernel(Ranks& ranks, const Options& options) {
+  if ((ranks.size() & (ranks.size() - 1)) != 0) Die("kernels want 1, 2, 4, 8 ... ranks");
   if (!options.resumes) ranks.Barrier();
   const double begin = Now();
   const KernelResult result = RunKernel(ranks, options);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of words "name=value", one for each question and one for its answer.
+#include "transport/pm/pmi.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "transport/pm/errors.h"
+
+namespace sekisho::pm {
+namespace {
+
+constexpr int kMost = 65535;
+
+std::error_code LastError() { return {errno, std::generic_category()}; }
+
+bool ReadVariable(const char* name, int least, int most, int& value) {
+  const char* text = getenv(name);
+  if (text == nullptr || *text < '0' || *text > '9') return false;
+  char* end = nullptr;
+  const unsigned long number = strtoul(text, &end, 10);
+  value = static_cast<int>(std::min<unsigned long>(number, kMost + 1));
+  return *end == 0 && value >= least && value <= most;
+}
+
+}  // namespace
+
+std::string_view PmiValue(std::string_view line, std::string_view name) {
+  while (!line.empty()) {
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(word.size() + 1, line.size()));
+    if (word.size() > name.size() && word.starts_with(name) && word[name.size()] == '=') {
+      return word.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+std::error_code Pmi::Open() {
+  if (!ReadVariable("PMI_FD", 0, kMost, fd_) || !ReadVariable("PMI_SIZE", 1, kMost, size_) ||
+      !ReadVariable("PMI_RANK", 0, size_ - 1, rank_)) {
+    return Error::kBadConfig;
+  }
+  if (const auto error = Ask("my_kvsname", "cmd=get_my_kvsname\n")) return error;
+  const std::string_view name = PmiValue(line_, "kvsname");
+  if (name.empty() || name.size() >= space_.size()) {
+    return std::make_error_code(std::errc::protocol_error);
+  }
+  std::copy(name.begin(), name.end(), space_.begin());
+  space_[name.size()] = 0;
+  return {};
+}
+
+std::error_code Pmi::Put(const char* key, const char* value) {
+  return Ask("put_result", "cmd=put kvsname=%s key=%s value=%s\n", space_.data(), key, value);
+}
+
+std::error_code Pmi::Barrier() { return Ask("barrier_out", "cmd=barrier_in\n"); }
+
+std::error_code Pmi::Get(const char* key, std::span<char> value) {
+  if (const auto error = Ask("get_result", "cmd=get kvsname=%s key=%s\n", space_.data(), key)) {
+    return error;
+  }
+  const std::string_view got = PmiValue(line_, "value");
+  if (got.empty() || got.size() >= value.size()) {
+    return std::make_error_code(std::errc::protocol_error);
+  }
+  std::copy(got.begin(), got.end(), value.begin());
+  value[got.size()] = 0;
+  return {};
+}
+
+std::error_code Pmi::Ask(std::string_view answer, const char* format, ...) {
+  std::array<char, kLineMax> question;
+  va_list values;
+  va_start(values, format);
+  const int length = vsnprintf(question.data(), question.size(), format, values);
+  va_end(values);
+  if (length < 0 || static_cast<std::size_t>(length) >= question.size()) return Error::kTooLong;
+  for (std::size_t done = 0; done < static_cast<std::size_t>(length);) {
+    const ssize_t sent =
+        send(fd_, question.data() + done, static_cast<std::size_t>(length) - done, MSG_NOSIGNAL);
+    if (sent < 0 && errno != EINTR) return LastError();
+    if (sent > 0) done += static_cast<std::size_t>(sent);
+  }
+  if (const auto error = Read()) return error;
+  if (PmiValue(line_, "cmd") != answer) return std::make_error_code(std::errc::protocol_error);
+  const std::string_view code = PmiValue(line_, "rc");
+  const bool is_good = code.empty() || code == "0";
+  return is_good ? std::error_code() : std::make_error_code(std::errc::no_such_file_or_directory);
+}
+
+// One answer, and nothing behind it: nobody says what was not asked for.
+std::error_code Pmi::Read() {
+  for (std::size_t got = 0;;) {
+    const ssize_t count = recv(fd_, text_.data() + got, text_.size() - got, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return LastError();
+    if (count == 0) return std::make_error_code(std::errc::connection_reset);
+    got += static_cast<std::size_t>(count);
+    if (text_[got - 1] == '\n') {
+      line_ = {text_.data(), got - 1};
+      const bool is_one = line_.find('\n') == line_.npos;
+      return is_one ? std::error_code() : std::make_error_code(std::errc::protocol_error);
+    }
+    if (got == text_.size()) return std::make_error_code(std::errc::protocol_error);
+  }
+}
+
+}  // namespace sekisho::pm
