@@ -31,15 +31,18 @@ struct Traffic {
   bool offload = true;         // of the network
   int peers = 1;               // of the one node: each in its turn, or to all of them and back
   bool first_contact = false;  // see PeersEnd
+  // Of each peer, to all of one node, through a bottleneck; 0: as long as the question.
+  std::size_t answer = 0;
   Target target = Target::kNone;
 
   bool operator==(const Traffic&) const = default;
 };
 
 struct Measured {
-  double value = 0;                    // us a round trip, or bytes that arrived a second
-  double processor_seconds = 0;        // of both ends, a GiB
-  double p99 = 0, p999 = 0, most = 0;  // us that messages of a period were under way
+  double value = 0;              // us a round trip, or bytes that arrived a second
+  double processor_seconds = 0;  // of both ends, a GiB
+  // us that messages of a period were under way, or rounds of answers took
+  double median = 0, p99 = 0, p999 = 0, most = 0;
   // Of a stranger: datagrams a second, its processor time a second, and how many were believed.
   double bad_packets = 0, stranger_processor = 0, accepted = 0;
 };

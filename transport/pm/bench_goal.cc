@@ -61,6 +61,8 @@ double Pick(Of of, const Measured& seen) {
       return seen.p999;
     case Of::kMost:
       return seen.most;
+    case Of::kP99OfMedian:
+      return seen.median > 0 ? seen.p99 / seen.median : 0;
     case Of::kAccepted:
       return seen.accepted;
     case Of::kValue:

@@ -17,7 +17,7 @@ enum class Judge {
 };
 
 // Which number of what was measured.
-enum class Of { kValue, kProcessor, kP99, kP999, kMost, kAccepted };
+enum class Of { kValue, kProcessor, kP99, kP999, kMost, kP99OfMedian, kAccepted };
 
 double Pick(Of of, const Measured& seen);
 

@@ -33,6 +33,15 @@ constexpr Traffic Newcomers(Waiting waiting) {
   return {.size = 64, .waiting = waiting, .peers = 32, .first_contact = true};
 }
 
+// A block of each of so many to one.
+constexpr Traffic Incast(int senders, std::size_t kib) {
+  return {.size = 64,
+          .waiting = Waiting::kSleep,
+          .offload = false,
+          .peers = senders,
+          .answer = kib * 1024};
+}
+
 constexpr Traffic kThousand = {.size = 64, .peers = 1000};
 
 constexpr Traffic OneWay(std::size_t size) {
@@ -103,6 +112,24 @@ constexpr Goal kGoals[] = {
      Of::kValue, &kNewPeers},
     {"first message to one, sleeping", "RTT", Newcomers(Waiting::kSleep), 1, Judge::kAtMost, 2, 1,
      0, Of::kValue, &kNewPeers},
+    {"incast 16 x 32 KiB, goodput", "MB/s", Incast(16, 32), kMega, Judge::kRatioAtLeast, 0.95, 1.3,
+     0, Of::kValue, &kPeers},
+    {"incast 16 x 32 KiB, p99 of its median", "x", Incast(16, 32), 1, Judge::kAtMost, 2, 0, 0,
+     Of::kP99OfMedian, &kPeers},
+    {"incast 16 x 32 KiB, p99", "us", Incast(16, 32), 1, Judge::kRatioAtMost, 0.2, 0.05, 0,
+     Of::kP99, &kPeers},
+    {"incast 64 x 4 KiB, goodput", "MB/s", Incast(64, 4), kMega, Judge::kRatioAtLeast, 0.95, 1.3, 0,
+     Of::kValue, &kPeers},
+    {"incast 64 x 4 KiB, p99 of its median", "x", Incast(64, 4), 1, Judge::kAtMost, 2, 0, 0,
+     Of::kP99OfMedian, &kPeers},
+    {"incast 64 x 4 KiB, p99", "us", Incast(64, 4), 1, Judge::kRatioAtMost, 0.2, 0.05, 0, Of::kP99,
+     &kPeers},
+    {"incast 64 x 32 KiB, goodput", "MB/s", Incast(64, 32), kMega, Judge::kRatioAtLeast, 0.95, 1.3,
+     0, Of::kValue, &kPeers},
+    {"incast 64 x 32 KiB, p99 of its median", "x", Incast(64, 32), 1, Judge::kAtMost, 2, 0, 0,
+     Of::kP99OfMedian, &kPeers},
+    {"incast 64 x 32 KiB, p99", "us", Incast(64, 32), 1, Judge::kRatioAtMost, 0.2, 0.05, 0,
+     Of::kP99, &kPeers},
     {"memory of a peer, 1,000 silent", "KiB", kThousand, 1. / 1024, Judge::kAtMost, 1, 0.5, 0,
      Of::kValue, &kSilentPeers},
     {"memory of a peer, after a message", "KiB", kThousand, 1. / 1024, Judge::kAtMost, 1, 0.5, 0,
@@ -145,7 +172,7 @@ constexpr Goal kGoals[] = {
 };
 
 constexpr const char* kElsewhere =
-    "not here: fairness, incast, alltoall, kernels, stops, kills;\n"
+    "not here: fairness, alltoall, kernels, stops, kills;\n"
     "# all goals in one table: tests/bench/pm/goals\n";
 
 const Sides& SidesOf(const Goal& goal) { return goal.sides != nullptr ? *goal.sides : kAgainstTcp; }
@@ -158,8 +185,10 @@ bool SameRounds(const Goal& a, const Goal& b) {
 void RunGoals(std::span<const Goal* const> goals, const Settings& settings) {
   const Traffic& traffic = goals[0]->traffic;
   const Sides& sides = SidesOf(*goals[0]);
-  const Nanos time =
-      traffic.period > 0 && settings.tail_time > 0 ? settings.tail_time : settings.time;
+  constexpr int kIncastTimes = 5;  // a round of answers takes milliseconds
+  const Nanos time = traffic.period > 0 && settings.tail_time > 0 ? settings.tail_time
+                     : traffic.answer > 0                         ? kIncastTimes * settings.time
+                                                                  : settings.time;
   const std::unique_ptr<Measurement> measurements[] = {
       sides.pm(traffic), sides.other != nullptr ? sides.other(traffic) : nullptr};
   std::vector<Measured> rounds[2];
@@ -173,6 +202,9 @@ void RunGoals(std::span<const Goal* const> goals, const Settings& settings) {
     }
   }
   for (const Goal* goal : goals) Print(*goal, sides, settings.is_json, rounds[0], rounds[1]);
+  if (traffic.answer > 0 && !settings.is_json) {
+    printf("#   the bottleneck dropped %lu packets\n", DroppedAtBottleneck());
+  }
   if (settings.explains && !settings.is_json) measurements[0]->Explain();
 }
 
@@ -195,12 +227,15 @@ int Goals(const Settings& settings) {
                                         ", MTU " + std::to_string(settings.mtu);
   const bool has_loss = is_private && SetLoss(0);
   const bool has_offload = is_private && SetOffload(true);
+  const bool has_bottleneck = is_private && SetBottleneck(true) && SetBottleneck(false);
   if (!settings.is_json) PrintHead(network.c_str(), settings);
   const bool has_bbr = HasBbr();
   std::vector<const Goal*> goals;
   for (const Goal& goal : kGoals) {
     if (strstr(goal.what, settings.only) == nullptr) continue;
     const char* const missing = goal.loss > 0 && !has_loss ? "nft and a network namespace"
+                                : goal.traffic.answer > 0 && !has_bottleneck
+                                    ? "tc, the kernel's ifb and tbf, and a network namespace"
                                 : !goal.traffic.offload && !has_offload ? "a network namespace"
                                 : goal.sides == &kAgainstBbr && !has_bbr
                                     ? "the kernel's module tcp_bbr"
@@ -220,8 +255,14 @@ int Goals(const Settings& settings) {
       return 1;
     }
     if (has_offload) (void)SetOffload(first.traffic.offload);
+    const bool is_narrow = first.traffic.answer > 0;
+    if (is_narrow && !SetBottleneck(true)) {
+      fprintf(stderr, "sekisho-pm-bench: tc refused a bottleneck\n");
+      return 1;
+    }
     const auto count = static_cast<std::size_t>(same - left.begin());
     RunGoals(left.first(count), settings);
+    if (is_narrow) (void)SetBottleneck(false);
     left = left.subspan(count);
   }
   if (!settings.is_json) printf("# load %.1f; %s", Load(), kElsewhere);

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "transport/pm/bench_process.h"
@@ -34,6 +35,7 @@ bool Write(const char* path, const char* text) {
 constexpr int kHosts = 2;
 int hosts[kHosts] = {-1, -1};
 constexpr const char* kCable = "pm0";
+constexpr const char* kQueue = "pmq";  // of the bottleneck
 
 bool has_cable() { return hosts[1] >= 0; }
 int HostOf(NodeId node) { return node == 0 ? 0 : 1; }
@@ -185,6 +187,35 @@ bool SetLoss(double percent) {
     set = set && Run("nft -f - 2>/dev/null", rules);
   }
   return set;
+}
+
+// What arrives makes a detour through a queue of its own: at the sender's interface the kernel
+// would tell TCP at once what was dropped, as no switch does.
+bool SetBottleneck(bool on) {
+  const AtHostOf host(0);
+  const std::string arriving = has_cable() ? kCable : "lo", queue = kQueue;
+  const std::string commands =
+      on ? "ip link add " + queue + " type ifb && ip link set " + queue +
+               " up && tc qdisc add dev " + queue +
+               " root tbf rate 160mbit burst 4kb limit 64kb && tc qdisc add dev " + arriving +
+               " ingress && tc filter add dev " + arriving +
+               " parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev " +
+               queue
+         : "tc qdisc del dev " + arriving + " ingress; ip link del " + queue;
+  return Run(("{ " + commands + "; } 2>/dev/null").c_str(), "") || !on;
+}
+
+unsigned long DroppedAtBottleneck() {
+  const AtHostOf host(0);
+  FILE* pipe = popen((std::string("tc -s qdisc show dev ") + kQueue + " 2>/dev/null").c_str(), "r");
+  if (pipe == nullptr) return 0;
+  unsigned long dropped = 0;
+  for (char line[256]; fgets(line, sizeof line, pipe) != nullptr;) {
+    const char* at = strstr(line, "(dropped ");
+    if (at != nullptr) (void)sscanf(at, "(dropped %lu", &dropped);
+  }
+  pclose(pipe);
+  return dropped;
 }
 
 Address AddressAt(NodeId node) {

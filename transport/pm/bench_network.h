@@ -16,6 +16,11 @@ enum class Path { kLoopback, kCable };
 bool EnterPrivateNetwork(Path path, int mtu);
 // Random loss of what arrives there; false: there is no nft.
 bool SetLoss(double percent);
+// A bottleneck on the way to node 0: 20 MB/s, and a queue of 64 KiB that drops what does not fit.
+// False: there is no tc, or the kernel has no ifb or no tbf.
+bool SetBottleneck(bool on);
+// Packets that did not fit since it was set.
+unsigned long DroppedAtBottleneck();
 // Whether it carries what is longer than its MTU, to be cut by whoever receives it.  Else the
 // sender's kernel cuts, and every packet goes alone.
 bool SetOffload(bool on);

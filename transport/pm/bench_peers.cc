@@ -31,9 +31,41 @@ float PeersEnd::Exchange(int peer) {
   return static_cast<float>(Wire::Now() - begin) / kMicrosecond;
 }
 
-// First contact: until the first message is delivered, in round trips of those that follow.
 Measured PeersEnd::Run(Nanos time) {
-  if (!traffic_.first_contact) return End::Run(time);
+  return traffic_.first_contact ? ToNewPeers() : is_incast() ? ManyToOne(time) : End::Run(time);
+}
+
+// All are asked at once for a block; a round is over when all of it is there.
+Measured PeersEnd::ManyToOne(Nanos time) {
+  constexpr Nanos kForAcknowledgements = 10 * kMillisecond;
+  std::vector<double> rounds;
+  server_->Go();
+  RoundTrip();  // some were stopped for long
+  const Nanos begin = Wire::Now();
+  Nanos now = begin;
+  while (now - begin < time) {
+    const Nanos before = now;
+    RoundTrip();
+    now = Wire::Now();
+    rounds.push_back(static_cast<double>(now - before) / kMicrosecond);
+  }
+  while (Wire::Now() - now < kForAcknowledgements) Progress();
+  server_->Stop();
+  std::sort(rounds.begin(), rounds.end());
+  const auto at = [&rounds](double part) {
+    return rounds[static_cast<std::size_t>(part * static_cast<double>(rounds.size() - 1))];
+  };
+  const auto bytes = static_cast<double>(rounds.size() * answer_size()) * traffic_.peers;
+  Measured measured;
+  measured.value = bytes * kSecond / static_cast<double>(now - begin);
+  measured.median = at(0.5);
+  measured.p99 = at(0.99);
+  measured.most = rounds.back();
+  return measured;
+}
+
+// First contact: until the first message is delivered, in round trips of those that follow.
+Measured PeersEnd::ToNewPeers() {
   constexpr int kSettling = 4, kMeasured = 16;
   const auto middle = [](std::vector<float>& values) {
     std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());

@@ -19,8 +19,10 @@ class PeersEnd : public End {
 
   // A message; to a new peer the first thing at all.
   virtual void SendTo(int peer) = 0;
-  // So many answers.
+  // So many answers, whole.
   virtual void Await(int count) = 0;
+  std::size_t answer_size() const { return is_incast() ? traffic_.answer : traffic_.size; }
+  bool is_incast() const { return traffic_.answer > 0; }
   // Notes how long it was under way.
   bool notes_delays() const { return traffic_.first_contact; }
   bool answers() const { return traffic_.round_trip; }
@@ -33,6 +35,8 @@ class PeersEnd : public End {
   void SendSome() override;
   void SendStamped(Nanos stamp) override;
   float Exchange(int peer);
+  Measured ToNewPeers();
+  Measured ManyToOne(Nanos time);
 };
 
 // Which descriptors can be read.

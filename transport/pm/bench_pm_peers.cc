@@ -15,10 +15,12 @@ namespace sekisho::pm {
 namespace {
 
 constexpr Nanos kLookEvery = 100 * kMicrosecond;
+constexpr std::size_t kLongestMessage = 8192;
 
 class PmPeers final : public PeersEnd {
  public:
-  explicit PmPeers(const Traffic& traffic) : PeersEnd(traffic) {
+  explicit PmPeers(const Traffic& traffic)
+      : PeersEnd(traffic), answer_(std::min(answer_size(), kLongestMessage)) {
     own_ = OpenBenchContext(ConfigOf(0), traffic.waiting);
     if (pipe2(port_, O_CLOEXEC) != 0) Die("pipe2");
     Fork();
@@ -40,8 +42,9 @@ class PmPeers final : public PeersEnd {
     Config config = BenchConfig(node);
     config.nodes = static_cast<std::uint16_t>(1 + traffic_.peers);
     config.channels = 1;
-    // Small, so that a node that only sends soon has to wait, and then takes what came back.
-    config.send_ring = config.receive_ring = 1 << 16;
+    // Small, so that a node that only sends soon has to wait, and then takes what came back; or
+    // room for some blocks.
+    config.send_ring = config.receive_ring = is_incast() ? 1 << 18 : 1 << 16;
     return config;
   }
 
@@ -74,7 +77,11 @@ class PmPeers final : public PeersEnd {
       board_->arrived += message.bytes.size();
       if (notes_delays()) NoteDelay(message.bytes.first.data());
       (void)endpoint.Release(0, 0, Wire::Now());
-      if (answers() && endpoint.Send(0, 0, text_, Wire::Now())) Die("PM: no room for an answer");
+      for (std::size_t left = answers() ? answer_size() : 0; left > 0;) {
+        const Bytes piece = Bytes(answer_).first(std::min(left, answer_.size()));
+        if (endpoint.Send(0, 0, piece, Wire::Now())) Die("PM: no room for an answer");
+        left -= piece.size();
+      }
     }
   }
 
@@ -83,10 +90,10 @@ class PmPeers final : public PeersEnd {
   void Await(int count) override {
     Message message;
     const Nanos limit = Wire::Now() + 10 * kSecond;
-    while (count > 0) {
+    for (std::size_t left = static_cast<std::size_t>(count) * answer_size(); left > 0;) {
       if (own_->Receive(message)) {
+        left -= message.bytes.size();
         own_->Release(message);
-        --count;
       } else if (!own_->Wait(limit)) {
         Die("PM: no answer");
       }
@@ -106,6 +113,7 @@ class PmPeers final : public PeersEnd {
     }
   }
 
+  std::vector<std::uint8_t> answer_;
   std::unique_ptr<Context> own_;
   int port_[2];  // a pipe: of the peers
 };

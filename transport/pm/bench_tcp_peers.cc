@@ -44,6 +44,9 @@ class TcpPeers final : public PeersEnd {
         if (fd != listener_) {
           Answer(fd);
         } else if (const int connection = accept(listener_, nullptr, nullptr); connection >= 0) {
+          // One that waits for room would hold up the others.
+          const int room = static_cast<int>(2 * traffic_.answer);
+          if (is_incast()) (void)setsockopt(connection, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
           readable.Add(connection, static_cast<std::uint32_t>(connection));
         }
       }
@@ -56,7 +59,8 @@ class TcpPeers final : public PeersEnd {
     if (got <= 0) Die("tcp recv");
     board_->arrived += static_cast<std::uint64_t>(got);
     if (notes_delays()) NoteDelay(buffer.data());
-    if (answers() && send(fd, buffer.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL) != got) {
+    const std::size_t size = is_incast() ? traffic_.answer : static_cast<std::size_t>(got);
+    if (answers() && send(fd, buffer.data(), size, MSG_NOSIGNAL) != static_cast<ssize_t>(size)) {
       Die("tcp send");
     }
   }
@@ -71,7 +75,7 @@ class TcpPeers final : public PeersEnd {
   void Await(int count) override {
     std::array<char, 1 << 16> buffer;
     const Nanos limit = Wire::Now() + 10 * kSecond;
-    for (std::size_t left = static_cast<std::size_t>(count) * text_.size(); left > 0;) {
+    for (std::size_t left = static_cast<std::size_t>(count) * answer_size(); left > 0;) {
       if (Wire::Now() > limit) Die("TCP: no answer");
       for (const epoll_event& event : readable_.Wait(spins() ? 0 : limit)) {
         const ssize_t got = recv(fds_[event.data.u32], buffer.data(), buffer.size(), 0);

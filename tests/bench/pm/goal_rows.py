@@ -122,7 +122,7 @@ GOALS = {
               "processor time, 64 KiB, header MAC", "header MAC on, of off, 64 KiB", "payload MAC on, of off, 64 KiB"),
     **on_both(*(f"8 KiB at {loss} % loss" for loss in LOSSES), *(f"8 KiB at {loss} % loss, of BBR" for loss in LOSSES), *(f"mean ping-pong 64 B at {loss} % loss" for loss in LOSSES),
               *(f"1 KiB every 50 us, p99 at {loss} % loss" for loss in LOSSES[1:])),
-    **SHARE, **INCAST, **ALLTOALL, **kernels(0), **kernels(1),
+    **SHARE, **INCAST, **on_both(*(incast_name(*size, what) for size in INCASTS for what in ("goodput", "p99 of its median", "p99"))), **ALLTOALL, **kernels(0), **kernels(1),
     **on_both("memory of a peer, 1,000 silent", "memory of a peer, after a message", "64 B to 255 peers and back",
               "first message to a new peer", "first message to one, sleeping"),
     **KILLS, **KILL_TIMES,
