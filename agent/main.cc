@@ -178,7 +178,8 @@ absl::Status Run(const Config& config, bool is_check) {
   RETURN_IF_ERROR(pmi.KeepIn(config.state_directory() + "/.pmi"));
   RETURN_IF_ERROR(tasks.Recover());
   pmi.Recover(find_running);
-  PmDaemons pm_daemons(loop, watcher,
+  Watcher pm_watcher(loop);  // of folders that accounts own: who floods it is no matter of the tasks
+  PmDaemons pm_daemons(loop, pm_watcher,
                        {.program = config.pm_program(),
                         // Accounts write there: not below /run, which is memory.
                         .folder = config.state_directory() + "/.pm.d",

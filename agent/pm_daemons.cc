@@ -137,7 +137,8 @@ awaitable<void> PmDaemons::Serve(std::shared_ptr<LocalSocket> socket, uid_t call
   }
 
   // Where its daemon listens, or will.
-  if (access(settings_.program.c_str(), X_OK) != 0) {
+  const bool is_reachable = SocketOf(job_id).size() + 1 < sizeof(sockaddr_un::sun_path);  // it is made as "pmd~"
+  if (!is_reachable || access(settings_.program.c_str(), X_OK) != 0) {
     co_return Answer(*socket, "-");
   }
   const absl::Status status = Start(*asking);
@@ -170,9 +171,6 @@ absl::Status PmDaemons::Start(const task::Spec& asking) {
   const std::string folder = FolderOf(job_id);
   if (daemons_.FindRunning(job_id) != nullptr) {
     return absl::OkStatus();
-  }
-  if (SocketOf(job_id).size() + 1 >= sizeof(sockaddr_un::sun_path)) {  // it is made as "pmd~"
-    return errors::BadDirectory(folder, "too long a path for a socket");
   }
   Forget(job_id);  // one that was killed
   if (mkdir(folder.c_str(), 0700) != 0 || chown(folder.c_str(), asking.uid, asking.gid) != 0) {

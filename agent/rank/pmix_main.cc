@@ -107,6 +107,9 @@ void SetOpenMpi(const Rank& self, bool is_host_shared, bool must_yield) {
   setenv("JSM_JSRUN_PORT", "1",
          1);  // started directly, not by orterun: else each rank takes itself for a world
   unsetenv("PMI_FD");
+  if (Variable("PM_JOB_FILE") == "pmi") {  // nor do nodes of PM meet there
+    unsetenv("PM_JOB_FILE");
+  }
 }
 
 std::string EnvironmentKey(int node) { return "pmix-environment-" + std::to_string(node); }

@@ -227,7 +227,8 @@ int Goals(const Settings& settings) {
                                         ", MTU " + std::to_string(settings.mtu);
   const bool has_loss = is_private && SetLoss(0);
   const bool has_offload = is_private && SetOffload(true);
-  const bool has_bottleneck = is_private && SetBottleneck(true) && SetBottleneck(false);
+  const bool has_bottleneck =
+      is_private && SetBottleneck(true, settings.mtu) && SetBottleneck(false, settings.mtu);
   if (!settings.is_json) PrintHead(network.c_str(), settings);
   const bool has_bbr = HasBbr();
   std::vector<const Goal*> goals;
@@ -256,13 +257,16 @@ int Goals(const Settings& settings) {
     }
     if (has_offload) (void)SetOffload(first.traffic.offload);
     const bool is_narrow = first.traffic.answer > 0;
-    if (is_narrow && !SetBottleneck(true)) {
+    if (is_narrow && !SetBottleneck(true, settings.mtu)) {
       fprintf(stderr, "sekisho-pm-bench: tc refused a bottleneck\n");
       return 1;
     }
     const auto count = static_cast<std::size_t>(same - left.begin());
     RunGoals(left.first(count), settings);
-    if (is_narrow) (void)SetBottleneck(false);
+    if (is_narrow && !SetBottleneck(false, settings.mtu)) {
+      fprintf(stderr, "sekisho-pm-bench: tc and ip left the bottleneck behind\n");
+      return 1;
+    }
     left = left.subspan(count);
   }
   if (!settings.is_json) printf("# load %.1f; %s", Load(), kElsewhere);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -191,18 +192,18 @@ bool SetLoss(double percent) {
 
 // What arrives makes a detour through a queue of its own: at the sender's interface the kernel
 // would tell TCP at once what was dropped, as no switch does.
-bool SetBottleneck(bool on) {
+bool SetBottleneck(bool on, int mtu) {
   const AtHostOf host(0);
   const std::string arriving = has_cable() ? kCable : "lo", queue = kQueue;
   const std::string commands =
       on ? "ip link add " + queue + " type ifb && ip link set " + queue +
-               " up && tc qdisc add dev " + queue +
-               " root tbf rate 160mbit burst 4kb limit 64kb && tc qdisc add dev " + arriving +
-               " ingress && tc filter add dev " + arriving +
+               " up && tc qdisc add dev " + queue + " root tbf rate 160mbit burst " +
+               std::to_string(2 * mtu) + " limit " + std::to_string(std::max(64 << 10, 8 * mtu)) +
+               " && tc qdisc add dev " + arriving + " ingress && tc filter add dev " + arriving +
                " parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev " +
                queue
          : "tc qdisc del dev " + arriving + " ingress; ip link del " + queue;
-  return Run(("{ " + commands + "; } 2>/dev/null").c_str(), "") || !on;
+  return Run(("{ " + commands + "; } 2>/dev/null").c_str(), "");
 }
 
 unsigned long DroppedAtBottleneck() {

@@ -16,9 +16,10 @@ enum class Path { kLoopback, kCable };
 bool EnterPrivateNetwork(Path path, int mtu);
 // Random loss of what arrives there; false: there is no nft.
 bool SetLoss(double percent);
-// A bottleneck on the way to node 0: 20 MB/s, and a queue of 64 KiB that drops what does not fit.
+// A bottleneck on the way to node 0 (on a loopback, on all ways): 20 MB/s, and a queue of 64 KiB,
+// or of some packets if they are long, that drops what does not fit.
 // False: there is no tc, or the kernel has no ifb or no tbf.
-bool SetBottleneck(bool on);
+bool SetBottleneck(bool on, int mtu);
 // Packets that did not fit since it was set.
 unsigned long DroppedAtBottleneck();
 // Whether it carries what is longer than its MTU, to be cut by whoever receives it.  Else the

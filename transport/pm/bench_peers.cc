@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace sekisho::pm {
 
@@ -53,7 +54,9 @@ Measured PeersEnd::ManyToOne(Nanos time) {
   server_->Stop();
   std::sort(rounds.begin(), rounds.end());
   const auto at = [&rounds](double part) {
-    return rounds[static_cast<std::size_t>(part * static_cast<double>(rounds.size() - 1))];
+    const auto rank =
+        static_cast<std::size_t>(std::ceil(part * static_cast<double>(rounds.size())));
+    return rounds[rank - 1];
   };
   const auto bytes = static_cast<double>(rounds.size() * answer_size()) * traffic_.peers;
   Measured measured;

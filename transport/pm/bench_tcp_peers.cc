@@ -74,7 +74,8 @@ class TcpPeers final : public PeersEnd {
 
   void Await(int count) override {
     std::array<char, 1 << 16> buffer;
-    const Nanos limit = Wire::Now() + 10 * kSecond;
+    // Its time-outs double.
+    const Nanos limit = Wire::Now() + (is_incast() ? 120 : 10) * kSecond;
     for (std::size_t left = static_cast<std::size_t>(count) * answer_size(); left > 0;) {
       if (Wire::Now() > limit) Die("TCP: no answer");
       for (const epoll_event& event : readable_.Wait(spins() ? 0 : limit)) {

@@ -223,14 +223,16 @@ int OpenByPmi(Arguments& arguments, const Config& config, Waiting waiting, pmCon
   std::unique_ptr<Context> core;
   int error = Errno(sekisho::pm::FindOwnAddress(getenv("PM_INTERFACE"), own));
   if (error == 0) error = OpenCore(arguments, config, job, node, own, core);
+  const char* const job_out = node == 0 ? getenv("PM_JOB_OUT") : nullptr;
+  if (error == 0 && job_out != nullptr) error = Errno(sekisho::pm::WriteJobKey(job_out, job.key));
   if (error != 0) {
     pmi.Withdraw();
     return error;
   }
   own = core->own_address();  // with the port that was free
   if (const auto failed = pmi.Meet(own, job)) return Errno(failed);
-  if (const char* path = getenv("PM_JOB_OUT"); path != nullptr && node == 0) {
-    if (const auto failed = sekisho::pm::WriteJobFile(path, job)) return Errno(failed);
+  if (job_out != nullptr) {
+    if (const auto failed = sekisho::pm::WriteJobFile(job_out, job)) return Errno(failed);
   }
   return Introduce(std::move(core), job, own, waiting, out);
 }

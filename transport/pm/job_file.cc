@@ -80,15 +80,24 @@ std::error_code Take(const char* word, const char* first, const char* second, Jo
 
 std::error_code LastError() { return {errno, std::generic_category()}; }
 
-// A new file in the place of whatever is there: nobody who has that open reads it.
-std::error_code WriteKeyFile(const char* path, const JobKey& key) {
-  if (unlink(path) != 0 && errno != ENOENT) return LastError();
-  const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return LastError();
-  const bool is_whole = write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size());
-  const auto error = is_whole ? std::error_code() : LastError();
-  close(fd);
-  return error;
+// A new file: nobody who has an older one open reads it, and no link is followed.
+int OpenAnew(const char* path) {
+  if (unlink(path) != 0 && errno != ENOENT) return -1;
+  return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+// In a line of words a name with a blank is two; and who reads it may be in another folder.
+bool IsPathForAFile(const char* path) {
+  return path[0] == '/' && strlen(path) + sizeof ".key" <= PATH_MAX &&
+         strpbrk(path, " \t\r\n#") == nullptr;
+}
+
+using Path = std::array<char, PATH_MAX>;
+
+Path Beside(const char* path, const char* end) {
+  Path name;
+  snprintf(name.data(), name.size(), "%s%s", path, end);
+  return name;
 }
 
 }  // namespace
@@ -126,18 +135,35 @@ AddressText FormatAddress(const Address& address) {
   return text;
 }
 
+std::error_code WriteJobKey(const char* path, const JobKey& key) {
+  if (!IsPathForAFile(path)) return Error::kBadConfig;
+  const Path name = Beside(path, ".key");
+  struct stat status;
+  const bool is_there = lstat(name.data(), &status) == 0;
+  const bool is_key = is_there && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+                      status.st_size == static_cast<off_t>(key.size());
+  if (is_there && !is_key) return std::make_error_code(std::errc::file_exists);
+  const int fd = OpenAnew(name.data());
+  if (fd < 0) return LastError();
+  const ssize_t size = write(fd, key.data(), key.size());
+  const auto error = size < 0 ? LastError() : std::error_code();
+  close(fd);
+  if (error) return error;
+  const bool is_whole = size == static_cast<ssize_t>(key.size());
+  return is_whole ? std::error_code() : std::make_error_code(std::errc::io_error);
+}
+
 std::error_code WriteJobFile(const char* path, const JobFile& job) {
-  std::array<char, PATH_MAX> key_path, whole;
-  const auto length = strlen(path);
-  if (length == 0 || length + sizeof ".key" > key_path.size()) return Error::kBadConfig;
-  snprintf(key_path.data(), key_path.size(), "%s.key", path);
-  // In a line of words a name with a blank is two; and who reads it may be in another folder.
-  if (strpbrk(path, " \t\r\n#") != nullptr || path[0] != '/') return Error::kBadConfig;
-  snprintf(whole.data(), whole.size(), "%s.new", path);
-  if (const auto error = WriteKeyFile(key_path.data(), job.key)) return error;
-  const std::unique_ptr<FILE, Closer> file(fopen(whole.data(), "we"));
-  if (!file) return LastError();
-  fprintf(file.get(), "key %s\ncontext %u\nchannels %u\n%snodes %u\n", key_path.data(), job.context,
+  if (!IsPathForAFile(path)) return Error::kBadConfig;
+  const Path whole = Beside(path, ".new"), key = Beside(path, ".key");
+  const int fd = OpenAnew(whole.data());
+  if (fd < 0) return LastError();
+  const std::unique_ptr<FILE, Closer> file(fdopen(fd, "w"));
+  if (!file) {
+    close(fd);
+    return Error::kNoMemory;
+  }
+  fprintf(file.get(), "key %s\ncontext %u\nchannels %u\n%snodes %u\n", key.data(), job.context,
           job.channels, job.payload_tag ? "" : "authenticate headers\n", job.nodes);
   for (std::uint16_t node = 0; node < job.nodes; ++node) {
     fprintf(file.get(), "node %u %s\n", node, FormatAddress(job.addresses[node]).data());

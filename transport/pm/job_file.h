@@ -24,7 +24,9 @@ struct JobFile {
 
 // `line` gets the number of the line that is wrong, 0 if it is none.
 std::error_code ReadJobFile(const char* path, JobFile& job, int& line);
-// What ReadJobFile reads, and the key in a file beside it, PATH.key, for its owner alone.
+// For a job that had no file: the key in PATH.key, for its owner alone, and then what ReadJobFile
+// reads.  The path is absolute and without blanks; EEXIST: PATH.key is there, and no key of ours.
+std::error_code WriteJobKey(const char* path, const JobKey& key);
 std::error_code WriteJobFile(const char* path, const JobFile& job);
 
 // As ParseAddress takes it.

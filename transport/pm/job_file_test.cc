@@ -37,6 +37,7 @@ class JobFileTest : public ::testing::Test {
   }
 
   void ExpectThatWhatIsWrittenIsRead() {
+    ASSERT_FALSE(WriteJobKey(path().c_str(), job_.key));
     ASSERT_FALSE(WriteJobFile(path().c_str(), job_));
     JobFile read;
     int line;
@@ -68,13 +69,33 @@ TEST_F(JobFileTest, WhatIsWrittenIsRead) {
 
 TEST_F(JobFileTest, WhoHasAnOlderKeyOpenDoesNotReadTheNewOne) {
   SetAddresses("192.0.2.1:1", "192.0.2.2:1");
-  std::ofstream(path() + ".key") << "public";
+  const std::string older(32, 'o');
+  std::ofstream(path() + ".key") << older;
   ASSERT_EQ(chmod((path() + ".key").c_str(), 0644), 0);
   std::ifstream before(path() + ".key");
   ExpectThatWhatIsWrittenIsRead();  // which refuses a key that others may read
   std::string text;
   std::getline(before, text);
-  EXPECT_EQ(text, "public");
+  EXPECT_EQ(text, older);
+}
+
+TEST_F(JobFileTest, WhatIsThereAndIsNoKeyStays) {
+  SetAddresses("192.0.2.1:1", "192.0.2.2:1");
+  std::ofstream(path() + ".key") << "a certificate's, say";
+  EXPECT_EQ(WriteJobKey(path().c_str(), job_.key), std::errc::file_exists);
+  ASSERT_TRUE(std::filesystem::remove(path() + ".key"));
+  // A link to a file that could be a key is none.
+  std::ofstream(folder_ + "/other") << std::string(32, 'o');
+  std::filesystem::create_symlink(folder_ + "/other", path() + ".key");
+  EXPECT_EQ(WriteJobKey(path().c_str(), job_.key), std::errc::file_exists);
+  ASSERT_TRUE(std::filesystem::remove(path() + ".key"));
+
+  std::filesystem::create_symlink(folder_ + "/other", path() + ".new");
+  ExpectThatWhatIsWrittenIsRead();
+  std::ifstream other(folder_ + "/other");
+  std::string text;
+  std::getline(other, text);
+  EXPECT_EQ(text, std::string(32, 'o'));
 }
 
 TEST_F(JobFileTest, IsNotWrittenWhereItCouldNotBeRead) {
@@ -82,6 +103,7 @@ TEST_F(JobFileTest, IsNotWrittenWhereItCouldNotBeRead) {
   for (const std::string& name :
        {std::string("relative"), folder_ + "/a b", folder_ + "/a#b", std::string()}) {
     EXPECT_EQ(WriteJobFile(name.c_str(), job_), Error::kBadConfig) << name;
+    EXPECT_EQ(WriteJobKey(name.c_str(), job_.key), Error::kBadConfig) << name;
   }
   EXPECT_EQ(WriteJobFile((folder_ + "/no/job").c_str(), job_),
             std::errc::no_such_file_or_directory);

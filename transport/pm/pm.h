@@ -43,7 +43,8 @@ typedef struct pmHandle {
  * program has the node (one that was killed is waited for, up to 5 s, until what it sent has
  * arrived); EACCES: the key file is readable by others; ENOTSUP: PM_ENCRYPT=1, and this library has
  * no cipher (pmAttachContext, too); with pmi ECANCELED: another node could not, EPROTO or ENOENT:
- * what the launcher says is no PMI, ENODEV: no such interface; else the system's error. */
+ * what the launcher says is no PMI, ENODEV: no such interface, ETIMEDOUT: not all
+ * ranks came; else the system's error. */
 PM_API int pmOpenDevice(const char* type, int argc, char** argv, pmContext** context);
 /* Frees the context.  With a daemon everything sent still arrives; without one what is not
  * acknowledged is dropped (see pmIsSendDone). */

@@ -3,6 +3,7 @@
 #include "transport/pm/pmi.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 
 #include "transport/pm/errors.h"
+#include "transport/pm/wire.h"
 
 namespace sekisho::pm {
 namespace {
@@ -46,6 +48,12 @@ std::string_view PmiValue(std::string_view line, std::string_view name) {
 std::error_code Pmi::Open() {
   if (!ReadVariable("PMI_FD", 0, kMost, fd_) || !ReadVariable("PMI_SIZE", 1, kMost, size_) ||
       !ReadVariable("PMI_RANK", 0, size_ - 1, rank_)) {
+    return Error::kBadConfig;
+  }
+  // Who has said farewell to it may have another file by that number.
+  int family = 0;
+  socklen_t size = sizeof family;
+  if (getsockopt(fd_, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 || family != AF_UNIX) {
     return Error::kBadConfig;
   }
   if (const auto error = Ask("my_kvsname", "cmd=get_my_kvsname\n")) return error;
@@ -84,24 +92,38 @@ std::error_code Pmi::Ask(std::string_view answer, const char* format, ...) {
   const int length = vsnprintf(question.data(), question.size(), format, values);
   va_end(values);
   if (length < 0 || static_cast<std::size_t>(length) >= question.size()) return Error::kTooLong;
-  for (std::size_t done = 0; done < static_cast<std::size_t>(length);) {
-    const ssize_t sent =
-        send(fd_, question.data() + done, static_cast<std::size_t>(length) - done, MSG_NOSIGNAL);
-    if (sent < 0 && errno != EINTR) return LastError();
-    if (sent > 0) done += static_cast<std::size_t>(sent);
+  auto error = Exchange({question.data(), static_cast<std::size_t>(length)});
+  if (!error && PmiValue(line_, "cmd") != answer) {
+    error = std::make_error_code(std::errc::protocol_error);
   }
-  if (const auto error = Read()) return error;
-  if (PmiValue(line_, "cmd") != answer) return std::make_error_code(std::errc::protocol_error);
+  if (error) {
+    fd_ = -1;  // what comes later would be taken for the next answer
+    return error;
+  }
   const std::string_view code = PmiValue(line_, "rc");
   const bool is_good = code.empty() || code == "0";
   return is_good ? std::error_code() : std::make_error_code(std::errc::no_such_file_or_directory);
 }
 
+std::error_code Pmi::Exchange(std::string_view question) {
+  while (!question.empty()) {
+    const ssize_t sent = send(fd_, question.data(), question.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno != EINTR) return LastError();
+    if (sent > 0) question.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return Read();
+}
+
 // One answer, and nothing behind it: nobody says what was not asked for.
 std::error_code Pmi::Read() {
+  const Nanos limit = Wire::Now() + patience_;
   for (std::size_t got = 0;;) {
-    const ssize_t count = recv(fd_, text_.data() + got, text_.size() - got, 0);
-    if (count < 0 && errno == EINTR) continue;
+    const Nanos left = limit - Wire::Now();
+    if (left <= 0) return std::make_error_code(std::errc::timed_out);
+    pollfd waiting = {fd_, POLLIN, 0};
+    if (poll(&waiting, 1, static_cast<int>(left / kMillisecond) + 1) <= 0) continue;
+    const ssize_t count = recv(fd_, text_.data() + got, text_.size() - got, MSG_DONTWAIT);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count < 0) return LastError();
     if (count == 0) return std::make_error_code(std::errc::connection_reset);
     got += static_cast<std::size_t>(count);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "transport/pm/types.h"
+
 namespace sekisho::pm {
 
 // VALUE of the word "NAME=VALUE" in a line of words; empty where there is none.
@@ -17,6 +19,10 @@ std::string_view PmiValue(std::string_view line, std::string_view name);
 class Pmi {
  public:
   static constexpr std::size_t kLineMax = 4096;
+  static constexpr Nanos kPatience = 120 * kSecond;  // ranks are started together, or nearly so
+
+  // An answer that takes longer is ETIMEDOUT.  After an error nothing is asked any more (EBADF).
+  explicit Pmi(Nanos patience = kPatience) : patience_(patience) {}
 
   // As PMI_FD, PMI_RANK and PMI_SIZE say.
   std::error_code Open();
@@ -34,8 +40,10 @@ class Pmi {
   // Sends a line of this format, and takes the one that comes, which must be of that command.
   [[gnu::format(printf, 3, 4)]] std::error_code Ask(std::string_view answer, const char* format,
                                                     ...);
+  std::error_code Exchange(std::string_view question);
   std::error_code Read();
 
+  const Nanos patience_;
   int fd_ = -1, rank_ = 0, size_ = 0;
   std::array<char, 256> space_{};  // the name of the key-value space
   std::array<char, kLineMax> text_;

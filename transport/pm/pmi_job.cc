@@ -42,18 +42,25 @@ int HexDigit(char letter) {
   return -1;
 }
 
+// Such an address means nothing without its interface's number at the other end, or is there for
+// want of a better one.
+bool IsOfTheLinkAlone(const sockaddr& address) {
+  if (address.sa_family == AF_INET6) {
+    return IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  }
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+  return ntohl(v4.sin_addr.s_addr) >> 16 == 0xa9fe;  // 169.254.0.0/16
+}
+
 // How good an interface's address is, 0: not at all.
 int RankOf(const ifaddrs& entry, const char* wanted) {
   if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0) return 0;
   const bool is_v4 = entry.ifa_addr->sa_family == AF_INET;
   if (!is_v4 && entry.ifa_addr->sa_family != AF_INET6) return 0;
   if (wanted != nullptr && strcmp(entry.ifa_name, wanted) != 0) return 0;
+  if (IsOfTheLinkAlone(*entry.ifa_addr)) return 0;
   const bool is_loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
-  if (!is_v4) {
-    // One of the link alone means nothing without its interface's number at the other end.
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(*entry.ifa_addr);
-    if (IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) return 0;
-  }
+  if (!is_loopback && (entry.ifa_flags & IFF_RUNNING) == 0) return 0;  // a bridge to nowhere
   return (is_loopback ? 1 : 3) + (is_v4 ? 1 : 0);
 }
 
@@ -80,7 +87,10 @@ std::error_code PmiJob::Begin(JobFile& job, NodeId& node) {
   opening_ = openings.fetch_add(1);
   const auto made = pmi_.rank() == 0 ? MakeKey() : std::error_code();
   if (const auto error = pmi_.Barrier()) return error;
-  if (made) return made;
+  if (made) {
+    Withdraw();
+    return made;
+  }
   node = static_cast<NodeId>(pmi_.rank());
   job.nodes = static_cast<std::uint16_t>(pmi_.size());
   job.addresses.reset(new (std::nothrow) Address[job.nodes]);

@@ -8,7 +8,8 @@
 
 namespace sekisho::pm {
 
-// All ranks do the same in the same order, and wait for each other; what fails at one fails at all.
+// All ranks do the same in the same order, and wait for each other.  Who cannot open its context
+// makes all fail.
 class PmiJob {
  public:
   // The job but for its addresses, and which node of it we are.

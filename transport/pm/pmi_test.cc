@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -73,6 +74,11 @@ class PmiWorld : public ::testing::Test {
       ranks_.push_back(ends[0]);
     }
     Serve(instead);
+    for (const int rank : ranks_) close(rank);
+    if (!ranks_.empty()) {
+      for (const pid_t child : children) kill(child, SIGKILL);
+    }
+    ranks_.clear();
     std::vector<int> codes;
     for (const pid_t child : children) {
       int status = 0;
@@ -81,6 +87,8 @@ class PmiWorld : public ::testing::Test {
     }
     return codes;
   }
+
+  bool refuses_ = false;  // to keep anything
 
  private:
   // Until all have hung up.
@@ -121,6 +129,7 @@ class PmiWorld : public ::testing::Test {
     const std::string key(PmiValue(line, "key"));
     if (line == "cmd=get_my_kvsname") return "cmd=my_kvsname kvsname=here";
     EXPECT_EQ(PmiValue(line, "kvsname"), "here") << line;
+    if (PmiValue(line, "cmd") == "put" && refuses_) return "cmd=put_result rc=-1 msg=full";
     if (PmiValue(line, "cmd") == "put") {
       pairs_[key] = PmiValue(line, "value");
       return "cmd=put_result rc=0 msg=success";
@@ -246,6 +255,29 @@ TEST_F(PmiWorld, WhatIsNoAnswerIsAnError) {
     const auto instead = [&answer](const std::string&) { return answer; };
     EXPECT_EQ(Run(1, program, instead), std::vector<int>{error}) << answer;
   }
+}
+
+TEST_F(PmiWorld, WhereNoKeyCanBeKeptAllFail) {
+  const auto program = [](int) {
+    pmContext* context;
+    return Open(&context);
+  };
+  // What is put is refused; barriers go on.
+  refuses_ = true;
+  EXPECT_EQ(Run(3, program), std::vector<int>(3, ENOENT));
+}
+
+TEST_F(PmiWorld, ALauncherThatDoesNotAnswerIsNotWaitedForForEver) {
+  const auto program = [](int) {
+    Pmi pmi(50 * kMillisecond);
+    if (const auto error = pmi.Open()) return error.value();
+    const int late = pmi.Barrier().value();
+    return late == ETIMEDOUT ? pmi.Barrier().value() : late;  // its answer may come now
+  };
+  const auto instead = [](const std::string& question) {
+    return question == "cmd=barrier_in" ? " " : "cmd=my_kvsname kvsname=a\n";
+  };
+  EXPECT_EQ(Run(1, program, instead), std::vector<int>{EBADF});
 }
 
 TEST(Pmi, IsNotThereForWhoHasNotBeenStartedByOne) {

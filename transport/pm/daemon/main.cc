@@ -76,6 +76,9 @@ int Serve(const std::string& path) {
     fprintf(stderr, "sekisho-pmd: %s: %s\n", path.c_str(), strerror(errno));
     return 1;
   }
+  // A batch system sends them to all processes of a job, for the programs.  Keepers are born with
+  // it.
+  for (const int of_programs : {SIGUSR1, SIGUSR2}) signal(of_programs, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&signals, signal);

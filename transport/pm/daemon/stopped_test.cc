@@ -44,6 +44,26 @@ TEST_F(DaemonTest, AStoppedProgramGoesOnAcknowledging) {
   pmCloseDevice(own);
 }
 
+// As a batch system does it; the programs know what to do then.
+TEST_F(DaemonTest, ASignalForAllProcessesOfAJobEndsNoKeeper) {
+  pmContext* own = Open(0);
+  ASSERT_NE(own, nullptr);
+  const pid_t other = Spawn(1, [this](pmContext* context) {
+    std::uint64_t number;
+    int error;
+    for (;;) board_->received += ReceiveNumber(context, number, error) ? 1 : 0;
+  });
+  ASSERT_EQ(SendNumber(own, 1, 0, 100), 0);
+  ASSERT_TRUE(Until(60 * kSecond, [&] { return board_->received.load() == 1; }));
+  for (const int signal : {SIGUSR1, SIGUSR2}) ASSERT_EQ(kill(-daemon_, signal), 0);
+  kill(other, SIGSTOP);
+  ASSERT_EQ(SendNumber(own, 1, 1, 100), 0);
+  EXPECT_TRUE(Until(60 * kSecond, [&] { return pmIsSendDone(own) == 0; }));
+  EXPECT_EQ(waitpid(daemon_, nullptr, WNOHANG), 0);
+  Kill(other);
+  pmCloseDevice(own);
+}
+
 // Sends without a pause: most stops hit it with the owner word in its hands.
 TEST_F(DaemonTest, AProgramStoppedInTheMiddleOfACallLosesAndRepeatsNothing) {
   pmContext* own = Open(0);
