@@ -146,11 +146,11 @@ std::error_code WriteJobKey(const char* path, const JobKey& key) {
   const int fd = OpenAnew(name.data());
   if (fd < 0) return LastError();
   const ssize_t size = write(fd, key.data(), key.size());
-  const auto error = size < 0 ? LastError() : std::error_code();
+  const auto error = size < 0 ? LastError() : std::make_error_code(std::errc::io_error);
   close(fd);
-  if (error) return error;
-  const bool is_whole = size == static_cast<ssize_t>(key.size());
-  return is_whole ? std::error_code() : std::make_error_code(std::errc::io_error);
+  if (size == static_cast<ssize_t>(key.size())) return {};
+  unlink(name.data());
+  return error;
 }
 
 std::error_code WriteJobFile(const char* path, const JobFile& job) {
@@ -168,8 +168,10 @@ std::error_code WriteJobFile(const char* path, const JobFile& job) {
   for (std::uint16_t node = 0; node < job.nodes; ++node) {
     fprintf(file.get(), "node %u %s\n", node, FormatAddress(job.addresses[node]).data());
   }
-  if (fflush(file.get()) != 0 || rename(whole.data(), path) != 0) return LastError();
-  return {};
+  if (fflush(file.get()) == 0 && rename(whole.data(), path) == 0) return {};
+  const auto error = LastError();
+  unlink(whole.data());
+  return error;
 }
 
 std::error_code ReadJobFile(const char* path, JobFile& job, int& line) {

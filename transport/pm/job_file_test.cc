@@ -108,6 +108,8 @@ TEST_F(JobFileTest, IsNotWrittenWhereItCouldNotBeRead) {
   EXPECT_EQ(WriteJobFile((folder_ + "/no/job").c_str(), job_),
             std::errc::no_such_file_or_directory);
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EXPECT_EQ(WriteJobFile(folder_.c_str(), job_), std::errc::is_a_directory);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + ".new"));
 }
 
 }  // namespace
