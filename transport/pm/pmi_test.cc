@@ -91,9 +91,11 @@ class PmiWorld : public ::testing::Test {
   bool refuses_ = false;  // to keep anything
 
  private:
-  // Until all have hung up.
+  // Until all have hung up.  Who has is missed in a barrier: no launcher lets the others out for
+  // it.
   void Serve(const Answer& instead) {
     std::set<int> waiting;
+    const std::size_t all = ranks_.size();
     while (!ranks_.empty()) {
       std::vector<pollfd> polled;
       for (const int rank : ranks_) polled.push_back({rank, POLLIN, 0});
@@ -118,7 +120,7 @@ class PmiWorld : public ::testing::Test {
           Say(one.fd, AnswerTo(line));
         }
       }
-      if (!waiting.empty() && waiting.size() == ranks_.size()) {
+      if (waiting.size() == all) {
         for (const int rank : waiting) Say(rank, "cmd=barrier_out");
         waiting.clear();
       }
