@@ -52,8 +52,10 @@ constexpr std::uint32_t kStartupGain = 289;
 // A process that lost its processor for a tick must not push every good measurement out.
 constexpr Nanos kLeastRound = kMillisecond;
 
-std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-  c = Once(c);
+// Inlined, as a division by a constant is none.
+[[gnu::always_inline]] inline std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b,
+                                                   std::uint64_t c) {
+  if (!__builtin_constant_p(c)) c = Once(c);
   if (c == 0) return 0;
   std::uint64_t product;  // most often no longer than a word, whose division is far cheaper
   if (!__builtin_mul_overflow(a, b, &product)) return product / c;

@@ -2,6 +2,8 @@
 // A packet in the making, between the parts of the endpoint that fill it.
 #pragma once
 
+#include <algorithm>
+
 #include "transport/pm/endpoint.h"
 
 namespace sekisho::pm {
@@ -9,9 +11,12 @@ namespace sekisho::pm {
 inline constexpr std::size_t kFloorRoom = 3;  // the FLOOR frame; its value is always below 2^14
 inline constexpr std::size_t kControlRoom = 1024;
 
-// Its frames, and which segments follow as payload.
+// Its frames, which are written where they leave from, and which segments follow as payload.
 struct Endpoint::Draft {
-  explicit Draft(std::size_t size) : limit(size), writer({control.data(), kControlRoom}) {
+  // `size` bytes of control part and payload together, in a datagram that has `room` for more.
+  Draft(MutableBytes room, std::size_t size)
+      : limit(size),
+        writer(room.subspan(kHeaderSize, std::min(kControlRoom, room.size() - kHeaderSize))) {
     writer.SetRoom(limit);
   }
 
@@ -30,8 +35,7 @@ struct Endpoint::Draft {
     AddPayload(length);
   }
 
-  std::array<std::uint8_t, kControlRoom> control;
-  std::size_t limit;  // of control part and payload together
+  std::size_t limit;
   FrameWriter writer;
   std::size_t payload = 0;
   std::size_t padding = 0;

@@ -188,9 +188,7 @@ void Endpoint::Work(Peer& peer) {
 std::uint64_t Endpoint::Backlog(const Peer& peer) const {
   std::uint64_t backlog = 0;
   if (paused()) return 0;
-  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
-    backlog += send_streams_[StreamIndex(IdOf(peer), channel)].sendable();
-  }
+  for (const SendStream& out : send_streams(IdOf(peer))) backlog += out.sendable();
   return backlog;
 }
 
@@ -198,18 +196,15 @@ bool Endpoint::HasSomethingToSay(const Peer& peer) const {
   const Session& session = SessionOf(peer);
   if (session.grant_due || session.probe_due || peer.gang_due || !session.lost_segments.empty())
     return true;
-  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
-    const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
-    const bool has_data = send_streams_[stream].sendable() > 0 && !paused();
-    if (has_data || receive_streams_[stream].credit_due) return true;
+  for (const ReceiveStream& in : receive_streams(IdOf(peer))) {
+    if (in.credit_due) return true;
   }
-  return false;
+  return Backlog(peer) > 0;
 }
 
 // Bytes that were not sent, or no more messages that may be given: the application may wait.
 bool Endpoint::NeedsCredit(const Peer& peer) const {
-  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
-    const SendStream& out = send_streams_[StreamIndex(IdOf(peer), channel)];
+  for (const SendStream& out : send_streams(IdOf(peer))) {
     if (out.written > out.cut || out.messages >= out.message_limit) return true;
   }
   return false;

@@ -194,6 +194,9 @@ class Endpoint {
   // Means something only if it has one; never outside, as the peer is not.
   Session& SessionOf(const Peer& peer) const { return sessions_.data()[IdOf(peer)]; }
   ReceiveWindow::Bits& BitsOf(const Peer& peer) const { return window_bits_.data()[IdOf(peer)]; }
+  std::span<ReceiveStream> receive_streams(NodeId node) const {
+    return receive_streams_.part(StreamIndex(node, 0), config_.channels);
+  }
   void Work(Peer& peer);
   void Reschedule(Peer& peer);
   void SessionTimer(Peer& peer);
@@ -285,6 +288,7 @@ class Endpoint {
   // endpoint_send.cc
   struct Draft;
   std::size_t Build(Peer& peer, MutableBytes room);
+  std::size_t BuildClose(Peer& peer, MutableBytes room, std::size_t limit);
   bool MaySend(Session& session);
   bool Hold(Session& session, std::uint64_t backlog, std::size_t room);
   std::uint64_t Backlog(const Peer& peer) const;
@@ -295,7 +299,7 @@ class Endpoint {
   void AddControl(Peer& peer, Draft& draft, std::uint64_t backlog);
   std::uint32_t Fitting(const Draft& draft, std::uint32_t index) const;
   void AddLost(Session& session, Draft& draft);
-  void AddNew(Peer& peer, Draft& draft);
+  void AddNew(Peer& peer, Draft& draft, std::uint64_t backlog);
   bool SplitSegment(std::uint32_t index, std::uint32_t length);
   bool IsCalm(const Session& session) const { return state_->now - session.last_loss >= kCalm; }
   bool IsTrusted(const Session& session) const {

@@ -119,40 +119,48 @@ bool Endpoint::Hold(Session& session, std::uint64_t backlog, std::size_t room) {
 std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
   Session& session = SessionOf(peer);
   if (peer.greet_due) return BuildGreeting(peer, room);
-  if (!peer.has_session || peer.is_replaced) return 0;
   const std::size_t overhead = kHeaderSize + kFloorRoom + TagSize(cipher_);
-  if (room.size() < overhead + 64) return 0;
+  if (!peer.has_session || peer.is_replaced || room.size() < overhead + 64) return 0;
   const std::size_t mtu = std::clamp<std::size_t>(Once(session.mtu), kDatagramBase, kDatagramMax);
-  Draft draft(std::min(mtu, room.size()) - overhead);
-  if (peer.state == PeerState::kGone) {
-    if (!peer.close_due) return 0;
-    peer.close_due = false;
-    draft.writer.One(FrameKind::kClose, static_cast<std::uint64_t>(peer.reason));
-    return Finish(peer, draft, room);
-  }
+  const std::size_t limit = std::min(mtu, room.size()) - overhead;
+  if (peer.state == PeerState::kGone) return BuildClose(peer, room, limit);
   // Which may mean that nobody has time any more.
   if (!session.lost.empty()) ForgetLost(session);
-  if (MaySend(session)) {
-    const std::uint64_t backlog = Backlog(peer);
+  const bool may_send = MaySend(session);
+  if (!may_send && !session.ack_now) return 0;
+  const std::uint64_t backlog = may_send ? Backlog(peer) : 0;
+  const bool control_only = backlog == 0 && session.lost_segments.empty() && !session.probe_due;
+  if (control_only && !session.grant_now && !peer.gang_due && !session.ack_now) {
     // Credits and grants alone wait for the acknowledgement that is due soon, or an answer before.
-    const bool control_only = backlog == 0 && session.lost_segments.empty() && !session.probe_due;
-    if (control_only && !session.grant_now && !peer.gang_due && !session.ack_now &&
-        session.ack_deadline != kNever)
+    if (session.ack_deadline != kNever) return 0;
+    if (!HasSomethingToSay(peer)) {
+      session.want_reported = 0;
+      if (!Hold(session, 0, limit)) session.congestion.OnAppLimited(session.in_flight);
       return 0;
-    if (backlog > session.mtu && !session.probe_due) {
-      if (const std::size_t size = BuildMtuProbe(peer, room)) return size;
     }
-    AddLost(session, draft);
-    AddAck(peer, draft);
+  }
+  if (may_send && backlog > session.mtu && !session.probe_due) {
+    if (const std::size_t size = BuildMtuProbe(peer, room)) return size;
+  }
+  Draft draft(room, limit);
+  if (may_send) AddLost(session, draft);
+  AddAck(peer, draft);
+  if (may_send) {
     AddControl(peer, draft, backlog);
     if (draft.eliciting || session.probe_due || !Hold(session, backlog, draft.room())) {
-      AddNew(peer, draft);
+      AddNew(peer, draft, backlog);
     }
     if (session.probe_due && !draft.eliciting) draft.eliciting = draft.writer.Ping();
-  } else if (session.ack_now) {
-    AddAck(peer, draft);
   }
   if (!draft.eliciting && !(draft.acks && session.ack_now)) return 0;
+  return Finish(peer, draft, room);
+}
+
+std::size_t Endpoint::BuildClose(Peer& peer, MutableBytes room, std::size_t limit) {
+  if (!peer.close_due) return 0;
+  peer.close_due = false;
+  Draft draft(room, limit);
+  draft.writer.One(FrameKind::kClose, static_cast<std::uint64_t>(peer.reason));
   return Finish(peer, draft, room);
 }
 
@@ -169,8 +177,9 @@ void Endpoint::AddAck(Peer& peer, Draft& draft) {
 
 void Endpoint::AddControl(Peer& peer, Draft& draft, std::uint64_t backlog) {
   Session& session = SessionOf(peer);
-  for (std::size_t channel = 0; channel < config_.channels; ++channel) {
-    ReceiveStream& in = receive_streams_[StreamIndex(IdOf(peer), channel)];
+  const std::span streams = receive_streams(IdOf(peer));
+  for (std::size_t channel = 0; channel < streams.size(); ++channel) {
+    ReceiveStream& in = streams[channel];
     if (!in.credit_due) continue;
     const std::uint64_t bytes = in.consumed + config_.receive_ring;
     const std::uint64_t messages = in.messages + config_.message_limit;
@@ -266,13 +275,16 @@ void Endpoint::AddLost(Session& session, Draft& draft) {
   }
 }
 
-void Endpoint::AddNew(Peer& peer, Draft& draft) {
+void Endpoint::AddNew(Peer& peer, Draft& draft, std::uint64_t backlog) {
   Session& session = SessionOf(peer);
   if (paused()) return session.congestion.OnAppLimited(session.in_flight);
-  const std::uint16_t start = session.next_channel;
-  for (std::uint32_t i = 0; i < config_.channels; ++i) {
+  const auto next = [this](std::uint32_t channel) {
+    return channel + 1 < config_.channels ? channel + 1 : 0;
+  };
+  std::uint32_t channel = Once(session.next_channel);
+  if (channel >= config_.channels) Spoiled();
+  for (std::uint32_t i = 0; i < config_.channels; ++i, channel = next(channel)) {
     if (draft.segment_count == kSegmentsPerPacket) break;
-    const std::size_t channel = (start + i) % config_.channels;
     const std::uint32_t stream = StreamIndex(IdOf(peer), channel);
     SendStream& out = send_streams_[stream];
     const std::size_t frame = DataFrameSize(channel, out.cut, draft.room());
@@ -298,10 +310,11 @@ void Endpoint::AddNew(Peer& peer, Draft& draft) {
     draft.AddSegment(index, static_cast<std::uint32_t>(length));
     draft.eliciting = true;
     out.cut += length;
+    backlog -= length;
     session.new_bytes += length;
-    session.next_channel = static_cast<std::uint16_t>((channel + 1) % config_.channels);
+    session.next_channel = static_cast<std::uint16_t>(next(channel));
   }
-  if (Backlog(peer) == 0) session.congestion.OnAppLimited(session.in_flight);
+  if (backlog == 0) session.congestion.OnAppLimited(session.in_flight);
 }
 
 // Whether the peer may keep the acknowledgement back until it has data to send it with.  Nobody may
@@ -332,9 +345,8 @@ std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t num
   WriteHeader({Kind::kData, static_cast<std::uint8_t>(flags), config_.context, config_.node,
                IdOf(peer), number, static_cast<std::uint16_t>(control)},
               room.first<kHeaderSize>());
-  std::memcpy(room.data() + kHeaderSize, draft.control.data(), control);
   std::size_t size = kHeaderSize + control;
-  const PayloadKey* key = config_.payload_tag ? &payload_key_ : nullptr;
+  Bytes payload = room.subspan(size, draft.payload);
   for (std::size_t i = 0; i < draft.segment_count; ++i) {
     Segment& segment = segments_[draft.segments[i]];
     segment.last_number = number;
@@ -346,9 +358,11 @@ std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t num
       std::memcpy(room.data() + size, data.second.data(), data.second.size());
       size += data.second.size();
     }
+    if (data.first.size() == payload.size()) payload = data.first;
   }
-  std::memset(room.data() + size, 0, draft.padding);
-  return Seal(session.session_send, cipher_, key, room, size + draft.padding);
+  if (draft.padding > 0) std::memset(room.data() + size, 0, draft.padding);
+  const PayloadKey* key = config_.payload_tag ? &payload_key_ : nullptr;
+  return Seal(session.session_send, cipher_, key, room, size + draft.padding, payload);
 }
 
 // Numbers, assembles, seals and remembers the packet.

@@ -46,7 +46,7 @@ std::size_t Endpoint::BuildMtuProbe(Peer& peer, MutableBytes room) {
   Session& session = SessionOf(peer);
   const std::uint16_t mtu = peer.confirmed && !session.mtu_in_flight ? NextMtu(session) : 0;
   if (mtu == 0 || room.size() < mtu) return 0;
-  Draft draft(mtu - kHeaderSize - kFloorRoom - TagSize(cipher_));
+  Draft draft(room, mtu - kHeaderSize - kFloorRoom - TagSize(cipher_));
   draft.writer.Ping();
   const std::size_t padding = draft.room() - 1 - VarintSize(draft.limit);
   draft.writer.One(FrameKind::kPad, padding);

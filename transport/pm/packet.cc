@@ -3,7 +3,8 @@
 #include "transport/pm/packet.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "transport/pm/little_endian.h"
 
 namespace sekisho::pm {
 namespace {
@@ -20,6 +21,30 @@ Integer Get(const std::uint8_t* in) {
     value = static_cast<Integer>(value | static_cast<Integer>(in[i]) << 8 * i);
   }
   return value;
+}
+
+// The first byte comes first; its highest bits say how many there are.
+template <std::size_t kSize>
+std::uint8_t* PutLong(std::uint8_t* out, std::uint64_t value) {
+  value |= std::uint64_t{kSize == 2 ? 1 : kSize == 4 ? 2 : 3} << (8 * kSize - 2);
+  for (std::size_t i = 0; i < kSize; ++i) {
+    out[i] = static_cast<std::uint8_t>(value >> 8 * (kSize - 1 - i));
+  }
+  return out + kSize;
+}
+
+std::uint8_t* PutVarint(std::uint8_t* out, std::uint64_t value) {
+  switch (VarintSize(value)) {
+    case 1:
+      *out = static_cast<std::uint8_t>(value);
+      return out + 1;
+    case 2:
+      return PutLong<2>(out, value);
+    case 4:
+      return PutLong<4>(out, value);
+    default:
+      return PutLong<8>(out, value);
+  }
 }
 
 // The fields of each greeting, in the order of the page; one walk serves both directions.
@@ -76,13 +101,13 @@ ParseError ParsePacket(Bytes datagram, Packet& packet) {
   return ParseError::kNone;
 }
 
+// Eight bytes at a time, as the tag reads them a moment later.
 void WriteHeader(const Header& header, std::span<std::uint8_t, kHeaderSize> out) {
-  out[0] = static_cast<std::uint8_t>(kVersion << 4 | static_cast<int>(header.kind));
-  out[1] = header.flags;
-  Put(out.data() + 2, header.context);
-  Put(out.data() + 4, header.source);
-  Put(out.data() + 6, header.destination);
-  Put(out.data() + 8, header.number);
+  const auto first = static_cast<std::uint64_t>(kVersion << 4 | static_cast<int>(header.kind));
+  Store(out.data(), first | std::uint64_t{header.flags} << 8 | std::uint64_t{header.context} << 16 |
+                        std::uint64_t{header.source} << 32 |
+                        std::uint64_t{header.destination} << 48);
+  Store(out.data() + 8, header.number);
   Put(out.data() + 16, header.control_size);
 }
 
@@ -103,13 +128,25 @@ bool ParseGreeting(Kind kind, Bytes control, Greeting& greeting) {
                      [](std::uint8_t byte) { return byte == 0; });
 }
 
-bool FrameReader::Varint(std::uint64_t& value) {
-  if (control_.empty()) return false;
-  const std::size_t size = std::size_t{1} << (control_[0] >> 6);
-  if (control_.size() < size) return false;
-  value = control_[0] & 0x3f;
-  for (std::size_t i = 1; i < size; ++i) value = value << 8 | control_[i];
-  control_ = control_.subspan(size);
+// Most numbers are short.
+inline bool FrameReader::Varint(std::uint64_t& value) {
+  if (at_ == end_) return false;
+  if (*at_ >= 1u << 6) return LongVarint(value);
+  value = *at_++;
+  return true;
+}
+
+bool FrameReader::LongVarint(std::uint64_t& value) {
+  const std::ptrdiff_t size = std::ptrdiff_t{1} << (*at_ >> 6), left = end_ - at_;
+  if (left < size) return false;
+  if (left >= 8) {
+    const std::uint64_t all = __builtin_bswap64(Load(at_)) & kNumberMax;
+    value = all >> (64 - 8 * size);
+  } else {
+    value = *at_ & 0x3f;
+    for (std::ptrdiff_t i = 1; i < size; ++i) value = value << 8 | at_[i];
+  }
+  at_ += size;
   return true;
 }
 
@@ -182,37 +219,25 @@ bool FrameReader::Parse(Frame& frame) {
 }
 
 bool FrameReader::Next(Frame& frame) {
-  if (broken_ || control_.empty()) return false;
-  frame.kind = static_cast<FrameKind>(control_[0]);
-  control_ = control_.subspan(1);
+  if (broken_ || at_ == end_) return false;
+  frame.kind = static_cast<FrameKind>(*at_++);
   if (++frames_ > kFramesMax || !Parse(frame)) broken_ = true;
   return !broken_;
 }
 
-std::size_t VarintSize(std::uint64_t value) {
-  return value < 1u << 6 ? 1 : value < 1u << 14 ? 2 : value < 1u << 30 ? 4 : 8;
-}
-
 bool FrameWriter::Values(FrameKind kind, std::span<const std::uint64_t> values) {
-  std::size_t size = 1;
-  for (const std::uint64_t value : values) size += VarintSize(value);
-  if (room_.size() - size_ < size || frames_ + 1 == kFramesMax) return false;
+  if (frames_ + 1 == kFramesMax) return false;
+  const std::size_t left = room_.size() - size_;
+  if (left < 1 + kVarintMax * values.size()) {
+    std::size_t size = 1;
+    for (const std::uint64_t value : values) size += VarintSize(value);
+    if (left < size) return false;
+  }
   ++frames_;
   std::uint8_t* out = room_.data() + size_;
   *out++ = static_cast<std::uint8_t>(kind);
-  for (const std::uint64_t value : values) {
-    const std::size_t bytes = VarintSize(value);
-    for (std::size_t i = 0; i < bytes; ++i) {
-      out[i] = static_cast<std::uint8_t>(value >> 8 * (bytes - 1 - i));
-    }
-    out[0] |= static_cast<std::uint8_t>((bytes == 1   ? 0
-                                         : bytes == 2 ? 1
-                                         : bytes == 4 ? 2
-                                                      : 3)
-                                        << 6);
-    out += bytes;
-  }
-  size_ += size;
+  for (const std::uint64_t value : values) out = PutVarint(out, value);
+  size_ = static_cast<std::size_t>(out - room_.data());
   return true;
 }
 

@@ -121,21 +121,24 @@ struct Frame {
 // Cuts a control part into frames and the payload into their slices.
 class FrameReader {
  public:
-  FrameReader(Bytes control, Bytes payload) : control_(control), payload_(payload) {}
+  FrameReader(Bytes control, Bytes payload)
+      : at_(control.data()), end_(control.data() + control.size()), payload_(payload) {}
 
   // False at the end and on an error.
   bool Next(Frame& frame);
 
   // After Next said false: everything was read, and the payload was covered exactly.
-  bool ok() const { return !broken_ && control_.empty() && payload_.empty(); }
+  bool ok() const { return !broken_ && at_ == end_ && payload_.empty(); }
 
  private:
   bool Varint(std::uint64_t& value);
+  bool LongVarint(std::uint64_t& value);
   bool Ack(Frame& frame);
   bool Data(Frame& frame);
   bool Parse(Frame& frame);
 
-  Bytes control_;
+  const std::uint8_t* at_;  // in the control part
+  const std::uint8_t* end_;
   Bytes payload_;
   std::size_t frames_ = 0;
   std::size_t data_frames_ = 0;
@@ -176,6 +179,9 @@ class FrameWriter {
 };
 
 // Bytes that a variable-length integer takes.
-std::size_t VarintSize(std::uint64_t value);
+inline constexpr std::size_t kVarintMax = 8;
+constexpr std::size_t VarintSize(std::uint64_t value) {
+  return value < 1u << 6 ? 1 : value < 1u << 14 ? 2 : value < 1u << 30 ? 4 : kVarintMax;
+}
 
 }  // namespace sekisho::pm

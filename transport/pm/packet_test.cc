@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "transport/pm/seal.h"
+#include "transport/pm/tag.h"
 
 namespace sekisho::pm {
 namespace {
@@ -79,13 +80,17 @@ TEST(SipHash, AgreesWithTheAuthorsVectors) {
   EXPECT_EQ(SipHash128(sip, {}), (SipKey{0xe6a825ba047f81a3u, 0x930255c71472f66du}));
 }
 
-TEST(SipHash, OfTwoBuffersIsThatOfTheirSum) {
+TEST(SipHash, OfPartsIsThatOfTheirSum) {
   std::vector<std::uint8_t> text(61);
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::uint8_t>(i * 7);
   const SipKey key = {1, 2};
 
-  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
-    EXPECT_EQ(SipHash(key, Bytes(text).first(cut), Bytes(text).subspan(cut)), SipHash(key, text));
+  for (std::size_t cut = 0; cut + 8 <= text.size(); ++cut) {
+    SipHasher hash(key);
+    hash.Add(Bytes(text).first(cut));
+    hash.Add(Load(text.data() + cut));
+    hash.Add(Bytes(text).subspan(cut + 8));
+    EXPECT_EQ(hash.Finish(), SipHash(key, text)) << cut;
   }
 }
 
@@ -291,21 +296,27 @@ std::vector<std::uint8_t> PlainDigest(std::vector<std::uint8_t> payload) {
   return out;
 }
 
-TEST(Packet, TheDigestOfAPayloadIsNhOfItsBlocks) {
+TEST(Packet, TheTagCoversTheHeadAndNhOfThePayloadsBlocks) {
+  const std::vector<std::uint8_t> head = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
   std::vector<std::uint8_t> payload;
+  const auto expect_tag = [&] {
+    std::vector<std::uint8_t> text = head;
+    const std::vector<std::uint8_t> digest = PlainDigest(payload);
+    text.insert(text.end(), digest.begin(), digest.end());
+    EXPECT_EQ(Tag({1, 2}, &kPayloadKey, head, payload), SipHash({1, 2}, text)) << payload.size();
+  };
   for (std::size_t size = 0; size <= 4200; size += size < 100 ? 1 : 61) {
     while (payload.size() < size) payload.push_back(static_cast<std::uint8_t>(payload.size() * 37));
-    const PayloadDigest digest(kPayloadKey, payload);
-    EXPECT_EQ(Hex(digest.bytes()), Hex(PlainDigest(payload))) << size;
+    expect_tag();
   }
   payload.assign(65507, 1);
-  EXPECT_EQ(PayloadDigest(kPayloadKey, payload).bytes().size(), 64u * 16 + 8);
+  expect_tag();
 }
 
-TEST(Packet, PayloadsThatDifferOnlyInZerosAtTheEndHaveOtherDigests) {
+TEST(Packet, PayloadsThatDifferOnlyInZerosAtTheEndHaveOtherTags) {
   const std::vector<std::uint8_t> payload(20, 0);
-  EXPECT_NE(Hex(PayloadDigest(kPayloadKey, payload).bytes()),
-            Hex(PayloadDigest(kPayloadKey, Bytes(payload).first(19)).bytes()));
+  EXPECT_NE(Tag({1, 2}, &kPayloadKey, {}, payload),
+            Tag({1, 2}, &kPayloadKey, {}, Bytes(payload).first(19)));
 }
 
 // Stands in for an AEAD: what matters here is where the bytes go.

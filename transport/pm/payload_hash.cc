@@ -48,18 +48,8 @@ PayloadKey MakePayloadKey(const JobKey& key) {
   return out;
 }
 
-PayloadDigest::PayloadDigest(const PayloadKey& key, Bytes payload) {
-  const std::uint64_t length = payload.size();
-  while (!payload.empty() && size_ + 24 <= bytes_.size()) {
-    const std::size_t size = std::min(payload.size(), kHashBlock);
-    const unsigned __int128 sum = Sum(payload.data(), key.words.data(), size);
-    Store(bytes_.data() + size_, static_cast<std::uint64_t>(sum));
-    Store(bytes_.data() + size_ + 8, static_cast<std::uint64_t>(sum >> 64));
-    size_ += 16;
-    payload = payload.subspan(size);
-  }
-  Store(bytes_.data() + size_, length);
-  size_ += 8;
+unsigned __int128 Nh(const PayloadKey& key, Bytes block) {
+  return Sum(block.data(), key.words.data(), std::min(block.size(), kHashBlock));
 }
 
 }  // namespace sekisho::pm

@@ -20,16 +20,8 @@ struct PayloadKey {
 
 PayloadKey MakePayloadKey(const JobKey& key);
 
-// 16 bytes for each block of the payload, and its length: two payloads of one packet agree in it
-// with a chance of 2^-64 for who does not know the key.
-class PayloadDigest {
- public:
-  PayloadDigest(const PayloadKey& key, Bytes payload);
-  Bytes bytes() const { return {bytes_.data(), size_}; }
-
- private:
-  std::array<std::uint8_t, 64 * 16 + 8> bytes_;  // of the largest datagram
-  std::size_t size_ = 0;
-};
+// Of a block of kHashBlock bytes or fewer.  Two blocks of one length have the same with a chance of
+// 2^-64 for who does not know the key.
+unsigned __int128 Nh(const PayloadKey& key, Bytes block);
 
 }  // namespace sekisho::pm

@@ -25,6 +25,9 @@ SipKey Derive(const JobKey& key, std::string_view label, const SessionId& id) {
   return SipHash128(SipKeyFrom(std::span(key).first<16>()), text);
 }
 
+// Of header and control part.
+std::size_t HeadSize(Bytes datagram) { return kHeaderSize + (datagram[16] | datagram[17] << 8); }
+
 }  // namespace
 
 SipKey GreetingKey(const JobKey& key, const SessionId& id) {
@@ -39,19 +42,23 @@ SipKey ClassicKey(const JobKey& key, const SessionId& id) {
 
 std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
                  MutableBytes datagram, std::size_t size) {
+  const std::size_t head = HeadSize(datagram);
+  return Seal(key, cipher, payload_key, datagram, size, datagram.subspan(head, size - head));
+}
+
+std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
+                 MutableBytes datagram, std::size_t size, Bytes payload) {
   datagram[1] |=
       (payload_key != nullptr ? kFlagPayloadTag : 0) | (cipher != nullptr ? kFlagEncrypted : 0);
-  const MutableBytes text = datagram.subspan(kHeaderSize, size - kHeaderSize);
   if (cipher != nullptr) {
+    const MutableBytes text = datagram.subspan(kHeaderSize, size - kHeaderSize);
     std::uint64_t number = 0;
     for (int i = 0; i < 8; ++i) number |= static_cast<std::uint64_t>(datagram[8 + i]) << 8 * i;
     cipher->Seal(key, number, datagram.first(kHeaderSize), text,
                  datagram.subspan(size).first<kCipherTagSize>());
     return size + kCipherTagSize;
   }
-  const std::size_t head = kHeaderSize + (datagram[16] | datagram[17] << 8);
-  Store(datagram.data() + size,
-        Tag(key, payload_key, datagram.first(head), datagram.subspan(head, size - head)));
+  Store(datagram.data() + size, Tag(key, payload_key, datagram.first(HeadSize(datagram)), payload));
   return size + kTagSize;
 }
 

@@ -43,6 +43,10 @@ inline std::size_t TagSize(const Cipher* cipher) {
 // header and the control part only.
 std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
                  MutableBytes datagram, std::size_t size);
+// The same where the payload was just copied from: bytes that were written a moment ago, across
+// cache lines, are read slowly.
+std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
+                 MutableBytes datagram, std::size_t size, Bytes payload);
 
 // Whether the packet is genuine.  With a cipher, decrypts it in place inside `datagram`, which it
 // was cut from.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "transport/pm/little_endian.h"
 #include "transport/pm/seal.h"
 
 namespace sekisho::pm {
@@ -25,7 +26,11 @@ struct Address {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
 
-  bool operator==(const Address&) const = default;
+  // Asked of every datagram that may leave together with others.
+  bool operator==(const Address& other) const {
+    return Load(ip.data()) == Load(other.ip.data()) &&
+           Load(ip.data() + 8) == Load(other.ip.data() + 8) && port == other.port;
+  }
 };
 
 enum class PeerState : std::uint8_t { kUnknown, kGreeting, kUp, kSuspect, kGone };
