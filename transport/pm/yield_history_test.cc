@@ -49,6 +49,21 @@ TEST(YieldHistory, WhoYieldsToThoseWhoComputeDoesSoTenTimesASecondInTheEnd) {
   EXPECT_LT(YieldsInASecond(history, now, kShort, 50), 1'000);
 }
 
+TEST(YieldHistory, AProcessorIsSharedWithWhoRanAtTheLastYieldOrComputesMeanwhile) {
+  YieldHistory history;
+  Nanos now = kSecond;
+  EXPECT_FALSE(history.is_shared(now));
+  history.Note(now, now + kShort);
+  EXPECT_TRUE(history.is_shared(now + kSecond));
+  history.Note(now + kSecond, now + kSecond + kMicrosecond);
+  EXPECT_FALSE(history.is_shared(now + kSecond + kMicrosecond));
+
+  now += 2 * kSecond;
+  history.Note(now, now + kLong);
+  EXPECT_TRUE(history.is_shared(now + kLong));
+  EXPECT_FALSE(history.is_shared(now + kLong + YieldHistory::kLeastPause));
+}
+
 TEST(YieldHistory, ALongOneNowAndThenChangesLittle) {
   YieldHistory history;
   Nanos now = kSecond;

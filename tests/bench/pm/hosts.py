@@ -114,7 +114,7 @@ table inet loss {{ chain arriving {{ type filter hook input priority 0;
         with open(path, "w") as job:
             job.write(f"key {self.folder}/key\ncontext {context}\nnodes {len(places)}\n")
             for node, place in enumerate(places):
-                port = 20000 + (context * 64 + node) % 30000
+                port = 20000 + (context * 64 + node) % 12000  # below those that the kernel gives out
                 job.write(f"node {node} {self.addresses[place]}:{port}\n")
         return path
 
