@@ -52,7 +52,7 @@ constexpr std::uint32_t kStartupGain = 289;
 // A process that lost its processor for a tick must not push every good measurement out.
 constexpr Nanos kLeastRound = kMillisecond;
 
-// Inlined, as a division by a constant is none.
+// Inlined, for then a constant costs no division.
 [[gnu::always_inline]] inline std::uint64_t MulDiv(std::uint64_t a, std::uint64_t b,
                                                    std::uint64_t c) {
   if (!__builtin_constant_p(c)) c = Once(c);

@@ -41,8 +41,8 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
   const auto holds = [&condition] { return condition.holds(condition.of); };
   // Whoever we wait for shares this processor: nothing can have arrived before it runs.
   if (waiting_ == Waiting::kAdaptive && yields_.others_ran() && !holds()) Yield(begin);
-  // Adaptive: as long as waiting has paid, but not longer, and not for many looks where others need
-  // the processor; then it goes to them.
+  // Adaptive: as long as waiting has paid, but not longer, and not for many looks in vain where
+  // others need the processor; then it goes to them.
   const bool is_shared = yields_.is_shared(begin);
   int looks = 0;
   const Nanos spin = waiting_ == Waiting::kSpin      ? kNever
@@ -69,7 +69,8 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
       pollfd socket = {wire_.fd(), POLLIN, 0};
       if (poll(&socket, 1, 0) > 0) sched_yield();
     }
-    const bool is_in_time = now - begin < spin && (!is_shared || ++looks < kSharedLooks);
+    looks += wire_.socket_is_empty() ? 1 : 0;
+    const bool is_in_time = now - begin < spin && (!is_shared || looks < kSharedLooks);
     if (!IsStopped() && (spin == kNever || is_in_time)) {
       // Not spinning alone: whoever we wait for may need this very processor.
       if (waiting_ == Waiting::kAdaptive) Yield(now);

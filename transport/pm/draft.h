@@ -13,10 +13,11 @@ inline constexpr std::size_t kControlRoom = 1024;
 
 // Its frames, which are written where they leave from, and which segments follow as payload.
 struct Endpoint::Draft {
-  // `size` bytes of control part and payload together, in a datagram that has `room` for more.
-  Draft(MutableBytes room, std::size_t size)
+  // In `datagram`, which has room for `size` bytes and for header, FLOOR frame and tag.
+  Draft(MutableBytes datagram, std::size_t size)
       : limit(size),
-        writer(room.subspan(kHeaderSize, std::min(kControlRoom, room.size() - kHeaderSize))) {
+        writer(
+            datagram.subspan(kHeaderSize, std::min(kControlRoom, datagram.size() - kHeaderSize))) {
     writer.SetRoom(limit);
   }
 
@@ -35,7 +36,7 @@ struct Endpoint::Draft {
     AddPayload(length);
   }
 
-  std::size_t limit;
+  std::size_t limit;  // of control part and payload together
   FrameWriter writer;
   std::size_t payload = 0;
   std::size_t padding = 0;

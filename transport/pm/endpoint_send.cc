@@ -133,7 +133,7 @@ std::size_t Endpoint::Build(Peer& peer, MutableBytes room) {
   if (control_only && !session.grant_now && !peer.gang_due && !session.ack_now) {
     // Credits and grants alone wait for the acknowledgement that is due soon, or an answer before.
     if (session.ack_deadline != kNever) return 0;
-    if (!HasSomethingToSay(peer)) {
+    if (!HasSomethingToSay(peer)) {  // then what AddControl and AddNew would note is all
       session.want_reported = 0;
       if (!Hold(session, 0, limit)) session.congestion.OnAppLimited(session.in_flight);
       return 0;
@@ -358,7 +358,7 @@ std::size_t Endpoint::Assemble(Peer& peer, const Draft& draft, std::uint64_t num
       std::memcpy(room.data() + size, data.second.data(), data.second.size());
       size += data.second.size();
     }
-    if (data.first.size() == payload.size()) payload = data.first;
+    if (data.first.size() == payload.size()) payload = data.first;  // all of it, in one piece
   }
   if (draft.padding > 0) std::memset(room.data() + size, 0, draft.padding);
   const PayloadKey* key = config_.payload_tag ? &payload_key_ : nullptr;

@@ -23,7 +23,7 @@ Integer Get(const std::uint8_t* in) {
   return value;
 }
 
-// The first byte comes first; its highest bits say how many there are.
+// The most significant byte comes first; its two highest bits say how many there are.
 template <std::size_t kSize>
 std::uint8_t* PutLong(std::uint8_t* out, std::uint64_t value) {
   value |= std::uint64_t{kSize == 2 ? 1 : kSize == 4 ? 2 : 3} << (8 * kSize - 2);
@@ -126,14 +126,6 @@ bool ParseGreeting(Kind kind, Bytes control, Greeting& greeting) {
   });
   return std::all_of(control.begin() + static_cast<std::ptrdiff_t>(end), control.end(),
                      [](std::uint8_t byte) { return byte == 0; });
-}
-
-// Most numbers are short.
-inline bool FrameReader::Varint(std::uint64_t& value) {
-  if (at_ == end_) return false;
-  if (*at_ >= 1u << 6) return LongVarint(value);
-  value = *at_++;
-  return true;
 }
 
 bool FrameReader::LongVarint(std::uint64_t& value) {

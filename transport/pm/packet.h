@@ -131,7 +131,13 @@ class FrameReader {
   bool ok() const { return !broken_ && at_ == end_ && payload_.empty(); }
 
  private:
-  bool Varint(std::uint64_t& value);
+  // Most numbers are short.
+  bool Varint(std::uint64_t& value) {
+    if (at_ == end_) return false;
+    if (*at_ >= 1u << 6) return LongVarint(value);
+    value = *at_++;
+    return true;
+  }
   bool LongVarint(std::uint64_t& value);
   bool Ack(Frame& frame);
   bool Data(Frame& frame);

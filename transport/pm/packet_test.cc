@@ -77,20 +77,26 @@ TEST(SipHash, AgreesWithTheAuthorsVectors) {
   const SipKey sip = SipKeyFrom(key);
 
   EXPECT_EQ(SipHash(sip, text), 0xa129ca6149be45e5u);
+  std::array<std::uint8_t, 300> longer;  // than its length byte can say
+  for (std::size_t i = 0; i < 300; ++i) longer[i] = static_cast<std::uint8_t>(i);
+  EXPECT_EQ(SipHash(sip, longer), 0x4b0b710db6117839u);
   EXPECT_EQ(SipHash128(sip, {}), (SipKey{0xe6a825ba047f81a3u, 0x930255c71472f66du}));
 }
 
 TEST(SipHash, OfPartsIsThatOfTheirSum) {
-  std::vector<std::uint8_t> text(61);
-  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::uint8_t>(i * 7);
+  std::vector<std::uint8_t> all(64);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint8_t>(i * 7);
   const SipKey key = {1, 2};
 
-  for (std::size_t cut = 0; cut + 8 <= text.size(); ++cut) {
-    SipHasher hash(key);
-    hash.Add(Bytes(text).first(cut));
-    hash.Add(Load(text.data() + cut));
-    hash.Add(Bytes(text).subspan(cut + 8));
-    EXPECT_EQ(hash.Finish(), SipHash(key, text)) << cut;
+  for (std::size_t size = 56; size <= all.size(); ++size) {
+    const Bytes text = Bytes(all).first(size);
+    for (std::size_t cut = 0; cut + 8 <= size; ++cut) {
+      SipHasher hash(key);
+      hash.Add(text.first(cut));
+      hash.Add(Load(text.data() + cut));
+      hash.Add(text.subspan(cut + 8));
+      EXPECT_EQ(hash.Finish(), SipHash(key, text)) << size << ", " << cut;
+    }
   }
 }
 
@@ -317,6 +323,67 @@ TEST(Packet, PayloadsThatDifferOnlyInZerosAtTheEndHaveOtherTags) {
   const std::vector<std::uint8_t> payload(20, 0);
   EXPECT_NE(Tag({1, 2}, &kPayloadKey, {}, payload),
             Tag({1, 2}, &kPayloadKey, {}, Bytes(payload).first(19)));
+}
+
+constexpr std::uint64_t kNumbers[] = {
+    0, 1, 63, 64, 16383, 16384, 1 << 20, (1 << 30) - 1, 1 << 30, kNumberMax};
+
+TEST(Packet, AFrameIsWrittenWhereItFitsAndNotAByteBesides) {
+  const auto expect = [](auto write) {
+    constexpr std::size_t kEnough = 400;
+    constexpr std::uint8_t kUntouched = 0xee;
+    std::array<std::uint8_t, kEnough> whole;
+    FrameWriter large(whole);
+    ASSERT_TRUE(write(large));
+    for (std::size_t room = 0; room <= large.size() + 9; ++room) {
+      std::array<std::uint8_t, kEnough> out;
+      out.fill(kUntouched);
+      FrameWriter writer({out.data(), room});
+      const bool fits = room >= large.size();
+      ASSERT_EQ(write(writer), fits) << room << " for " << large.size();
+      ASSERT_EQ(writer.size(), fits ? large.size() : 0);
+      ASSERT_TRUE(std::equal(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(writer.size()),
+                             whole.begin()));
+      ASSERT_TRUE(std::all_of(out.begin() + static_cast<std::ptrdiff_t>(writer.size()), out.end(),
+                              [](std::uint8_t byte) { return byte == kUntouched; }));
+    }
+  };
+  for (const std::uint64_t number : kNumbers) {
+    expect([&](FrameWriter& writer) { return writer.One(FrameKind::kGrant, number); });
+    expect([&](FrameWriter& writer) { return writer.Credit(200, number, 7); });
+    expect([&](FrameWriter& writer) { return writer.Data(1, number, 1400); });
+    expect([&](FrameWriter& writer) {
+      const std::array<NumberRange, 2> ranges = {
+          {{number + 10, number + 20}, {number, number + 3}}};
+      return writer.Ack(ranges, number, number);
+    });
+    expect([&](FrameWriter& writer) {
+      return writer.Gang({.wave = number, .asked = 1, .joined = number, .reported = 3});
+    });
+  }
+}
+
+TEST(Packet, ANumberIsReadHoweverManyBytesFollow) {
+  for (const std::uint64_t number : kNumbers) {
+    for (std::size_t behind = 0; behind <= 9; ++behind) {
+      std::array<std::uint8_t, 64> out;
+      FrameWriter writer(out);
+      ASSERT_TRUE(writer.One(FrameKind::kGrant, number));
+      for (std::size_t i = 0; i < behind; ++i) ASSERT_TRUE(writer.Ping());
+      FrameReader reader(Bytes(out).first(writer.size()), {});
+      Frame frame;
+      ASSERT_TRUE(reader.Next(frame));
+      EXPECT_EQ(frame.value, number) << behind;
+      for (std::size_t i = 0; i < behind; ++i) ASSERT_TRUE(reader.Next(frame));
+      EXPECT_FALSE(reader.Next(frame));
+      EXPECT_TRUE(reader.ok());
+
+      // One whose end is missing is none.
+      FrameReader cut(Bytes(out).first(writer.size() - behind - 1), {});
+      EXPECT_FALSE(cut.Next(frame));
+      EXPECT_FALSE(cut.ok()) << number;
+    }
+  }
 }
 
 // Stands in for an AEAD: what matters here is where the bytes go.

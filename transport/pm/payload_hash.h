@@ -20,8 +20,8 @@ struct PayloadKey {
 
 PayloadKey MakePayloadKey(const JobKey& key);
 
-// Of a block of kHashBlock bytes or fewer.  Two blocks of one length have the same with a chance of
-// 2^-64 for who does not know the key.
+// Of a block of kHashBlock bytes or fewer.  For who does not know the key two different blocks of
+// one length have the same with a chance of 2^-64.
 unsigned __int128 Nh(const PayloadKey& key, Bytes block);
 
 }  // namespace sekisho::pm

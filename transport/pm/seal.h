@@ -43,8 +43,9 @@ inline std::size_t TagSize(const Cipher* cipher) {
 // header and the control part only.
 std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
                  MutableBytes datagram, std::size_t size);
-// The same where the payload was just copied from: bytes that were written a moment ago, across
-// cache lines, are read slowly.
+// The same with `payload`, the bytes behind the head, read from where they were copied from, if the
+// tag covers them: what was written a moment ago, across cache lines, is read slowly.  Who changes
+// them meanwhile has a packet that is not genuine.
 std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
                  MutableBytes datagram, std::size_t size, Bytes payload);
 

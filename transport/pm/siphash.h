@@ -60,7 +60,7 @@ class SipHasher {
   }
 
  private:
-  // Words begin where the texts before have ended, in the middle of one perhaps.
+  // What came before may have ended inside a word: the value goes on there.
   [[gnu::always_inline]] void AddBits(std::uint64_t value, unsigned bits) {
     size_ += bits / 8;
     rest_ |= value << rest_bits_;

@@ -27,7 +27,7 @@ inline std::uint64_t ComputeTag(const SipKey& key, const PayloadKey* payload_key
     hash.Add(static_cast<std::uint64_t>(sum >> 64));
     payload = payload.subspan(block.size());
   }
-  hash.Add(length);
+  hash.Add(length);  // zeros behind the end count for nothing in the last block
   return hash.Finish();
 }
 

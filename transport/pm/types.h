@@ -26,7 +26,7 @@ struct Address {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;
 
-  // Asked of every datagram that may leave together with others.
+  // By words: asked of every datagram that may leave together with others.
   bool operator==(const Address& other) const {
     return Load(ip.data()) == Load(other.ip.data()) &&
            Load(ip.data() + 8) == Load(other.ip.data() + 8) && port == other.port;

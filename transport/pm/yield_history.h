@@ -20,8 +20,8 @@ class YieldHistory {
   // At the last yield another process ran, for a short time: perhaps the one we wait for.
   bool others_ran() const { return others_ran_; }
 
-  // Others need this processor, as far as is known: they had it at the last yield, or computed
-  // lately.
+  // Others need this processor, as far as is known: they had it for a short time at the last yield,
+  // or computed lately.
   bool is_shared(Nanos now) const { return others_ran_ || !MayYield(now); }
 
   // At the last one somebody else had the processor, for however long.
