@@ -69,7 +69,7 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
       pollfd socket = {wire_.fd(), POLLIN, 0};
       if (poll(&socket, 1, 0) > 0) sched_yield();
     }
-    looks += wire_.socket_is_empty() ? 1 : 0;
+    if (is_shared && looks < kSharedLooks && wire_.socket_is_empty()) ++looks;
     const bool is_in_time = now - begin < spin && (!is_shared || looks < kSharedLooks);
     if (!IsStopped() && (spin == kNever || is_in_time)) {
       // Not spinning alone: whoever we wait for may need this very processor.

@@ -44,8 +44,7 @@ inline std::size_t TagSize(const Cipher* cipher) {
 std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
                  MutableBytes datagram, std::size_t size);
 // The same with `payload`, the bytes behind the head, read from where they were copied from, if the
-// tag covers them: what was written a moment ago, across cache lines, is read slowly.  Who changes
-// them meanwhile has a packet that is not genuine.
+// tag covers them.  Who changes them meanwhile has a packet that is not genuine.
 std::size_t Seal(const SipKey& key, Cipher* cipher, const PayloadKey* payload_key,
                  MutableBytes datagram, std::size_t size, Bytes payload);
 
