@@ -14,6 +14,7 @@
 #include "transport/pm/own_processor.h"
 #include "transport/pm/shared_memory.h"
 #include "transport/pm/socket_sleep.h"
+#include "transport/pm/spin_history.h"
 #include "transport/pm/unix_message.h"
 #include "transport/pm/wire.h"
 #include "transport/pm/yield_history.h"
@@ -217,7 +218,7 @@ class Context {
   SocketSleep socket_sleep_;
   Waiting waiting_ = Waiting::kAdaptive;
   std::uint64_t left_wave_ = 0;  // of a stopped job, when the keeper was rung for it
-  Nanos pays_ = 0;               // how long spinning was worth it of late
+  SpinHistory spins_;
   YieldHistory yields_;
   OwnProcessor processor_;
 };

@@ -12,8 +12,6 @@
 namespace sekisho::pm {
 namespace {
 
-constexpr Nanos kLongestSpin = 50 * kMicrosecond;
-constexpr int kSharedLooks = 10;
 constexpr Nanos kTimeOutAhead = 200 * kMicrosecond;
 constexpr Nanos kNotWorthSleeping = 200 * kMicrosecond;
 
@@ -41,16 +39,7 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
   const auto holds = [&condition] { return condition.holds(condition.of); };
   // Whoever we wait for shares this processor: nothing can have arrived before it runs.
   if (waiting_ == Waiting::kAdaptive && yields_.others_ran() && !holds()) Yield(begin);
-  // Adaptive: as long as waiting has paid, but not longer, and not for many looks in vain where
-  // others need the processor; then it goes to them.
-  const bool is_shared = yields_.is_shared(begin);
-  int looks = 0;
-  const Nanos spin = waiting_ == Waiting::kSpin      ? kNever
-                     : waiting_ == Waiting::kYield   ? kNever
-                     : waiting_ == Waiting::kClassic ? kNever
-                     : waiting_ == Waiting::kSleep
-                         ? 0
-                         : std::min(2 * pays_ + kMicrosecond, kLongestSpin);
+  spins_.Begin(begin, yields_.is_shared(begin));
   bool slept = waiting_ == Waiting::kSleep && !holds() && begin < until;
   if (slept) Poll(until, condition);
   for (;;) {
@@ -59,8 +48,7 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
     slept = false;
     const Nanos now = progressed_;
     if (holds()) {
-      const Nanos waited = now - begin;
-      pays_ = waited <= kLongestSpin ? std::max(waited, pays_ / 2) : pays_ / 2;
+      spins_.Found(now);
       return true;
     }
     if (now >= until) return false;
@@ -69,9 +57,10 @@ bool Context::WaitUntil(Nanos until, Condition condition) {
       pollfd socket = {wire_.fd(), POLLIN, 0};
       if (poll(&socket, 1, 0) > 0) sched_yield();
     }
-    if (is_shared && looks < kSharedLooks && wire_.socket_is_empty()) ++looks;
-    const bool is_in_time = now - begin < spin && (!is_shared || looks < kSharedLooks);
-    if (!IsStopped() && (spin == kNever || is_in_time)) {
+    const bool may_look = waiting_ == Waiting::kAdaptive
+                              ? spins_.MayLookAgain(now, wire_.socket_is_empty())
+                              : waiting_ != Waiting::kSleep;
+    if (!IsStopped() && may_look) {
       // Not spinning alone: whoever we wait for may need this very processor.
       if (waiting_ == Waiting::kAdaptive) Yield(now);
       continue;
