@@ -17,12 +17,13 @@ class SpinHistory {
   // A wait.  `is_shared`: others need this processor, and get it after few looks in vain.
   void Begin(Nanos now, bool is_shared) {
     begin_ = now;
-    looks_left_ = is_shared ? kSharedLooks : kNoLimit;
+    is_shared_ = is_shared;
+    looks_left_ = kSharedLooks;
   }
 
   // What it waits for is not there yet.  `in_vain`: nor did anything else come.
   bool MayLookAgain(Nanos now, bool in_vain) {
-    if (in_vain && looks_left_ < kNoLimit && looks_left_ > 0) --looks_left_;
+    if (is_shared_ && in_vain && looks_left_ > 0) --looks_left_;
     return looks_left_ > 0 && now - begin_ < std::min(2 * pays_ + kLeast, kMost);
   }
 
@@ -33,11 +34,10 @@ class SpinHistory {
   }
 
  private:
-  static constexpr int kNoLimit = kSharedLooks + 1;
-
   Nanos begin_ = 0;
   Nanos pays_ = 0;  // how long it was worth it of late
-  int looks_left_ = kNoLimit;
+  bool is_shared_ = false;
+  int looks_left_ = 0;
 };
 
 }  // namespace sekisho::pm

@@ -9,15 +9,15 @@ namespace {
 constexpr bool kAlone = false, kShared = true, kInVain = true, kSomethingCame = false;
 
 // A wait that ends with what it was for.
-void WaitFor(SpinHistory& history, Nanos& now, Nanos time, bool is_shared = kAlone) {
-  history.Begin(now, is_shared);
+void WaitFor(SpinHistory& history, Nanos& now, Nanos time) {
+  history.Begin(now, kAlone);
   now += time;
   history.Found(now);
 }
 
 // How long it looks if nothing comes; looks take no time.
-Nanos Looks(SpinHistory& history, Nanos& now, bool is_shared = kAlone) {
-  history.Begin(now, is_shared);
+Nanos Looks(SpinHistory& history, Nanos& now) {
+  history.Begin(now, kAlone);
   Nanos time = 0;
   while (history.MayLookAgain(now + time, kSomethingCame)) time += 100;
   now += time;
@@ -57,7 +57,7 @@ TEST(SpinHistory, WhoSharesAProcessorLooksTenTimesInVain) {
   WaitFor(history, now, 20 * kMicrosecond);
   for (int wait = 0; wait < 2; ++wait) {
     history.Begin(now, kShared);
-    for (int look = 1; look < SpinHistory::kSharedLooks; ++look) {
+    for (int look = 1; look < 10; ++look) {
       EXPECT_TRUE(history.MayLookAgain(now, kInVain)) << look;
       EXPECT_TRUE(history.MayLookAgain(now, kSomethingCame)) << "that does not count";
     }
