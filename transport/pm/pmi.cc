@@ -72,6 +72,8 @@ std::error_code Pmi::Put(const char* key, const char* value) {
 
 std::error_code Pmi::Barrier() { return Ask("barrier_out", "cmd=barrier_in\n"); }
 
+std::error_code Pmi::Finalize() { return Ask("finalize_ack", "cmd=finalize\n"); }
+
 std::error_code Pmi::Get(const char* key, std::span<char> value) {
   if (const auto error = Ask("get_result", "cmd=get kvsname=%s key=%s\n", space_.data(), key)) {
     return error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What PM uses of PMI, version 1: the key-value space and the barrier of whoever started this
-// program.  It says neither "init" nor "finalize": those are MPI's, which may use the same
-// descriptor before or after. docs/operations/pm.md, "Without a job file".
+// program.  It does not say "init": that is MPI's, which may use the same descriptor before or
+// after.  docs/operations/pm.md, "Without a job file".
 #pragma once
 
 #include <array>
@@ -28,6 +28,7 @@ class Pmi {
   std::error_code Open();
   int rank() const { return rank_; }
   int size() const { return size_; }
+  int fd() const { return fd_; }
 
   // Keys and values are words of less than 64 and 256 letters.  A call waits for its answer, the
   // barrier for all ranks.
@@ -35,6 +36,8 @@ class Pmi {
   std::error_code Barrier();
   // The text is zero-terminated.  ENOENT: nobody has put it before a barrier that is over.
   std::error_code Get(const char* key, std::span<char> value);
+  // Nothing is asked any more, by nobody in this process: see pmi_farewell.h.
+  std::error_code Finalize();
 
  private:
   // Sends a line of this format, and takes the one that comes, which must be of that command.

@@ -14,6 +14,7 @@
 #include <new>
 
 #include "transport/pm/errors.h"
+#include "transport/pm/pmi_farewell.h"
 #include "transport/pm/wire.h"
 
 namespace sekisho::pm {
@@ -84,6 +85,7 @@ std::error_code FindOwnAddress(const char* interface, Address& own) {
 std::error_code PmiJob::Begin(JobFile& job, NodeId& node) {
   static std::atomic<unsigned> openings{0};
   if (const auto error = pmi_.Open()) return error;
+  SayPmiFarewellAtEnd(pmi_.fd());
   opening_ = openings.fetch_add(1);
   const auto made = pmi_.rank() == 0 ? MakeKey() : std::error_code();
   if (const auto error = pmi_.Barrier()) return error;

@@ -26,6 +26,22 @@
 #include "transport/pm/pmi_job.h"
 #include "transport/pm/wire.h"
 
+namespace {
+bool mpi_has_begun = false, mpi_has_ended = false;
+}  // namespace
+
+// An MPI that says what tests want.
+extern "C" {
+[[gnu::visibility("default")]] int MPI_Initialized(int* flag) {
+  *flag = mpi_has_begun ? 1 : 0;
+  return 0;
+}
+[[gnu::visibility("default")]] int MPI_Finalized(int* flag) {
+  *flag = mpi_has_ended ? 1 : 0;
+  return 0;
+}
+}
+
 namespace sekisho::pm {
 namespace {
 
@@ -57,6 +73,7 @@ class PmiWorld : public ::testing::Test {
   // Exit codes of so many ranks of this program.
   std::vector<int> Run(int ranks, const Program& program, const Answer& instead = nullptr) {
     std::vector<pid_t> children;
+    fflush(stdout);  // children that end have nothing to add
     for (int rank = 0; rank < ranks; ++rank) {
       int ends[2];
       EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -67,7 +84,9 @@ class PmiWorld : public ::testing::Test {
         setenv("PMI_RANK", std::to_string(rank).c_str(), 1);
         setenv("PMI_SIZE", std::to_string(ranks).c_str(), 1);
         setenv("PM_INTERFACE", "lo", 1);
-        _exit(program(rank));
+        const int code = program(rank);
+        if (ends_by_exit_) exit(code);  // as one that returns from main
+        _exit(code);
       }
       close(ends[1]);
       children.push_back(child);
@@ -89,6 +108,8 @@ class PmiWorld : public ::testing::Test {
   }
 
   bool refuses_ = false;  // to keep anything
+  bool ends_by_exit_ = false;
+  int farewells_ = 0;
 
  private:
   // Until all have hung up.  Who has is missed in a barrier: no launcher lets the others out for
@@ -130,6 +151,10 @@ class PmiWorld : public ::testing::Test {
   std::string AnswerTo(const std::string& line) {
     const std::string key(PmiValue(line, "key"));
     if (line == "cmd=get_my_kvsname") return "cmd=my_kvsname kvsname=here";
+    if (line == "cmd=finalize") {
+      ++farewells_;
+      return "cmd=finalize_ack";
+    }
     EXPECT_EQ(PmiValue(line, "kvsname"), "here") << line;
     if (PmiValue(line, "cmd") == "put" && refuses_) return "cmd=put_result rc=-1 msg=full";
     if (PmiValue(line, "cmd") == "put") {
@@ -230,6 +255,55 @@ TEST_F(PmiWorld, RanksThatKnowNothingOfEachOtherMeetAsOftenAsTheyOpenAContext) {
   EXPECT_FALSE(ReadJobFile(job.c_str(), written, line));
   EXPECT_EQ(written.nodes, kRanks);
   std::filesystem::remove_all(folder);
+}
+
+// A launcher that hears nothing at the end takes it for a crash, and kills the others.
+TEST_F(PmiWorld, ARankThatEndsSaysFarewellOnce) {
+  const auto program = [](int) {
+    pmContext* context;
+    if (const int error = Open(&context)) return error;
+    pmCloseDevice(context);
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0) exit(0);  // it must not speak for its parent
+    return waitpid(child, &status, 0) == child ? status : EBADMSG;
+  };
+  EXPECT_EQ(Run(3, program), std::vector<int>(3, 0));
+  EXPECT_EQ(farewells_, 0) << "that was _exit, as good as a crash";
+  ends_by_exit_ = true;
+  EXPECT_EQ(Run(3, program), std::vector<int>(3, 0));
+  EXPECT_EQ(farewells_, 3);
+}
+
+TEST_F(PmiWorld, WhileMpiIsInUseItsProgramSaysNothing) {
+  ends_by_exit_ = true;
+  const auto program = [](int rank) {
+    pmContext* context;
+    if (const int error = Open(&context)) return error;
+    pmCloseDevice(context);
+    mpi_has_begun = rank != 0;
+    mpi_has_ended = rank == 1;  // but not its way to close the descriptor
+    return 0;
+  };
+  EXPECT_EQ(Run(3, program), std::vector<int>(3, 0));
+  EXPECT_EQ(farewells_, 2) << "not of rank 2";
+}
+
+// As MPI_Finalize leaves it: closed, and its number perhaps given to another file.
+TEST_F(PmiWorld, WhatHasTheDescriptorsNumberLaterIsLeftAlone) {
+  int other[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, other), 0);
+  ends_by_exit_ = true;
+  const auto program = [&other](int) {
+    pmContext* context;
+    if (const int error = Open(&context)) return error;
+    pmCloseDevice(context);
+    return dup2(other[0], atoi(getenv("PMI_FD"))) >= 0 ? 0 : errno;
+  };
+  EXPECT_EQ(Run(1, program), std::vector<int>{0});
+  char said;
+  EXPECT_EQ(recv(other[1], &said, 1, MSG_DONTWAIT), -1);
+  for (const int end : other) close(end);
 }
 
 TEST_F(PmiWorld, WhereOneCannotOpenAllFail) {
