@@ -13,6 +13,21 @@ namespace {
 
 constexpr size_t kLinksOfPartMost = 3 << 20;  // one message carries them
 
+// Also when the call is cut and its coroutine is torn down: a leader that counts for ever would never be missed.
+class Led {
+ public:
+  Led(Conductor& conductor, std::string job_id) : conductor_(conductor), job_id_(std::move(job_id)) {
+    conductor_.SetLed(job_id_, true);
+  }
+  ~Led() { conductor_.SetLed(job_id_, false); }
+  Led(const Led&) = delete;
+  Led& operator=(const Led&) = delete;
+
+ private:
+  Conductor& conductor_;
+  const std::string job_id_;
+};
+
 }  // namespace
 
 using asio::experimental::awaitable_operators::operator||;
@@ -41,9 +56,8 @@ awaitable<absl::Status> QueueService::HandlePart(grpc::CallbackServerContext& co
   }
 
   // Act, until the job has ended or the leader has gone.
-  conductor_.SetLed(job_id, true);
+  const Led led(conductor_, job_id);
   const auto ended = co_await (TakeOrders(call, job_id) || SendReports(call, job_id));
-  conductor_.SetLed(job_id, false);
   co_return std::visit([](const absl::Status& status) { return status; }, ended);
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -149,6 +150,15 @@ class Server {
   std::shared_ptr<grpc::Channel> Dial() const {
     return grpc::CreateChannel("127.0.0.1:" + std::to_string(port_),
                                grpc::InsecureChannelCredentials());
+  }
+
+  // Calls `act` where the server's own calls run, and waits for what it returns.
+  template <typename Act>
+  auto OnLoop(Act act) {
+    std::packaged_task<decltype(act(*conductor_))()> task([&] { return act(*conductor_); });
+    auto result = task.get_future();
+    asio::post(loop_, [&] { task(); });
+    return result.get();
   }
 
  private:
