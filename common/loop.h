@@ -67,6 +67,26 @@ class Signal {
   std::shared_ptr<asio::steady_timer> timer_;
 };
 
+// Comes once; who waits later goes on at once.  It must not go while somebody waits.
+class Event {
+ public:
+  explicit Event(Loop& loop) : comes_(loop) {}
+
+  void Set() {
+    is_set_ = true;
+    comes_.Notify();
+  }
+  awaitable<void> Wait() {
+    while (!is_set_) {
+      co_await comes_.Wait();
+    }
+  }
+
+ private:
+  Signal comes_;
+  bool is_set_ = false;
+};
+
 inline awaitable<void> Sleep(Loop& loop, std::chrono::milliseconds time) {
   asio::steady_timer timer(loop, time);
   co_await timer.async_wait(kAsTuple);

@@ -285,6 +285,9 @@ awaitable<void> Jobs::Tidy() {
       store_.Forget(id);
       spdlog::info("ended job forgotten job={}", id);
     }
+    std::erase_if(watchers_, [](const auto& entry) {
+      return std::all_of(entry.second.begin(), entry.second.end(), [](const auto& watcher) { return watcher.expired(); });
+    });
     co_await Sleep(loop_, retention_.every);
   }
 }

@@ -116,6 +116,11 @@ awaitable<absl::Status> QueueServer::Reach() {
       if (alive.ok()) {
         co_return absl::OkStatus();
       }
+      // Our user has gone: that says nothing about the connection, on which others are.
+      const asio::cancellation_state mine = co_await asio::this_coro::cancellation_state;
+      if (mine.cancelled() != asio::cancellation_type::none) {
+        co_return alive;
+      }
       const auto why = WhyWeAreRefused(alive);
       refused = why ? errors::JobmanagerRefused(options_.address, options_.site, *why) : absl::OkStatus();
       if (!why && channel_ == asked) {  // nobody else has meanwhile
@@ -153,23 +158,23 @@ awaitable<absl::Status> QueueServer::Probe() {
   }
   std::error_code failure = asio::error::timed_out;
   for (const auto& entry : endpoints) {
-    tcp::socket socket(loop_);
-    bool is_late = false;
+    // The timer's: who waits may be gone when it fires.
+    const auto socket = std::make_shared<tcp::socket>(loop_);
+    const auto is_late = std::make_shared<bool>(false);
     asio::steady_timer timeout(loop_, kConnect);
-    timeout.async_wait([&socket, &is_late](const std::error_code& error) {
+    timeout.async_wait([socket, is_late](const std::error_code& error) {
       if (!error) {
-        is_late = true;
-        socket.cancel();
+        *is_late = true;
+        std::error_code ignored;
+        socket->cancel(ignored);
       }
     });
-    const auto [error] = co_await socket.async_connect(entry.endpoint(), kAsTuple);
-    if (timeout.cancel() == 0 && !is_late) {
-      co_await asio::post(loop_, asio::use_awaitable);  // its handler refers to our locals
-    }
+    const auto [error] = co_await socket->async_connect(entry.endpoint(), kAsTuple);
+    timeout.cancel();
     if (!error) {
       co_return absl::OkStatus();
     }
-    failure = is_late ? make_error_code(asio::error::timed_out) : error;
+    failure = *is_late ? make_error_code(asio::error::timed_out) : error;
   }
   co_return failure == asio::error::connection_refused
       ? errors::QueueServerDown(options_.address, options_.site, "the connection is refused")

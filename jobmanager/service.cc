@@ -157,23 +157,10 @@ awaitable<absl::Status> Service::DoInput(absl::StatusOr<Caller> caller, rpc::Rea
   if (jobs_.book().Find(id, caller->subject) == nullptr) {
     co_return errors::NoSuchJob(id);
   }
-  const auto feed = std::make_shared<Feed>(loop_);
-  if (const auto older = std::exchange(feeds_[id], feed)) {
-    older->is_over = true;
-    older->over.Notify();
-  }
-  const auto ended = co_await (PassInput(std::move(chunk), reader, reply) || UntilTakenOver(feed, id));
-  if (const auto at = feeds_.find(id); at != feeds_.end() && at->second == feed) {
-    feeds_.erase(at);
-  }
-  co_return std::visit([](const absl::Status& status) { return status; }, ended);
-}
-
-awaitable<absl::Status> Service::UntilTakenOver(std::shared_ptr<Feed> feed, std::string id) {
-  while (!feed->is_over) {
-    co_await feed->over.Wait();
-  }
-  co_return errors::InputTakenOver(id);
+  const NewestCall feed(feeds_, loop_, id);
+  const auto ended = co_await (PassInput(std::move(chunk), reader, reply) || feed.UntilTakenOver());
+  const absl::Status* passed = std::get_if<absl::Status>(&ended);
+  co_return passed != nullptr ? *passed : errors::InputTakenOver(id);
 }
 
 awaitable<absl::Status> Service::PassInput(proto::InputChunk chunk, rpc::Reader<proto::InputChunk>& reader,

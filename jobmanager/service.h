@@ -2,11 +2,11 @@
 // JobService as the account's jobmanager serves it: docs/protocol/4-submission.md.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "common/newest_call.h"
 #include "common/rpc_server.h"
 #include "jobmanager/jobs.h"
 #include "jobmanager/leader.h"
@@ -81,14 +81,7 @@ class Service final : public proto::JobService::CallbackService {
   Leaders& leaders_;
   const std::string token_;
   const std::vector<std::string> services_;
-  // One call feeds a job's input: a newer one ends it.
-  struct Feed {
-    explicit Feed(Loop& loop) : over(loop) {}
-    Signal over;
-    bool is_over = false;
-  };
-  static awaitable<absl::Status> UntilTakenOver(std::shared_ptr<Feed> feed, std::string id);
-  std::map<std::string, std::shared_ptr<Feed>> feeds_;
+  NewestCalls feeds_;  // of a job's input
 };
 
 }  // namespace sekisho::jobmanager

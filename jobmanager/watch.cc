@@ -2,6 +2,7 @@
 #include "jobmanager/watch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <utility>
@@ -15,7 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kRedial{300};
+constexpr milliseconds kRedialMin{300};
+constexpr milliseconds kRedialMax{5'000};
 
 // Of the signed request: which files its client has yet to send (sekisho upload).
 void LeaveOnlyFiles(proto::JobEvent::Submitted& submitted) {
@@ -86,6 +88,7 @@ awaitable<void> PumpOutput(Loop& loop, Jobs& jobs, proto::AttachRequest request,
   const bool is_inside = co_await jobs.UntilSubmitted(request.job_id());
   Positions positions(request);
   uint64_t all_taken = 0;
+  milliseconds redial = kRedialMin;
   while (is_inside && !outlet->is_over) {
     proto::OutputRequest wanted;
     wanted.set_job_id(request.job_id());
@@ -94,6 +97,7 @@ awaitable<void> PumpOutput(Loop& loop, Jobs& jobs, proto::AttachRequest request,
     wanted.set_most_bytes(PortionAfter(all_taken));
     positions.Fill(wanted);
     outlet->call = jobs.queue().Output(wanted);
+    const auto asked = std::chrono::steady_clock::now();
     uint64_t taken = 0;
     proto::OutputChunk chunk;
     while (!outlet->is_over && co_await outlet->call->Read(chunk)) {
@@ -116,7 +120,10 @@ awaitable<void> PumpOutput(Loop& loop, Jobs& jobs, proto::AttachRequest request,
       }
       break;
     }
-    co_await Sleep(loop, kRedial);
+    const bool was_up = taken > 0 || std::chrono::steady_clock::now() - asked > kRedialMax;
+    redial = was_up ? kRedialMin : redial;
+    co_await Sleep(loop, redial);
+    redial = std::min(redial * 2, kRedialMax);
   }
   outlet->call.reset();
   outlet->is_dry = true;

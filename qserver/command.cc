@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include <asio/posix/stream_descriptor.hpp>
 #include <fmt/format.h>
@@ -60,18 +61,24 @@ awaitable<absl::StatusOr<CommandEnd>> RunCommand(Command command) {
                                              {input.fd(), output.fd(), complaint.fd()}, command.as));
   const int pid_fd = int(syscall(SYS_pidfd_open, pid, 0));
   if (pid_fd < 0) {
+    const int reason = errno;
+    kill(pid, SIGKILL);  // it would run unseen, and be run again
+    waitpid(pid, nullptr, 0);
+    errno = reason;
     co_return absl::InternalError(fmt::format("cannot run {}: {}", program, std::strerror(errno)));
   }
 
   const auto executor = co_await asio::this_coro::executor;
   asio::posix::stream_descriptor process(executor, pid_fd);
   asio::steady_timer limit(executor, command.limit);
-  limit.async_wait([pid](const std::error_code& error) {
-    if (!error) {
-      kill(pid, SIGKILL);  // still ours: nobody has waited for it
+  const auto is_over = std::make_shared<bool>(false);  // the timer may have fired already
+  limit.async_wait([pid, is_over](const std::error_code& error) {
+    if (!error && !*is_over) {
+      kill(-pid, SIGKILL);  // with all that it has started; still ours, as nobody has waited for it
     }
   });
   co_await process.async_wait(asio::posix::stream_descriptor::wait_read, kAsTuple);
+  *is_over = true;
   limit.cancel();
   siginfo_t info{};
   if (waitid(P_PID, id_t(pid), &info, WEXITED) != 0) {

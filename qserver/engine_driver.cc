@@ -142,7 +142,7 @@ awaitable<void> EngineDriver::HandOver() {
                                     Conductor::NowMs());
       });
       co_await Sleep(loop_, times_.try_again);
-      to_hand_over_.push_front(job_id);
+      to_hand_over_.push_back(job_id);  // behind others: it may be this one alone that is not taken
     } else {
       const std::string why = Message(number.status());
       conductor_.Change([&](Queue& queue) {

@@ -59,6 +59,9 @@ awaitable<absl::Status> NodesService::Serve(grpc::CallbackServerContext& context
     spdlog::warn("node refused node={}: {}", Printable(message.hello().node()), Printable(Message(status)));
     co_return status;
   }
+  if (stream.is_cancelled()) {  // meanwhile
+    co_return absl::CancelledError("the agent has gone");
+  }
   const std::string node = message.hello().node();
   const uint64_t generation = conductor_.Attach(
       message.hello(), [&stream](proto::ServerMessage out) { stream.Push(std::move(out)); });

@@ -35,6 +35,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  setsid();  // what it starts can be ended with it
   if (as != nullptr && (as->uid == 0 || setgroups(as->groups.size(), as->groups.data()) != 0 ||
                         setresgid(as->gid, as->gid, as->gid) != 0 || setresuid(as->uid, as->uid, as->uid) != 0)) {
     _exit(126);

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -66,7 +67,11 @@ StagerLink::StagerLink(Loop& loop, int fd, pid_t pid) : loop_(loop), socket_(loo
   socket_.assign(asio::local::stream_protocol(), fd);
 }
 
+// Whoever asked has gone, and what he asked for may take long: no more stagers are to be at work than may.
 StagerLink::~StagerLink() {
+  if (is_asked_) {
+    kill(pid_, SIGKILL);
+  }
   const int pid_fd = int(syscall(SYS_pidfd_open, pid_, 0));
   if (pid_fd >= 0) {
     co_spawn(loop_, Reap(pid_fd, pid_), detached);
@@ -82,6 +87,7 @@ awaitable<absl::Status> StagerLink::Tell(StagerOrder order) {
 }
 
 awaitable<absl::StatusOr<StagerReply>> StagerLink::Ask(StagerOrder order) {
+  is_asked_ = true;
   CO_RETURN_IF_ERROR(co_await Tell(std::move(order)));
   uint32_t size = 0;
   const auto [broken, head] = co_await asio::async_read(socket_, asio::buffer(&size, sizeof size), kAsTuple);
@@ -91,6 +97,7 @@ awaitable<absl::StatusOr<StagerReply>> StagerLink::Ask(StagerOrder order) {
   }
   std::string body(size, '\0');
   const auto [cut, got] = co_await asio::async_read(socket_, asio::buffer(body), kAsTuple);
+  is_asked_ = bool(cut);
   StagerReply reply;
   if (cut || !reply.ParseFromString(body)) {
     co_return Died();

@@ -21,7 +21,7 @@ class StagerLink {
   static awaitable<absl::StatusOr<std::unique_ptr<StagerLink>>> Start(Loop& loop, std::string program,
                                                                       std::optional<RunAs> as,
                                                                       StagerOrder::Begin begin);
-  ~StagerLink();  // the program ends by itself then
+  ~StagerLink();  // the program ends by itself then; one that has not answered is killed
   StagerLink(const StagerLink&) = delete;
   StagerLink& operator=(const StagerLink&) = delete;
 
@@ -37,6 +37,7 @@ class StagerLink {
   Loop& loop_;
   asio::local::stream_protocol::socket socket_;
   const pid_t pid_;
+  bool is_asked_ = false;  // and has not answered
 };
 
 }  // namespace sekisho::qserver

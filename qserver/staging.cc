@@ -193,13 +193,27 @@ awaitable<void> Staging::Advance(std::string job_id, Seen seen) {
     conductor_.Change([&](Queue& queue) {
       return queue.OnStillStaging(job_id, kTryingAgain + Message(status), Conductor::NowMs());
     });
-    co_await Sleep(loop_, settings_.try_again);
-    OnStaging(job_id);
+    if (const bool is_first = trying_again_.insert(job_id).second; is_first) {
+      co_spawn(loop_, AdvanceLater(job_id), detached);
+    }
   } else if (!status.ok()) {
     conductor_.Change([&](Queue& queue) {
       return queue.OnStagingFailed(job_id, errors::CannotStage(status), Conductor::NowMs());
     });
   }
+}
+
+awaitable<void> Staging::AdvanceLater(std::string job_id) {
+  co_await Sleep(loop_, settings_.try_again);
+  trying_again_.erase(job_id);
+  OnStaging(job_id);
+}
+
+// Whoever has sent the last file may go: nobody else would put them in place.
+awaitable<void> Staging::AdvanceByItself(std::string job_id, Seen seen) {
+  const auto end = std::make_shared<Event>(loop_);
+  co_spawn(loop_, Advance(std::move(job_id), std::move(seen)), [end](const std::exception_ptr&) { end->Set(); });
+  co_await end->Wait();
 }
 
 awaitable<absl::Status> Staging::TryAdvance(std::string job_id, const Seen& seen) {
@@ -299,23 +313,10 @@ awaitable<absl::Status> Staging::MakeScratch(StagerLink& stager, std::string job
 // ---- From the client
 
 awaitable<absl::Status> Staging::Take(UploadCall& call, std::string job_id) {
-  const auto taking = std::make_shared<Taking>(loop_);
-  if (const auto older = std::exchange(takings_[job_id], taking)) {
-    older->is_over = true;
-    older->over.Notify();
-  }
-  const auto ended = co_await (TakeAll(call, job_id) || UntilTakenOver(taking, job_id));
-  if (const auto at = takings_.find(job_id); at != takings_.end() && at->second == taking) {
-    takings_.erase(at);
-  }
-  co_return std::visit([](const absl::Status& status) { return status; }, ended);
-}
-
-awaitable<absl::Status> Staging::UntilTakenOver(std::shared_ptr<Taking> taking, std::string job_id) {
-  while (!taking->is_over) {
-    co_await taking->over.Wait();
-  }
-  co_return errors::UploadTakenOver(job_id);
+  const NewestCall newest(takings_, loop_, job_id);
+  const auto ended = co_await (TakeAll(call, job_id) || newest.UntilTakenOver());
+  const absl::Status* taken = std::get_if<absl::Status>(&ended);
+  co_return taken != nullptr ? *taken : errors::UploadTakenOver(job_id);
 }
 
 awaitable<absl::Status> Staging::TakeAll(UploadCall& call, std::string job_id) {
@@ -332,12 +333,13 @@ awaitable<absl::Status> Staging::TakeAll(UploadCall& call, std::string job_id) {
       CO_ASSIGN_OR_RETURN(seen[file.content.sha256()], co_await TakeFile(call, *stager, file, job_id));
     }
   }
-  co_await Advance(job_id, std::move(seen));
+  co_await AdvanceByItself(job_id, std::move(seen));
   const Job* job = conductor_.queue().Find(job_id);
   if (job == nullptr) {
     co_return errors::NoSuchJob(job_id);
   }
-  if (const Job* staging = Find(job_id); staging != nullptr && !AwaitsCredential(*staging)) {
+  if (const Job* staging = Find(job_id);
+      staging != nullptr && !AwaitsCredential(*staging) && !staging->status.reason().starts_with(kTryingAgain)) {
     co_return absl::UnavailableError("the cache has lost a file");  // it is sent again
   }
   CO_RETURN_IF_ERROR(co_await conductor_.Durable());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/loop.h"
+#include "common/newest_call.h"
 #include "common/rpc_server.h"
 #include "proto/files.pb.h"
 #include "qserver/conductor.h"
@@ -96,11 +97,6 @@ class Staging {
     Busy& busy_;
     const std::string job_id_;
   };
-  struct Taking {
-    explicit Taking(Loop& loop) : over(loop) {}
-    Signal over;
-    bool is_over = false;
-  };
   struct Missing {
     int file = 0;  // of the request's files
     Content content;
@@ -115,6 +111,8 @@ class Staging {
   awaitable<absl::Status> KeepCredential(std::string job_id, std::string text);
   awaitable<void> RemoveCredential(std::string job_id);
   awaitable<void> Advance(std::string job_id, Seen seen);
+  awaitable<void> AdvanceByItself(std::string job_id, Seen seen);
+  awaitable<void> AdvanceLater(std::string job_id);
   awaitable<absl::Status> TryAdvance(std::string job_id, const Seen& seen);
   awaitable<absl::StatusOr<std::unique_ptr<StagerLink>>> StartStager(std::string job_id);
   absl::StatusOr<std::vector<StageIn>> PlanOf(const Job& job) const;
@@ -129,7 +127,6 @@ class Staging {
   awaitable<absl::StatusOr<std::string>> PathIn(std::string job_id, std::string path);
   static awaitable<absl::Status> ShowList(FilesWriter& writer, StagerLink& stager, std::string path);
   static awaitable<absl::Status> ShowFile(FilesWriter& writer, StagerLink& stager, std::string path, uint64_t offset);
-  static awaitable<absl::Status> UntilTakenOver(std::shared_ptr<Taking> taking, std::string job_id);
   const Job* Find(const std::string& job_id) const;  // one that waits for its files
   // ---- staging_out.cc
   awaitable<void> FinishJob(std::string job_id);
@@ -155,7 +152,8 @@ class Staging {
   Busy giving_credential_;
   Busy finishing_;
   Busy removing_;
-  std::map<std::string, std::shared_ptr<Taking>> takings_;  // by job
+  Busy trying_again_;
+  NewestCalls takings_;  // of a job's files
 };
 
 }  // namespace sekisho::qserver
