@@ -31,7 +31,9 @@ double Seconds(int64_t from_ms, int64_t to_ms) {
   return from_ms > 0 ? double(std::max<int64_t>(to_ms - from_ms, 0)) / 1000 : 0;
 }
 
-class Descriptor {
+}  // namespace
+
+class AccountingFile::Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() {
@@ -46,8 +48,6 @@ class Descriptor {
  private:
   const int fd_;
 };
-
-}  // namespace
 
 std::string AccountingLine(const proto::JobStatus& job, const proto::JobEvent& ended) {
   const auto& end = ended.ended();
@@ -119,6 +119,9 @@ absl::Status AccountingFile::Prepare() {
   if (whole < tail.size() && ftruncate(file.get(), off_t(size - tail.size() + whole)) != 0) {
     return failed("mend");
   }
+  if (fdatasync(file.get()) != 0) {  // what an earlier life has written is taken for written
+    return failed("sync");
+  }
   if (whole > 1) {
     const size_t begin = tail.rfind('\n', whole - 2) + 1;
     const auto line = nlohmann::json::parse(tail.substr(begin, whole - begin), nullptr, false);
@@ -138,20 +141,41 @@ bool AccountingFile::Write(uint64_t sequence, const std::string& line) {
   while (!waiting_.empty() && WriteOut(waiting_.front())) {
     waiting_.pop_front();
   }
-  return waiting_.empty();
+  if (!waiting_.empty()) {
+    return false;
+  }
+  written_ = last_;
+  return true;
+}
+
+AccountingFile::Unsynced AccountingFile::TakeUnsynced() {
+  taken_ = written_;
+  return {taken_, [files = std::exchange(unsynced_, {}), sync = sync_, path = path_]() -> absl::Status {
+            for (const auto& file : files) {
+              if (sync(file->get()) != 0) {
+                return absl::UnavailableError(fmt::format("{}: {}", path, std::strerror(errno)));
+              }
+            }
+            return absl::OkStatus();
+          }};
 }
 
 bool AccountingFile::WriteOut(const std::string& line) {
-  const Descriptor file(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const auto file = std::make_shared<const Descriptor>(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   struct stat facts {};
-  const bool is_open = file.get() >= 0 && fstat(file.get(), &facts) == 0;
-  const ssize_t written = is_open ? write(file.get(), line.data(), line.size()) : -1;
+  const bool is_open = file->get() >= 0 && fstat(file->get(), &facts) == 0;
+  const ssize_t written = is_open ? write(file->get(), line.data(), line.size()) : -1;
   if (written == ssize_t(line.size())) {
     has_complained_ = false;
+    const std::pair<dev_t, ino_t> which(facts.st_dev, facts.st_ino);
+    if (unsynced_.empty() || which != newest_) {
+      newest_ = which;
+      unsynced_.push_back(file);
+    }
     return true;
   }
   const int error = errno;
-  if (written > 0 && ftruncate(file.get(), facts.st_size) != 0) {
+  if (written > 0 && ftruncate(file->get(), facts.st_size) != 0) {
     spdlog::error("{}: half a line stays in it", path_);
   }
   if (!has_complained_) {

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include "common/job_state.h"
 
@@ -179,9 +180,38 @@ TEST_F(AccountingFileTest, LinesWaitInOrderForRoom) {
   std::filesystem::create_directory(path_);  // nothing can be written there
   EXPECT_FALSE(file.Write(1, Line(1)));
   EXPECT_FALSE(file.Write(2, Line(2)));
+  EXPECT_FALSE(file.has_unsynced());
   std::filesystem::remove(path_);
   EXPECT_TRUE(file.Write(3, Line(3)));
   EXPECT_EQ(Content(), Line(1) + Line(2) + Line(3));
+}
+
+TEST_F(AccountingFileTest, SyncsWhatWasWrittenAlsoWhereItWasMovedAway) {
+  std::vector<size_t> synced;  // sizes
+  int result = 0;
+  AccountingFile file(path_, [&](int fd) {
+    struct stat facts {};
+    EXPECT_EQ(fstat(fd, &facts), 0);
+    synced.push_back(size_t(facts.st_size));
+    return result;
+  });
+  ASSERT_TRUE(file.Prepare().ok());
+  EXPECT_FALSE(file.has_unsynced());
+  EXPECT_TRUE(file.Write(3, Line(3)));
+  EXPECT_TRUE(file.Write(4, Line(4)));
+  std::filesystem::rename(path_, path_ + ".1");
+  EXPECT_TRUE(file.Write(5, Line(5)));
+
+  const AccountingFile::Unsynced unsynced = file.TakeUnsynced();
+  EXPECT_TRUE(unsynced.sync().ok());
+
+  EXPECT_EQ(unsynced.sequence, 5u);
+  EXPECT_THAT(synced, testing::ElementsAre(2 * Line(3).size(), Line(5).size()));
+  EXPECT_FALSE(file.has_unsynced());
+  EXPECT_TRUE(file.Write(6, Line(6)));
+  EXPECT_TRUE(file.has_unsynced());
+  result = -1;
+  EXPECT_FALSE(file.TakeUnsynced().sync().ok());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "qserver/administer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -8,9 +9,11 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/identity/dn.h"
+#include "common/log.h"
 #include "qserver/administer_errors.h"
 #include "qserver/errors.h"
 
@@ -42,6 +45,42 @@ const char* NameOf(const Administer& word) {
     default:
       return "show";
   }
+}
+
+// Where the last whole line ends; -1: errno.
+off_t EndOfLines(int fd, off_t size) {
+  constexpr off_t kPiece = 4096;
+  std::string piece;
+  for (off_t end = size; end > 0;) {
+    const off_t begin = std::max<off_t>(end - kPiece, 0);
+    piece.resize(size_t(end - begin));
+    const ssize_t got = pread(fd, piece.data(), piece.size(), begin);
+    if (got != ssize_t(piece.size())) {
+      errno = got < 0 ? errno : EIO;
+      return -1;
+    }
+    if (const size_t at = piece.rfind('\n'); at != std::string::npos) {
+      return begin + off_t(at) + 1;
+    }
+    end = begin;
+  }
+  return 0;
+}
+
+// Takes away what a crash has left of a line; how long the file is then.  -1: errno.
+off_t Mend(int fd, const std::string& path) {
+  struct stat facts {};
+  if (fstat(fd, &facts) != 0) {
+    return -1;
+  }
+  const off_t end = EndOfLines(fd, facts.st_size);
+  if (end >= 0 && end < facts.st_size) {
+    if (ftruncate(fd, end) != 0) {
+      return -1;
+    }
+    spdlog::warn("{}: half a line at its end was removed", path);
+  }
+  return end;
 }
 
 }  // namespace
@@ -106,15 +145,32 @@ std::string AuditLine(const Administer& word, const std::string& by, const std::
   return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-absl::Status AuditFile::Write(const std::string& line) const {
-  const int fd = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  const bool is_written =
-      fd >= 0 && write(fd, line.data(), line.size()) == ssize_t(line.size()) && fdatasync(fd) == 0;
-  const int error = errno;
+absl::Status AuditFile::Write(const std::string& line) {
+  if (!line.empty()) {
+    waiting_.push_back(line);
+  }
+  while (!waiting_.empty()) {
+    RETURN_IF_ERROR(Append(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return absl::OkStatus();
+}
+
+// All of it or, as far as the file can be cut again, nothing: it is to be written once.
+absl::Status AuditFile::Append(const std::string& line) {
+  const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const off_t end = fd >= 0 ? Mend(fd, path_) : -1;
+  const ssize_t written = end >= 0 ? write(fd, line.data(), line.size()) : -1;
+  const bool is_whole = written == ssize_t(line.size());
+  const bool is_on_disk = is_whole && fdatasync(fd) == 0;
+  const int error = written >= 0 && !is_whole ? ENOSPC : errno;
+  if (!is_on_disk && written > 0 && ftruncate(fd, end) != 0) {
+    spdlog::error("{}: a line that is written again stays in it", path_);
+  }
   if (fd >= 0) {
     close(fd);
   }
-  return is_written ? absl::OkStatus() : absl::UnavailableError(fmt::format("{}: {}", path_, std::strerror(error)));
+  return is_on_disk ? absl::OkStatus() : absl::UnavailableError(fmt::format("{}: {}", path_, std::strerror(error)));
 }
 
 }  // namespace sekisho::qserver

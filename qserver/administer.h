@@ -3,6 +3,7 @@
 // but for the audit file.  docs/protocol/5-queue.md, "Administration".
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <set>
 #include <string>
@@ -30,11 +31,15 @@ std::string AuditLine(const proto::RequestBody::Administer& word, const std::str
 class AuditFile {
  public:
   explicit AuditFile(std::string path) : path_(std::move(path)) {}
-  // On disk when it returns.
-  absl::Status Write(const std::string& line) const;
+  // On disk when it returns OK, with those that could not be written before; else it waits with them for the next call,
+  // which may be of "": of nothing but what waits.
+  absl::Status Write(const std::string& line);
 
  private:
+  absl::Status Append(const std::string& line);
+
   const std::string path_;
+  std::deque<std::string> waiting_;
 };
 
 }  // namespace sekisho::qserver

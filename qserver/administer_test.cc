@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What administrators may ask, and who is one.
+#include <fstream>
+
 #include <gmock/gmock.h>
 
+#include "qserver/administer.h"
 #include "qserver/server_fixture.h"
 
 namespace sekisho::qserver {
@@ -132,6 +135,95 @@ TEST_F(ServerTest, AnAdministratorEndsAnybodysJobWithAReason) {
   agent->Exited(task, 0);
   EXPECT_EQ(EventsToEnd(job).back(), "ended");
   EXPECT_EQ(ended_.reason(), "ended by /CN=Admin: fills the disk");
+}
+
+// The calls go to a service of its own, which writes down what it obeys.
+class AuditTest : public ServerTest {
+ protected:
+  AuditTest() : work_(asio::make_work_guard(loop_)), spool_(state_ + "/audited"), audit_(state_ + "/audit.jsonl") {
+    CHECK(spool_.Prepare().ok());
+    store_ = *EventStore::Open(loop_, state_ + "/audited.db");
+    conductor_ = std::make_unique<Conductor>(loop_, *store_, spool_, allocator_, TaskSettings{}, 0);
+    CHECK(conductor_->Restore().ok());
+    rules_.administrators = {"/CN=Admin"};
+    QueueService::Judges judges;
+    judges.caller = [](const auto&) { return Jobmanager(); };
+    judges.request = [](const proto::QueueRequest& request) {
+      Verified verified;
+      CHECK(verified.body.ParseFromString(request.request().body()));
+      verified.identity.subject = request.request().signature();
+      return verified;
+    };
+    judges.now = [] { return kTestNow; };
+    service_ = std::make_unique<QueueService>(loop_, *conductor_, rules_, std::move(judges));
+    service_->SetAudit([this](const std::string& line) { return audit_.Write(line); });
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(service_.get());
+    audited_ = builder.BuildAndStart();
+    queue_ = proto::Queue::NewStub(
+        grpc::CreateChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()));
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~AuditTest() override {
+    audited_->Shutdown(std::chrono::system_clock::now());
+    audited_->Wait();
+    loop_.stop();
+    thread_.join();
+  }
+
+  std::vector<std::string> Lines() const {
+    std::vector<std::string> lines;
+    std::ifstream file(state_ + "/audit.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      lines.push_back(line);
+    }
+    return lines;
+  }
+
+  Loop loop_;
+  asio::executor_work_guard<Loop::executor_type> work_;
+  Spool spool_;
+  AdmissionRules rules_;
+  AuditFile audit_;
+  std::unique_ptr<EventStore> store_;
+  std::unique_ptr<Conductor> conductor_;
+  std::unique_ptr<QueueService> service_;
+  std::unique_ptr<grpc::Server> audited_;
+  std::thread thread_;
+};
+
+TEST_F(AuditTest, AWordIsWrittenDownOnceBeforeItIsAnsweredAlsoWhenSaidAgain) {
+  std::filesystem::create_directory(state_ + "/audit.jsonl");  // nothing can be written there
+  proto::RequestBody::Administer word;
+  word.mutable_ban()->set_subject("/CN=Alice");
+  proto::AdministerReply reply;
+
+  EXPECT_EQ(Administer("b1", word, "/CN=Admin", reply).error_code(), grpc::UNAVAILABLE);
+  EXPECT_EQ(Administer("b1", word, "/CN=Admin", reply).error_code(), grpc::UNAVAILABLE);
+  std::filesystem::remove(state_ + "/audit.jsonl");
+
+  EXPECT_TRUE(Administer("b1", word, "/CN=Admin", reply).ok());
+  EXPECT_TRUE(Administer("b1", word, "/CN=Admin", reply).ok());
+  EXPECT_THAT(Lines(), ElementsAre(HasSubstr(R"("what":"ban","request":"b1","subject":"/CN=Alice")")));
+}
+
+// The word itself is refused when it comes again: nothing is left to lift.
+TEST_F(AuditTest, ALiftThatCouldNotBeWrittenDownIsByTheNextWord) {
+  proto::RequestBody::Administer word;
+  word.mutable_ban()->set_subject("/CN=Alice");
+  proto::AdministerReply reply;
+  ASSERT_TRUE(Administer("b1", word, "/CN=Admin", reply).ok());
+  std::filesystem::rename(state_ + "/audit.jsonl", state_ + "/audit.jsonl.1");
+  std::filesystem::create_directory(state_ + "/audit.jsonl");
+  word.mutable_ban()->set_lift(true);
+  EXPECT_EQ(Administer("b2", word, "/CN=Admin", reply).error_code(), grpc::UNAVAILABLE);
+  std::filesystem::remove(state_ + "/audit.jsonl");
+
+  EXPECT_EQ(Administer("b2", word, "/CN=Admin", reply).error_code(), grpc::NOT_FOUND);
+
+  EXPECT_THAT(Lines(), ElementsAre(HasSubstr(R"("what":"unban","request":"b2")")));
 }
 
 }  // namespace

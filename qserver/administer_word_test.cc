@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,10 +64,67 @@ TEST(AdministratorsWord, IsOneLineOfTheAuditFileWhateverItSays) {
   EXPECT_THAT(line, HasSubstr(R"("time":"2027-01-15T08:00:00.123Z","by":"/CN=Admin","what":"kill","request":"r1")"));
   const std::string path = testing::TempDir() + "audit.jsonl";
   std::filesystem::remove(path);
-  const AuditFile file(path);
+  AuditFile file(path);
   ASSERT_TRUE(file.Write(line).ok() && file.Write(line).ok());
   EXPECT_EQ(std::filesystem::file_size(path), 2 * line.size());
   EXPECT_FALSE(AuditFile("/nowhere/audit").Write(line).ok());
+}
+
+class AuditFileTest : public testing::Test {
+ protected:
+  AuditFileTest() : path_(testing::TempDir() + "kept-audit.jsonl") { std::filesystem::remove(path_); }
+  ~AuditFileTest() override { std::filesystem::remove(path_); }
+
+  std::string Content() const {
+    std::ifstream file(path_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  const std::string path_;
+};
+
+// No file of this process grows beyond that, as on a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit most{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &most);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(AuditFileTest, WritesOnceThereIsRoomWhatHadNone) {
+  AuditFile file(path_);
+  ASSERT_TRUE(file.Write("one\n").ok());
+  bool is_written = true;
+  {
+    const FullDisk disk(6);  // half of the next
+    is_written = file.Write("two\n").ok();
+  }
+  EXPECT_FALSE(is_written);
+  EXPECT_EQ(Content(), "one\n");
+
+  EXPECT_TRUE(file.Write("").ok());
+  EXPECT_TRUE(file.Write("").ok());
+  EXPECT_TRUE(file.Write("three\n").ok());
+
+  EXPECT_EQ(Content(), "one\ntwo\nthree\n");
+}
+
+TEST_F(AuditFileTest, HalfALineOfACrashGoesHoweverLong) {
+  std::ofstream(path_) << "one\n" << std::string(10'000, 'x');
+  ASSERT_TRUE(AuditFile(path_).Write("two\n").ok());
+  EXPECT_EQ(Content(), "one\ntwo\n");
+
+  std::filesystem::remove(path_);
+  std::ofstream(path_) << "half";
+  ASSERT_TRUE(AuditFile(path_).Write("one\n").ok());
+  EXPECT_EQ(Content(), "one\n");
 }
 
 }  // namespace

@@ -6,6 +6,10 @@
 namespace sekisho::qserver {
 
 absl::Status Commands::Take(Request& request, identity::Time now) {
+  if (now < newest_) {  // the clock was set back: what was taken before may be forgotten, as by one that has just begun
+    started_ = tidied_ = now;
+  }
+  newest_ = now;
   const identity::Time signed_at{std::chrono::seconds(request.time_ms / 1000)};
   if (signed_at < started_) {
     return errors::SignedBeforeRestart();

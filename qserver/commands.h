@@ -18,7 +18,7 @@ class Commands {
 
   // `window` as of CheckFreshness; `started`: this daemon, which knows of none before.
   Commands(std::chrono::seconds window, identity::Time started)
-      : window_(window), started_(started) {}
+      : window_(window), started_(started), newest_(started) {}
 
   // Of one signature; it may be about many jobs.
   struct Request {
@@ -46,7 +46,8 @@ class Commands {
     std::string request_id;  // "": it was withdrawn
   };
   const std::chrono::seconds window_;
-  const identity::Time started_;
+  identity::Time started_;
+  identity::Time newest_;  // that the clock has shown
   std::map<std::string, identity::ReplaySet> seen_;  // by subject
   std::map<std::string, Last> last_;                 // by what it was about
   identity::Time tidied_;

@@ -54,6 +54,25 @@ TEST(Commands, OfManyJobsARepeatCarriesOutWhatWasNot) {
   EXPECT_TRUE(*commands.Begin(again, "job 3"));
 }
 
+// As where the host's clock was ahead when the daemon began.
+TEST(Commands, AfterTheClockIsSetBackWhatIsSignedFromThenOnIsTaken) {
+  const auto ahead = std::chrono::hours(9);
+  Commands commands(kWindow, kStarted + ahead);
+  EXPECT_FALSE(commands.Accept(Signed("a", 59), "job", kNow).ok());
+
+  EXPECT_TRUE(*commands.Accept(Signed("b", 61), "job", kNow + std::chrono::seconds(2)));
+}
+
+// What was taken meanwhile is remembered by the clock of then.
+TEST(Commands, AClockThatWentAheadAndBackMakesNothingNewAgain) {
+  Commands commands(kWindow, kStarted);
+  EXPECT_TRUE(*commands.Accept(Signed("resume", 50), "job", kNow));
+  commands.Withdraw(Signed("resume", 50), "job");
+  EXPECT_TRUE(*commands.Accept(Signed("other", 3600), "another job", kStarted + std::chrono::seconds(3600)));
+
+  EXPECT_FALSE(commands.Accept(Signed("resume", 50), "job", kNow).ok());
+}
+
 TEST(Commands, RefusesWhatWasSignedBeforeItsMemoryBegan) {
   Commands commands(kWindow, kStarted);
 

@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <asio/thread_pool.hpp>
+
 #include "common/event_store.h"
 #include "common/loop.h"
 #include "qserver/allocator_link.h"
@@ -65,7 +67,10 @@ class Conductor {
   // Jobs can have files.  Before Run.
   void SetStaging(Staging& staging) { staging_ = &staging; }
   // Each job's end is a line there.  Before Restore.
-  void SetAccounting(AccountingFile& file) { accounting_ = &file; }
+  void SetAccounting(AccountingFile& file) {
+    accounting_ = &file;
+    syncer_.emplace(1);
+  }
   // And is told to a program of the site's.  Before Restore.
   void SetEndHook(EndHook& hook) { end_hook_ = &hook; }
   bool has_engine() const { return engine_ != nullptr; }
@@ -122,8 +127,10 @@ class Conductor {
   // Jobs that have ended since this daemon runs, by how.
   const std::map<proto::JobState, uint64_t>& ended() const { return ended_; }
 
-  // Forgets some of the jobs that ended before, with their output; true: there are more.
-  bool ForgetEndedBefore(int64_t time_ms);
+  static constexpr size_t kForgottenAtOnce = 1'000;  // nobody waits long for the loop
+  // Forgets some of the jobs that ended before, with their output; true: there are more.  One whose files could not be
+  // removed is kept, and tried again behind all others, an hour later at the soonest.
+  bool ForgetEndedBefore(int64_t time_ms, int64_t steady_ms = SteadyMs());
   void Forget(const std::vector<std::string>& jobs);  // that have ended
 
   static int64_t NowMs();
@@ -168,6 +175,7 @@ class Conductor {
   awaitable<void> Commit();
   static bool MayWait(const Batch& batch);
   void Account(const Job& job, const proto::JobEvent& ended);
+  awaitable<void> SyncAccounting();
   void TellEngine(const Job& job, const proto::JobEvent& event);
   void Publish(Batch batch);
   void WakeJobs();
@@ -202,6 +210,7 @@ class Conductor {
   std::map<std::string, InputProgress> inputs_;
   uint64_t next_input_call_ = 1;
   std::map<proto::JobState, uint64_t> ended_;
+  std::map<std::string, int64_t> removals_;               // of ended jobs' files: when they began, by SteadyMs
   std::map<std::string, int> priorities_;                 // that users have changed
   bool has_new_priorities_ = false;                       // that are not stored yet
   std::map<std::string, std::weak_ptr<Signal>> signals_;  // "job ID", "account NAME"
@@ -224,6 +233,9 @@ class Conductor {
   Signal commit_wanted_;
   std::deque<Batch> batches_;               // their events are with the store, in this order
   std::multiset<std::string> unpublished_;  // jobs of those events
+
+  bool is_syncing_ = false;  // the accounting
+  std::optional<asio::thread_pool> syncer_;  // with accounting_
 };
 
 }  // namespace sekisho::qserver

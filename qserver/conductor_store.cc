@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conductor's half about what is on disk of jobs: read again, and forgotten.
+#include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,11 @@
 #include "rsl/array.h"
 
 namespace sekisho::qserver {
+namespace {
+
+constexpr int64_t kRemoveAgainMs = 3'600'000;
+
+}  // namespace
 
 awaitable<absl::StatusOr<std::vector<Journal::Found>>> Conductor::Complete(std::vector<Journal::Found> events) {
   std::vector<uint64_t> cut;
@@ -58,12 +65,25 @@ awaitable<absl::StatusOr<std::string>> Conductor::ReadRsl(std::string job_id) {
   co_return element ? rsl::ForElement(std::move(rsl), element->second) : rsl;
 }
 
-bool Conductor::ForgetEndedBefore(int64_t time_ms) {
-  constexpr size_t kAtOnce = 1'000;  // nobody waits long for the loop
-  const std::vector<std::string> jobs = queue_.EndedBefore(time_ms, kAtOnce);
+bool Conductor::ForgetEndedBefore(int64_t time_ms, int64_t steady_ms) {
+  std::vector<std::string> jobs = queue_.EndedBefore(
+      time_ms, kForgottenAtOnce, [this](const std::string& job_id) { return removals_.count(job_id) > 0; });
+  // Files that stay, however many of one account, keep nobody else's job here: they come last, those that have waited
+  // longest first.
+  std::vector<std::pair<int64_t, std::string>> again;
+  for (const auto& [job_id, began_ms] : removals_) {
+    if (began_ms + kRemoveAgainMs <= steady_ms) {
+      again.emplace_back(began_ms, job_id);
+    }
+  }
+  std::sort(again.begin(), again.end());
+  for (size_t i = 0; i < again.size() && jobs.size() < kForgottenAtOnce; ++i) {
+    jobs.push_back(std::move(again[i].second));
+  }
   std::vector<std::string> without_files;
   for (const std::string& job_id : jobs) {
     if (queue_.Find(job_id)->has_place && staging_ != nullptr) {
+      removals_[job_id] = steady_ms;
       staging_->OnForgetting(job_id);
     } else {
       without_files.push_back(job_id);
@@ -71,7 +91,7 @@ bool Conductor::ForgetEndedBefore(int64_t time_ms) {
   }
   Forget(without_files);
   std::erase_if(signals_, [](const auto& entry) { return entry.second.expired(); });
-  return jobs.size() >= kAtOnce && !without_files.empty();
+  return jobs.size() >= kForgottenAtOnce && !without_files.empty();
 }
 
 void Conductor::Forget(const std::vector<std::string>& jobs) {
@@ -91,6 +111,7 @@ void Conductor::Forget(const std::vector<std::string>& jobs) {
     store_.Forget(job_id);
     spool_.Remove(job_id);
     queue_.Forget(job_id);
+    removals_.erase(job_id);
     priorities_.erase(job_id);
     signals_.erase("job " + job_id);
   }

@@ -2,12 +2,23 @@
 // The conductor, with an allocator that takes its time.
 #include "qserver/conductor.h"
 
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <future>
 
 #include <gtest/gtest.h>
 
+#include "qserver/accounting.h"
 #include "qserver/demand.h"
+#include "qserver/staging.h"
+#include "tests/support/eventually.h"
 
 namespace sekisho::qserver {
 namespace {
@@ -54,9 +65,9 @@ class ConductorTest : public ::testing::Test {
     char name[] = "/tmp/sekisho-conductor-XXXXXX";
     return directory_ = mkdtemp(name);
   }
-  void Submit(const std::string& account, const std::string& rsl = "&(executable=/bin/a)") {
+  static Admitted Ask(const std::string& job_id, const std::string& account, const std::string& rsl) {
     Admitted admitted;
-    admitted.job_id = "aaaaaaaaaaaaa";
+    admitted.job_id = job_id;
     admitted.submitted.set_rsl(rsl);
     admitted.submitted.set_account(account);
     admitted.submitted.set_subject("/CN=Taro");
@@ -64,6 +75,17 @@ class ConductorTest : public ::testing::Test {
     proto::RequestBody body;
     body.mutable_submit()->set_rsl(rsl);
     admitted.asked = AskedBy(body.submit());
+    return admitted;
+  }
+  // A job that has ended at that time.
+  void AddEnded(const std::string& job_id, bool has_files, int64_t ended_ms, const std::string& account = "taro") {
+    Admitted admitted = Ask(job_id, account, "&(executable=/bin/a)");
+    admitted.has_stage_in = has_files;
+    conductor_->Change([&](Queue& queue) { return queue.Accept(admitted, nullptr, ended_ms); });
+    conductor_->Change([&](Queue& queue) { return *queue.Cancel(job_id, "", ended_ms); });
+  }
+  void Submit(const std::string& account, const std::string& rsl = "&(executable=/bin/a)") {
+    Admitted admitted = Ask("aaaaaaaaaaaaa", account, rsl);
     co_spawn(loop_, conductor_->Submit(std::move(admitted)),
              [this](const std::exception_ptr&, absl::StatusOr<bool> answer) {
                answers_.push_back(std::move(answer));
@@ -150,6 +172,103 @@ TEST_F(ConductorTest, WhatIsForgottenGoesFromTheDiskWithItsOutput) {
   EXPECT_EQ(EventsOnDisk(), 0u);
   EXPECT_FALSE(std::filesystem::exists(directory_ + "/spool/aaaaaaaaaaaaa"));
   EXPECT_EQ(conductor_->queue().Find("aaaaaaaaaaaaa"), nullptr);
+}
+
+TEST_F(ConductorTest, FilesThatStayKeepNobodyElsesJob) {
+  Staging staging(loop_, *conductor_, Staging::Settings());  // removes nothing: the loop does not run
+  conductor_->SetStaging(staging);
+  const int64_t now = Conductor::NowMs();
+  for (size_t i = 0; i < Conductor::kForgottenAtOnce; ++i) {
+    AddEnded("stuck" + std::to_string(i), true, now - 1000);
+  }
+  AddEnded("plain", false, now);
+  conductor_->ForgetEndedBefore(now + 1);
+  ASSERT_NE(conductor_->queue().Find("plain"), nullptr);  // the others were first
+
+  conductor_->ForgetEndedBefore(now + 1, Conductor::SteadyMs() + 7'200'000);
+
+  EXPECT_EQ(conductor_->queue().Find("plain"), nullptr);
+  EXPECT_NE(conductor_->queue().Find("stuck0"), nullptr);
+}
+
+TEST_F(ConductorTest, TriesAgainToRemoveFilesThatStayed) {
+  const std::string failed = directory_ + "/failed", room = directory_ + "/room";
+  Staging::Settings settings;
+  settings.program = directory_ + "/stager";
+  std::ofstream(settings.program) << "#!/bin/sh\n"
+                                  << "if [ -e " << room << " ]; then\n"
+                                  << "  printf '\\000\\000\\000\\002\\052\\000' >&0\n"  // StagerReply.done
+                                  << "  exec /bin/cat >/dev/null\n"
+                                  << "fi\n"
+                                  << "echo x >>" << failed << "\n";
+  std::ofstream(failed) << "";
+  chmod(directory_.c_str(), 0755);  // root's stagers are never root
+  chmod(settings.program.c_str(), 0755);
+  chmod(failed.c_str(), 0666);
+  Staging staging(loop_, *conductor_, settings);
+  conductor_->SetStaging(staging);
+  const int64_t now = Conductor::NowMs();
+  AddEnded("aaaaaaaaaaaaa", true, now, geteuid() == 0 ? "nobody" : getpwuid(geteuid())->pw_name);
+  int64_t steady_ms = Conductor::SteadyMs();
+  conductor_->ForgetEndedBefore(now + 1, steady_ms);
+  ASSERT_TRUE(test::EventuallyOn(loop_, [&] { return std::filesystem::file_size(failed) > 0; }));
+  ASSERT_NE(conductor_->queue().Find("aaaaaaaaaaaaa"), nullptr);
+
+  std::ofstream(room) << "";
+  EXPECT_TRUE(test::EventuallyOn(loop_, [&] {
+    steady_ms += 3'600'000;
+    conductor_->ForgetEndedBefore(now + 1, steady_ms);
+    return conductor_->queue().Find("aaaaaaaaaaaaa") == nullptr;
+  }));
+}
+
+TEST_F(ConductorTest, TheNumberOfAnEndIsStoredOnceItsLineIsOnDisk) {
+  std::promise<void> goes_on;
+  std::atomic<bool> is_asked = false;
+  AccountingFile accounting(directory_ + "/accounting.jsonl", [&is_asked, go = goes_on.get_future().share()](int fd) {
+    is_asked = true;
+    go.wait();
+    return fdatasync(fd);
+  });
+  ASSERT_TRUE(accounting.Prepare().ok());
+  conductor_->SetAccounting(accounting);
+  AddEnded("aaaaaaaaaaaaa", false, Conductor::NowMs());
+  const std::string last = std::to_string(store_->next_sequence() - 1);
+  RunUntil([&] { return is_asked.load(); });
+  EXPECT_GT(EventsOnDisk(), 0u);  // with all that was put before
+  EXPECT_EQ(*store_->Value("accounted"), "");
+
+  goes_on.set_value();
+
+  RunUntil([&] { return *store_->Value("accounted") == last; });
+}
+
+TEST_F(ConductorTest, ALineIsWrittenAgainAfterAPowerCutAndNotAfterAKill) {
+  const std::string path = directory_ + "/accounting.jsonl";
+  AccountingFile accounting(path, [](int) {
+    errno = EIO;
+    return -1;
+  });
+  ASSERT_TRUE(accounting.Prepare().ok());
+  conductor_->SetAccounting(accounting);
+  AddEnded("aaaaaaaaaaaaa", false, Conductor::NowMs());
+  RunUntil([&] { return !store_->Value("accounted_in")->empty(); });
+  EXPECT_GT(std::filesystem::file_size(path), 0u);
+  std::filesystem::remove(path);  // as if it had been moved away
+  const auto added_by_restart = [&] {
+    AccountingFile file(path);
+    CHECK(file.Prepare().ok());
+    Conductor again(loop_, *store_, spool_, allocator_, TaskSettings{}, 0);
+    again.SetAccounting(file);
+    CHECK(again.Restore().ok());
+    return std::filesystem::file_size(path);
+  };
+
+  EXPECT_EQ(added_by_restart(), 0u);
+
+  store_->Put("accounted_in", "9000000000000000000 another-boot");
+  EXPECT_GT(EventsOnDisk(), 0u);
+  EXPECT_GT(added_by_restart(), 0u);
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ absl::Status Run(const Config& config, const std::string& config_path) {
   queue_service.SetStaging(staging);
   Offers offers(host.Clone());
   queue_service.SetOffers(offers);
-  const AuditFile audit(state + "/audit.jsonl");
+  AuditFile audit(state + "/audit.jsonl");
   queue_service.SetAudit([&](const std::string& line) { return audit.Write(line); });
   InventoryWatch inventory(loop, allocator_target, [&] { conductor.SiteChanged(); });
   SiteWatchService site_watch_service(loop, conductor, inventory, MakeSiteFacts(config),

@@ -354,10 +354,12 @@ void Queue::SendStarts(const Job& job, const std::string& node, bool only_unstar
 
 // ---- Retention
 
-std::vector<std::string> Queue::EndedBefore(int64_t before_ms, size_t most) const {
+std::vector<std::string> Queue::EndedBefore(int64_t before_ms, size_t most, const PassesOver& passes_over) const {
   std::vector<std::string> ids;
   for (auto at = ended_.begin(); at != ended_.end() && at->first < before_ms && ids.size() < most; ++at) {
-    ids.push_back(at->second);
+    if (passes_over == nullptr || !passes_over(at->second)) {
+      ids.push_back(at->second);
+    }
   }
   return ids;
 }

@@ -213,8 +213,10 @@ class Queue {
   std::vector<std::string> JobsOn(const std::string& node) const;
   Effects DeclareLost(const std::string& node, const std::string& reason, int64_t now_ms);
 
-  // Some `most` of the jobs that ended before `before_ms`, oldest end first.
-  std::vector<std::string> EndedBefore(int64_t before_ms, size_t most = SIZE_MAX) const;
+  // Some `most` of the jobs that ended before `before_ms`, oldest end first, without those that are passed over.
+  using PassesOver = std::function<bool(const std::string& job_id)>;
+  std::vector<std::string> EndedBefore(int64_t before_ms, size_t most = SIZE_MAX,
+                                       const PassesOver& passes_over = nullptr) const;
   void Forget(const std::string& job_id);
 
  private:

@@ -28,6 +28,9 @@ awaitable<absl::Status> QueueService::HandleAdminister(grpc::CallbackServerConte
   CO_ASSIGN_OR_RETURN(const Verified verified, Judge(request));
   const proto::RequestBody::Administer& word = verified.body.administer();
   CO_RETURN_IF_ERROR(CheckAdministrator(verified, rules_, judges_.now()));
+  if (audit_) {
+    audit_("").IgnoreError();  // what waits for room: the repeat of a word that lifts something comes no further
+  }
   if (word.has_show()) {
     reply = conductor_.restrictions().Show();
     co_return absl::OkStatus();
@@ -46,7 +49,8 @@ awaitable<absl::Status> QueueService::HandleAdminister(grpc::CallbackServerConte
   const std::string& subject = verified.identity.subject;
   CO_ASSIGN_OR_RETURN(const bool is_new, commands_.Accept(RequestOf(verified), ObjectOf(word), judges_.now()));
   if (!is_new) {
-    co_return absl::OkStatus();
+    CO_RETURN_IF_ERROR(audit_ ? audit_("") : absl::OkStatus());  // it was obeyed, perhaps without its line
+    co_return co_await conductor_.Durable();
   }
   const std::vector<std::string> jobs = ObeyAdministrator(word, subject);
 

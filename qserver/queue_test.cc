@@ -206,6 +206,7 @@ TEST_F(QueueTest, ForgetsEndedJobsAfterTheirTime) {
 
   EXPECT_THAT(queue_->EndedBefore(kNow), IsEmpty());
   EXPECT_THAT(queue_->EndedBefore(kNow + 1), ElementsAre("j"));
+  EXPECT_THAT(queue_->EndedBefore(kNow + 1, 1, [](const std::string& id) { return id == "j"; }), IsEmpty());
   queue_->Forget("j");
   EXPECT_EQ(Status("j").state(), proto::UNKNOWN);
 }

@@ -75,6 +75,18 @@ absl::StatusOr<std::optional<Parent>> FindParent(const Below& where) {
   return Parent{*std::move(directory), where.path.substr(slash + 1)};
 }
 
+// To be emptied.  One of ours that its owner has shut, even to himself, is opened to him: nothing below it could go.
+Fd OpenToEmpty(int above, const char* name) {
+  const Fd found(openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (found.is_open() && fstat(found.get(), &status) == 0 && status.st_uid == geteuid() &&
+      (status.st_mode & 0700) != 0700) {
+    // By its descriptor, whose mode fchmod does not change: its name may be another's by now.
+    chmod(fmt::format("/proc/self/fd/{}", found.get()).c_str(), (status.st_mode & 07777) | 0700);
+  }
+  return Fd(openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
 absl::Status Empty(int directory, const std::string& path, int depth) {
   const Directory listing = OpenDirectory(directory);
   if (listing == nullptr) {
@@ -92,7 +104,7 @@ absl::Status Empty(int directory, const std::string& path, int depth) {
     }
     const std::string below = path + "/" + found->d_name;
     const int why = errno;  // EISDIR, if it is a directory
-    const Fd child(openat(directory, found->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const Fd child = OpenToEmpty(directory, found->d_name);
     if (!child.is_open()) {
       errno = why == EISDIR ? errno : why;
       return Failed("remove", below);
@@ -243,7 +255,7 @@ absl::Status RemoveTree(const Below& where) {
   if (!parent) {
     return absl::OkStatus();
   }
-  const Fd fd(openat(parent->directory.get(), parent->name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const Fd fd = OpenToEmpty(parent->directory.get(), parent->name.c_str());
   if (!fd.is_open() && (errno == ELOOP || errno == ENOTDIR)) {
     return Remove(where);  // a job has put something else there, perhaps a link: that goes, not what it leads to
   }

@@ -149,6 +149,31 @@ TEST_F(TreeTest, RemovesATreeAndWhatIsNotThereIsRemoved) {
   EXPECT_THAT(Names(""), ElementsAre("job"));  // nothing was made on the way
 }
 
+// Whom modes keep out.  Root, whom they do not, is nobody meanwhile, and the directory nobody's.
+class Nobody {
+ public:
+  explicit Nobody(const std::string& directory) {
+    constexpr uid_t kNobody = 65534;
+    CHECK(getuid() != 0 || (chown(directory.c_str(), kNobody, gid_t(-1)) == 0 && seteuid(kNobody) == 0));
+  }
+  ~Nobody() { CHECK(getuid() != 0 || seteuid(0) == 0); }
+  Nobody(const Nobody&) = delete;
+  Nobody& operator=(const Nobody&) = delete;
+};
+
+TEST_F(TreeTest, RemovesATreeWhoseOwnerHasShutItsDirectories) {
+  const Nobody nobody(home_);
+  fs::create_directories(home_ + "/shut/a/b");
+  Write("shut/a/b/file", "x");
+  for (const char* path : {"/shut/a/b", "/shut/a", "/shut"}) {
+    ASSERT_EQ(chmod((home_ + path).c_str(), 0), 0);
+  }
+
+  EXPECT_TRUE(RemoveTree(At("shut")).ok());
+
+  EXPECT_FALSE(fs::exists(home_ + "/shut"));
+}
+
 // In the tree, and in the tree's own place, a directory becomes a link out and a directory again, as fast as it can.
 TEST_F(TreeTest, RemovesNothingOutsideWhileNamesAreSwapped) {
   fs::create_directories(home_ + "/precious/deep");
