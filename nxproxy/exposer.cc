@@ -228,6 +228,7 @@ void Exposer::Received(const wire::Message& message) {
         exposure.secret.clear();
         Remember(exposure);
       }
+      has_been_up_ = false;  // or it would be asked again at once, for ever
       control_->Finish("refused: " + message.words);
       return;
     case wire::Verb::kPing: {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/registry.h"
 
+#include <csignal>
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include "common/refusal.h"
 #include "nxproxy/exposed_file.h"
 #include "nxproxy/refusal_log.h"
 #include "tests/support/test_ca.h"
@@ -11,8 +16,11 @@
 namespace sekisho::nxproxy {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::Pair;
 
 const Caller kAlice{.owner = "/CN=Alice", .job = "j1", .site = "siteA"};
@@ -219,6 +227,155 @@ TEST(NxproxyReservations, TheFileIsCompactedWhenItIsOpened) {
     Journal journal;
     EXPECT_THAT(*journal.Open(directory.path() + "/new"),
                 ElementsAre(std::pair(2ul, At(2, 20001))));
+  }
+}
+
+// No file of this process grows beyond `bytes`, as on a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// In a directory of its own, whose file is `path_`.
+class JournalTest : public testing::Test {
+ protected:
+  // With an entry of 100 KB.
+  static Reservation Long(uint64_t id) {
+    Reservation reservation = At(id, 20000);
+    reservation.label = std::string(100'000, 'x');
+    return reservation;
+  }
+  static void ComeAndGo(Journal& journal, const Reservation& reservation, int times) {
+    for (int i = 0; i < times; ++i) {
+      ASSERT_TRUE(journal.Add(reservation).ok());
+      ASSERT_TRUE(journal.Remove(reservation.id).ok());
+    }
+  }
+  std::map<uint64_t, Reservation> Reopened() const {
+    Journal journal;
+    return journal.Open(directory_.path()).value();
+  }
+  const test::TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("reservations");
+};
+
+TEST_F(JournalTest, StaysShortHoweverManyComeAndGo) {
+  constexpr int kThousands = 100;  // of pairs: some 15 MB of entries
+  {
+    Journal journal;
+    ASSERT_TRUE(journal.Open(directory_.path()).ok());
+    ASSERT_TRUE(journal.Add(At(1, 20000)).ok());
+    for (int i = 0; i < kThousands; ++i) {
+      ComeAndGo(journal, At(2, 20001), 1000);
+      ASSERT_LE(fs::file_size(path_), Journal::kRewriteAboveBytes);
+    }
+    ASSERT_TRUE(journal.Add(At(3, 20002)).ok());
+  }
+
+  EXPECT_THAT(Reopened(),
+              ElementsAre(std::pair(1ul, At(1, 20000)), std::pair(3ul, At(3, 20002))));
+}
+
+TEST_F(JournalTest, IsRewrittenOnlyWhenAsMuchHasComeAsStands) {
+  constexpr uint64_t kStanding = 20;
+  size_t rewritten = 0;
+  {
+    Journal journal;
+    ASSERT_TRUE(journal.Open(directory_.path()).ok());
+    for (uint64_t id = 1; id <= kStanding; ++id) {
+      ASSERT_TRUE(journal.Add(Long(id)).ok());
+    }
+    auto before = fs::file_size(path_);
+    for (int i = 0; i < 100; ++i) {
+      ComeAndGo(journal, Long(kStanding + 1), 1);
+      const auto after = fs::file_size(path_);
+      rewritten += after < before ? 1 : 0;
+      before = after;
+    }
+  }
+
+  EXPECT_GE(rewritten, 1u);
+  EXPECT_LE(rewritten, 100 / kStanding);
+  EXPECT_EQ(Reopened().size(), kStanding);
+}
+
+TEST_F(JournalTest, ThatCannotBeRewrittenStaysInUseAndIsTriedAgain) {
+  {
+    Journal journal;
+    ASSERT_TRUE(journal.Open(directory_.path()).ok());
+    ASSERT_TRUE(journal.Add(At(1, 20000)).ok());
+    fs::create_directory(path_ + ".new");
+    ComeAndGo(journal, Long(2), 20);
+    EXPECT_GT(fs::file_size(path_), Journal::kRewriteAboveBytes);
+
+    fs::remove(path_ + ".new");
+    ComeAndGo(journal, Long(2), 20);
+    EXPECT_LE(fs::file_size(path_), Journal::kRewriteAboveBytes);
+  }
+
+  EXPECT_THAT(Reopened(), ElementsAre(std::pair(1ul, At(1, 20000))));
+}
+
+TEST_F(JournalTest, AnEntryThatFindsNoRoomHarmsNoOther) {
+  {
+    Journal journal;
+    ASSERT_TRUE(journal.Open(directory_.path()).ok());
+    ASSERT_TRUE(journal.Add(At(1, 20000)).ok());
+    const auto before = fs::file_size(path_);
+    absl::Status added;
+    {
+      const FullDisk full(before + 10);
+      added = journal.Add(At(2, 20001));
+    }
+    EXPECT_EQ(added.code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(fs::file_size(path_), before);
+    ASSERT_TRUE(journal.Add(At(3, 20002)).ok());
+  }
+
+  EXPECT_THAT(Reopened(),
+              ElementsAre(std::pair(1ul, At(1, 20000)), std::pair(3ul, At(3, 20002))));
+}
+
+TEST_F(JournalTest, OnADiskThatIsFullAtTheStartTheOldFileStaysInUse) {
+  test::WriteFile(path_, ToLine(At(1, 20000)) + "\n" + ToLine(At(2, 20001)) + "\n-\t1\n+\t3");
+  {
+    Journal journal;
+    absl::StatusOr<std::map<uint64_t, Reservation>> standing;
+    {
+      const FullDisk full(0);
+      standing = journal.Open(directory_.path());
+    }
+    ASSERT_TRUE(standing.ok()) << standing.status();
+    EXPECT_THAT(*standing, ElementsAre(std::pair(2ul, At(2, 20001))));
+    EXPECT_FALSE(fs::exists(path_ + ".new"));
+    ASSERT_TRUE(journal.Add(At(4, 20003)).ok());
+  }
+
+  EXPECT_THAT(Reopened(),
+              ElementsAre(std::pair(2ul, At(2, 20001)), std::pair(4ul, At(4, 20003))));
+}
+
+// Links: a file can be renamed over them, as over one without rights, and not over a folder.
+TEST_F(JournalTest, ThatCannotBeReadIsRefusedAndNotReplaced) {
+  fs::create_directory(directory_.File("folder"));
+  for (const char* target : {"folder", "reservations"}) {  // the latter, itself, cannot be opened
+    fs::create_symlink(target, path_);
+    Journal journal;
+    const absl::Status opened = journal.Open(directory_.path()).status();
+
+    EXPECT_THAT(sekisho::Message(opened), HasSubstr(path_));
+    EXPECT_THAT(Remedy(opened), Not(IsEmpty()));
+    EXPECT_EQ(fs::read_symlink(path_).string(), target);
+    fs::remove(path_);
   }
 }
 

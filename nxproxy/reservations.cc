@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/reservations.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/log.h"
+#include "common/refusal.h"
+#include "common/write_all.h"
 
 namespace sekisho::nxproxy {
 namespace {
@@ -50,6 +54,16 @@ template <typename Number>
 bool Read(std::string_view text, Number& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+// False: errno says why.
+bool ReadAll(int fd, std::string& text) {
+  char buffer[64 * 1024];
+  ssize_t n = 0;
+  while ((n = read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR)) {
+    text.append(buffer, static_cast<size_t>(n > 0 ? n : 0));
+  }
+  return n == 0;
 }
 
 }  // namespace
@@ -113,37 +127,119 @@ std::map<uint64_t, Reservation> Replay(std::string_view journal) {
 }
 
 absl::StatusOr<std::map<uint64_t, Reservation>> Journal::Open(const std::string& directory) {
+  directory_ = directory;
   path_ = directory + "/reservations";
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::FailedPreconditionError(fmt::format("{}: {}", directory, std::strerror(errno)));
   }
-  std::ostringstream text;
-  text << std::ifstream(path_).rdbuf();
-  std::map<uint64_t, Reservation> standing = Replay(text.str());
-  const std::string fresh = path_ + ".new";
-  file_ =
-      Descriptor(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
-  if (!file_.is_open()) {
-    return absl::FailedPreconditionError(fmt::format("{}: {}", fresh, std::strerror(errno)));
+
+  // Taken for empty, what cannot be read would be overwritten, and its ports given to others.
+  std::string text;
+  const Descriptor old(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  const bool is_there = old.is_open() || errno != ENOENT;
+  if (is_there && (!old.is_open() || !ReadAll(old.get(), text))) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, 0,
+                  fmt::format("{}: cannot read it: {}", path_, std::strerror(errno)),
+                  "mend its rights or its disk, or move it away, and its endpoints are lost");
   }
+  std::map<uint64_t, Reservation> standing = Replay(text);
   for (const auto& [id, reservation] : standing) {
-    RETURN_IF_ERROR(Add(reservation));
+    Keep(id, ToLine(reservation) + "\n");
   }
-  if (fsync(file_.get()) != 0 || rename(fresh.c_str(), path_.c_str()) != 0) {
-    return absl::FailedPreconditionError(fmt::format("{}: {}", path_, std::strerror(errno)));
+
+  if (const absl::Status rewritten = Rewrite(); !rewritten.ok()) {
+    if (!is_there) {
+      return rewritten;
+    }
+    file_ = Descriptor(open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (!file_.is_open()) {
+      return absl::FailedPreconditionError(fmt::format("{}: {}", path_, std::strerror(errno)));
+    }
+    bytes_ = text.rfind('\n') + 1;  // 0 if there is none
+    is_torn_ = bytes_ < text.size();
+    spdlog::warn("{}; the old one stays in use", sekisho::Message(rewritten));
   }
   return standing;
 }
 
+absl::Status Journal::Add(const Reservation& reservation) {
+  std::string line = ToLine(reservation) + "\n";
+  RETURN_IF_ERROR(Append(line));
+  Keep(reservation.id, std::move(line));
+  RewriteIfLong();
+  return absl::OkStatus();
+}
+
+absl::Status Journal::Remove(uint64_t id) {
+  Drop(id);  // also if that cannot be written: the next rewriting leaves it out
+  RETURN_IF_ERROR(Append(fmt::format("-\t{}\n", id)));
+  RewriteIfLong();
+  return absl::OkStatus();
+}
+
+void Journal::Keep(uint64_t id, std::string line) {
+  Drop(id);
+  standing_bytes_ += line.size();
+  standing_[id] = std::move(line);
+}
+
+void Journal::Drop(uint64_t id) {
+  if (const auto at = standing_.find(id); at != standing_.end()) {
+    standing_bytes_ -= at->second.size();
+    standing_.erase(at);
+  }
+}
+
 absl::Status Journal::Append(const std::string& line) {
-  const std::string whole = line + "\n";
-  if (write(file_.get(), whole.data(), whole.size()) != static_cast<ssize_t>(whole.size())) {
-    return absl::InternalError(fmt::format("{}: {}", path_, std::strerror(errno)));
+  // Half an entry would swallow this one: it goes first, if it could not when it was written.
+  const auto end = static_cast<off_t>(bytes_);
+  if ((is_torn_ && ftruncate(file_.get(), end) != 0) || !WriteAll(file_.get(), line)) {
+    const int error = errno;
+    is_torn_ = ftruncate(file_.get(), end) != 0;
+    return absl::InternalError(fmt::format("{}: {}", path_, std::strerror(error)));
+  }
+  is_torn_ = false;
+  bytes_ += line.size();
+  return absl::OkStatus();
+}
+
+absl::Status Journal::Rewrite() {
+  std::string text;
+  for (const auto& [id, line] : standing_) {
+    text += line;
+  }
+  const std::string fresh = path_ + ".new";
+  Descriptor file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
+  if (!file.is_open() || !WriteAll(file.get(), text) || fsync(file.get()) != 0 ||
+      rename(fresh.c_str(), path_.c_str()) != 0) {
+    const absl::Status failed = absl::FailedPreconditionError(
+        fmt::format("{}: cannot rewrite it: {}", path_, std::strerror(errno)));
+    unlink(fresh.c_str());
+    return failed;
+  }
+
+  // From here on the old file has no name: the new one is in use, whatever the folder says.
+  file_ = std::move(file);
+  bytes_ = text.size();
+  is_torn_ = false;
+  due_bytes_ = 0;
+  const Descriptor folder(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.is_open() || fsync(folder.get()) != 0) {
+    spdlog::warn("{}: cannot be synced, an old file may be back after a crash of the machine: {}",
+                 directory_, std::strerror(errno));
   }
   return absl::OkStatus();
 }
 
-absl::Status Journal::Add(const Reservation& reservation) { return Append(ToLine(reservation)); }
-absl::Status Journal::Remove(uint64_t id) { return Append(fmt::format("-\t{}", id)); }
+// That at least halves the file: all rewritings together write no more than the entries did.
+void Journal::RewriteIfLong() {
+  if (bytes_ <= std::max({kRewriteAboveBytes, 2 * standing_bytes_, due_bytes_})) {
+    return;
+  }
+  if (const absl::Status rewritten = Rewrite(); !rewritten.ok()) {
+    due_bytes_ = bytes_ + bytes_ / 4;  // not with each entry
+    spdlog::warn("{}; the old one stays in use", sekisho::Message(rewritten));
+  }
+}
 
 }  // namespace sekisho::nxproxy

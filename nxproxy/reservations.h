@@ -2,6 +2,7 @@
 // Endpoints that outlive the relay: a journal of lines, `+` and a reservation or `-` and its id.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -42,15 +43,31 @@ std::map<uint64_t, Reservation> Replay(std::string_view journal);
 // machine.
 class Journal {
  public:
-  // Reads, compacts, and opens for appending.
+  // It is rewritten when it is longer than that and than twice what stands.
+  static constexpr size_t kRewriteAboveBytes = 1 << 20;
+
+  // Reads, rewrites, and opens for appending.  A file that cannot be read is refused and left
+  // alone; one that cannot be rewritten stays in use.
   absl::StatusOr<std::map<uint64_t, Reservation>> Open(const std::string& directory);
+  // All of an entry is written, or nothing.
   absl::Status Add(const Reservation& reservation);
   absl::Status Remove(uint64_t id);
 
  private:
+  void Keep(uint64_t id, std::string line);
+  void Drop(uint64_t id);
   absl::Status Append(const std::string& line);
+  absl::Status Rewrite();
+  void RewriteIfLong();
+
+  std::string directory_;
   std::string path_;
   Descriptor file_;
+  size_t bytes_ = 0;                          // of the file's whole entries
+  bool is_torn_ = false;                      // half an entry stands behind them
+  std::map<uint64_t, std::string> standing_;  // lines, with their ends
+  size_t standing_bytes_ = 0;
+  size_t due_bytes_ = 0;  // after a rewriting that failed: the length at which it is tried again
 };
 
 }  // namespace sekisho::nxproxy
