@@ -80,7 +80,7 @@ bool DoesAnswer(const LocalPlace& place) {
   LocalReply reply;
   int unused;
   request.verb = LocalVerb::kName;
-  return Ask(place, request, reply, unused);
+  return Ask(place, request, reply, unused) && reply.answer != LocalAnswer::kRefused;
 }
 
 // A copy for this call: threads share nothing that is written.

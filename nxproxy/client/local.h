@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include "nxproxy/wire/address.h"
 
@@ -71,11 +72,12 @@ struct LocalReply {
   char text[kLocalTextMax] = {};  // for nxproxy_strerror
 };
 
-// Where the porter is, from $NXPROXY_PORTER: "NAME:KEY:RELAY[,RELAY][;PORT]", NAME of an abstract
-// Unix socket, KEY in hexadecimal, RELAY the address that relayed connections seem to lead to, PORT where
-// reversed ones come in.
+// Where the porter is, from $NXPROXY_PORTER: "NAME:UID:KEY:RELAY[,RELAY][;PORT]", NAME of an abstract
+// Unix socket, UID the porter's user, KEY in hexadecimal, RELAY the address that relayed connections
+// seem to lead to, PORT where reversed ones come in.
 struct LocalPlace {
   char name[64] = {};
+  uid_t uid = 0;
   uint8_t key[kLocalKeyBytes] = {};
   Address relays[4];
   uint32_t relay_count = 0;
@@ -83,9 +85,13 @@ struct LocalPlace {
 };
 bool ParsePlace(const char* text, LocalPlace& place);
 
-// Asks; false if no porter answers.  `fd` is the descriptor of a kStream, or -1.  Leaves errno
-// alone.
+// Asks; false if no porter answers.  Somebody else who has the porter's name is told nothing: the
+// answer is then kRefused, in words.  `fd` is the descriptor of a kStream, or -1.  Leaves errno alone.
 bool Ask(const LocalPlace& place, LocalRequest& request, LocalReply& reply, int& fd);
+
+// Whether `seen`, a user as our namespace shows him, is `expected`, as written here or in the
+// namespace around ours.  `uid_map`: /proc/self/uid_map.
+bool IsSameUser(uid_t seen, uid_t expected, const char* uid_map);
 
 // The name of an abstract socket.
 socklen_t AbstractAddress(const char* name, sockaddr_storage& out);

@@ -46,6 +46,9 @@ using sekisho::nxproxy::client::Ready;
 
 #define NXPROXY_HOOK extern "C" __attribute__((visibility("default")))
 
+// For a porter that was started under another command's shim.
+NXPROXY_HOOK void nxproxy_preload_leave() { Ready().is_active = false; }
+
 NXPROXY_HOOK int listen(int fd, int backlog) noexcept { return Ready().Listen(fd, backlog); }
 
 NXPROXY_HOOK int accept(int fd, sockaddr* address, socklen_t* length) {

@@ -243,7 +243,7 @@ int Shim::Connect(int fd, const sockaddr* address, socklen_t length) {
     errno = result == 0 ? saved : errno;
     return result;
   }
-  if (is_answered && reply.answer == LocalAnswer::kRefused) {
+  if (is_answered && !is_told && reply.answer == LocalAnswer::kRefused) {
     return Refuse(reply);
   }
   if (!is_answered || reply.answer != LocalAnswer::kDial ||

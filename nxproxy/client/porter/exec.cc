@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -65,11 +66,20 @@ std::string ReadAll(int fd) {
   return text;
 }
 
+// The shim that another `relay exec`, perhaps another host's, put into this process (preload.cc): our own connections
+// are not that one's affair, nor of a stranger who has taken its porter's name.
+void LeaveShim() {
+  if (void* const leave = dlsym(RTLD_DEFAULT, "nxproxy_preload_leave"); leave != nullptr) {
+    reinterpret_cast<void (*)()>(leave)();
+  }
+}
+
 // The porter's life: until `ended` can be read or is closed, and all endpoints have gone.  Writes to `report`
 // "ready PLACE\n" or "exit CODE\n", a line for each refused endpoint, and "staying\n" if somebody needs it still.
 // `command`: what runs the command, a pidfd; -1: there is none.
 int ServeUntilGone(const Options& options, int ended, int report, int command) {
   std::signal(SIGPIPE, SIG_IGN);
+  LeaveShim();
   Loop loop;
   bool is_reported = false;
   int exit_code = 0;
@@ -221,7 +231,8 @@ void SetEnvironment(const Options& options, const std::string& place) {
 }
 
 // A porter that serves this process already, as within another `relay exec`.  An environment that
-// came from another host (mpiexec sends its own along) names one that does not answer here.
+// came from another host (mpiexec sends its own along) names one that does not answer here; if somebody else
+// does, that is said.
 bool HasPorter() {
   const char* text = getenv("NXPROXY_PORTER");
   LocalPlace place;
@@ -229,7 +240,14 @@ bool HasPorter() {
   LocalReply reply;
   int unused = -1;
   request.verb = LocalVerb::kName;
-  return text != nullptr && ParsePlace(text, place) && Ask(place, request, reply, unused);
+  if (text == nullptr || !ParsePlace(text, place) || !Ask(place, request, reply, unused)) {
+    return false;
+  }
+  if (reply.answer == LocalAnswer::kRefused) {
+    Say(std::string(reply.text) + ": starting another porter");
+    return false;
+  }
+  return true;
 }
 
 bool IsPlain(const Options& options) {

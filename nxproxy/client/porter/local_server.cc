@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nxproxy/client/porter/local_server.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +15,7 @@
 namespace sekisho::nxproxy::client {
 namespace {
 
-constexpr size_t kAskersMax = 256;
+constexpr size_t kAskingMax = 256;  // who have shown the key
 
 std::string Hex(const uint8_t* bytes, size_t count) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -26,6 +27,13 @@ std::string Hex(const uint8_t* bytes, size_t count) {
   return text;
 }
 
+ucred PeerOf(int fd) {
+  ucred credential{};
+  socklen_t length = sizeof credential;
+  getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credential, &length);
+  return credential;
+}
+
 }  // namespace
 
 Asker::~Asker() {
@@ -33,12 +41,7 @@ Asker::~Asker() {
   close(fd_);
 }
 
-pid_t Asker::pid() const {
-  ucred credential{};
-  socklen_t length = sizeof credential;
-  getsockopt(fd_, SOL_SOCKET, SO_PEERCRED, &credential, &length);
-  return credential.pid;
-}
+pid_t Asker::pid() const { return PeerOf(fd_).pid; }
 
 void Asker::Answer(const LocalReply& reply, int passed_fd) {
   const bool is_no =
@@ -84,8 +87,8 @@ void Asker::Refuse(int error, const std::string& text) {
   Answer(reply);
 }
 
-LocalServer::LocalServer(Loop& loop, OnRequest on_request)
-    : loop_(loop), on_request_(std::move(on_request)) {
+LocalServer::LocalServer(Loop& loop, OnRequest on_request, uid_t owner, int64_t silent_ms)
+    : loop_(loop), on_request_(std::move(on_request)), owner_(owner), silent_ms_(silent_ms) {
   uint8_t name[8];
   if (RAND_bytes(key_, sizeof key_) != 1 || RAND_bytes(name, sizeof name) != 1) {
     std::abort();
@@ -105,36 +108,66 @@ LocalServer::LocalServer(Loop& loop, OnRequest on_request)
 LocalServer::~LocalServer() {
   loop_.Forget(listener_);
   close(listener_);
+  while (!silent_.empty()) {
+    Drop(silent_.begin());
+  }
 }
 
-std::string LocalServer::Place() const { return name_ + ":" + Hex(key_, sizeof key_) + ":"; }
+std::string LocalServer::Place() const {
+  return name_ + ":" + std::to_string(owner_) + ":" + Hex(key_, sizeof key_) + ":";
+}
 
 void LocalServer::Accept() {
   const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) {
     return;
   }
-  std::erase_if(reading_, [](const auto& one) { return one.second.expired(); });
-  if (reading_.size() >= kAskersMax) {
-    close(fd);
-    return;
-  }
-  auto asker = std::make_shared<Asker>(loop_, fd);
-  reading_[fd] = asker;
-  loop_.Watch(fd, EPOLLIN, [this, asker](uint32_t) { Read(asker); });
+  const uid_t user = PeerOf(fd).uid;
+  MakeRoom(user);
+  const auto silent =
+      silent_.insert(silent_.end(), Silent{std::make_shared<Asker>(loop_, fd), user, 0});
+  silent->limit = loop_.After(silent_ms_, [this, silent] { Drop(silent); });
+  loop_.Watch(fd, EPOLLIN, [this, silent](uint32_t) { Read(silent); });
 }
 
-void LocalServer::Read(const std::shared_ptr<Asker>& asker) {
-  const std::shared_ptr<Asker> kept = asker;  // the watch holds the other reference
-  LocalRequest& request = kept->request_;
-  const ssize_t got = recv(kept->fd_, &request, sizeof request, MSG_TRUNC);
+// Anybody on this host may connect, as many users if he has a user namespace.  For one too many the oldest of his own
+// goes, never the owner's: who means to ask does so at once.
+void LocalServer::MakeRoom(uid_t user) {
+  const auto is_his = [user](const Silent& one) { return one.user == user; };
+  const auto is_strangers = [this](const Silent& one) { return one.user != owner_; };
+  const bool is_owner = user == owner_;
+  if (std::count_if(silent_.begin(), silent_.end(), is_his) >=
+      (is_owner ? kSilentMax : kStrangersMax)) {
+    Drop(std::find_if(silent_.begin(), silent_.end(), is_his));
+  } else if (!is_owner && std::count_if(silent_.begin(), silent_.end(), is_strangers) >=
+                              kAllStrangersMax) {
+    Drop(std::find_if(silent_.begin(), silent_.end(), is_strangers));
+  }
+}
+
+// Closes it, unless somebody else holds the asker.
+void LocalServer::Drop(SilentOnes::iterator silent) {
+  loop_.Cancel(silent->limit);
+  loop_.Forget(silent->asker->fd_);
+  silent_.erase(silent);
+}
+
+void LocalServer::Read(SilentOnes::iterator silent) {
+  const std::shared_ptr<Asker> asker = silent->asker;
+  LocalRequest& request = asker->request_;
+  const ssize_t got = recv(asker->fd_, &request, sizeof request, MSG_TRUNC);
   if (got < 0 && errno == EAGAIN) {
     return;
   }
-  loop_.Forget(kept->fd_);
-  if (got == sizeof request && request.version == kLocalVersion &&
-      CRYPTO_memcmp(request.key, key_, sizeof key_) == 0) {
-    on_request_(kept);
+  Drop(silent);
+  if (got != sizeof request || request.version != kLocalVersion ||
+      CRYPTO_memcmp(request.key, key_, sizeof key_) != 0) {
+    return;
+  }
+  std::erase_if(asking_, [](const auto& one) { return one.expired(); });
+  if (asking_.size() < kAskingMax) {
+    asking_.push_back(asker);
+    on_request_(asker);
   }
 }
 

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
+#include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "nxproxy/client/local.h"
 #include "nxproxy/client/porter/loop.h"
@@ -45,25 +47,44 @@ class Asker {
 class LocalServer {
  public:
   using OnRequest = std::function<void(const std::shared_ptr<Asker>&)>;
+  // Of those who have not asked yet: the owner's, one other user's, all others'.
+  static constexpr int kSilentMax = 256;
+  static constexpr int kStrangersMax = 32;
+  static constexpr int kAllStrangersMax = 128;
+  static constexpr int64_t kSilentMs = 5000;
 
-  LocalServer(Loop& loop, OnRequest on_request);
+  // `owner`: whom a shim expects here.
+  LocalServer(Loop& loop, OnRequest on_request, uid_t owner = geteuid(),
+              int64_t silent_ms = kSilentMs);
   ~LocalServer();
   LocalServer(const LocalServer&) = delete;
   LocalServer& operator=(const LocalServer&) = delete;
 
-  // "NAME:KEY:", what $NXPROXY_PORTER begins with.
+  // "NAME:UID:KEY:", what $NXPROXY_PORTER begins with.
   std::string Place() const;
 
  private:
+  struct Silent {
+    std::shared_ptr<Asker> asker;
+    uid_t user;
+    Loop::TimerId limit;
+  };
+  using SilentOnes = std::list<Silent>;
+
   void Accept();
-  void Read(const std::shared_ptr<Asker>& asker);
+  void MakeRoom(uid_t user);
+  void Drop(SilentOnes::iterator silent);
+  void Read(SilentOnes::iterator silent);
 
   Loop& loop_;
   const OnRequest on_request_;
+  const uid_t owner_;
+  const int64_t silent_ms_;
   int listener_ = -1;
   std::string name_;
   uint8_t key_[kLocalKeyBytes];
-  std::map<int, std::weak_ptr<Asker>> reading_;
+  SilentOnes silent_;  // the oldest first
+  std::vector<std::weak_ptr<Asker>> asking_;
 };
 
 }  // namespace sekisho::nxproxy::client
