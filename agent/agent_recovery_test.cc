@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What connections, agents, supervisors and machines that fail do to tasks: nothing.
 #include "agent/agent_fixture.h"
+#include "agent/task/full_disk.h"
 #include "agent/task/group.h"
 
 namespace sekisho::agent {
@@ -137,6 +138,33 @@ TEST_F(AgentTest, InputComesOnceWhateverIsRepeated) {
   ASSERT_TRUE(AwaitEnd());
 
   EXPECT_EQ(Task().output[0], "hello world\nend\n");
+}
+
+TEST_F(AgentTest, InputThatFindsNoRoomOnTheDiskComesOnceThereIsSome) {
+  auto start = StartMessage("echo ready; cat; echo end");
+  start.mutable_start()->set_has_input(true);
+  server_.Send(start);
+  ASSERT_TRUE(Await([&] { return Task().output[0] == "ready\n"; }));
+  const auto take = [&](uint64_t offset, const std::string& data, bool end) {
+    proto::ServerMessage message;
+    *message.mutable_input()->mutable_task() = start.start().task();
+    message.mutable_input()->set_offset(offset);
+    message.mutable_input()->set_data(data);
+    message.mutable_input()->set_end(end);
+    agent_->tasks->Handle(message);
+  };
+
+  take(0, "hello ", false);
+  {
+    const task::FullDisk disk;
+    take(6, "wor", false);
+    take(9, "ld\n", true);
+    agent_->tasks->Check();
+  }
+  agent_->tasks->Check();
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().output[0], "ready\nhello world\nend\n");
 }
 
 TEST_F(AgentTest, TasksOfAnEarlierBootHaveEnded) {

@@ -21,7 +21,8 @@ namespace {
 
 using task::Command;
 
-constexpr int kSupervisorsMost = 4;  // for one task: each has the time between two checks to begin
+constexpr size_t kUnkeptInputMost = 1 << 20;  // the queue server sends half of that ahead of a task
+constexpr int kSupervisorsMost = 4;           // for one task: each has the time between two checks to begin
 
 proto::TaskKey KeyOf(const task::Spec& spec) {
   proto::TaskKey key;
@@ -130,6 +131,12 @@ void HeldTask::Attend(const std::string& task_program) {
 
 void HeldTask::Check(const std::string& task_program) {
   PumpOutput();  // its file may have been held by a lease
+  const auto now = SpooledOutput::Clock::now();
+  output_.Free(now);
+  error_.Free(now);
+  if (!unkept_input_.empty()) {
+    KeepInput();
+  }
   if (!ended_ && !supervisor_.is_open()) {
     Attend(task_program);
   }
@@ -350,25 +357,42 @@ void HeldTask::Tell(const task::Order& order) {
 }
 
 void HeldTask::TakeInput(uint64_t offset, std::string_view data, bool is_end) {
-  if (!spec_.has_input || ended_ || offset > input_size_) {
+  const uint64_t has = input_size_ + unkept_input_.size();
+  if (!spec_.has_input || ended_ || offset > has || unkept_input_.size() > kUnkeptInputMost) {
     return SendInputTaken();
   }
-  data.remove_prefix(std::min<size_t>(data.size(), input_size_ - offset));
-  const int fd = openat(directory_.fd(), task::kInputFile,
-                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  while (fd >= 0 && !data.empty()) {
-    const ssize_t n = write(fd, data.data(), data.size());
-    if (n <= 0) {
-      spdlog::error("cannot keep a task's input: disk full? job={}", spec_.job_id);
-      is_end = false;
-      break;
-    }
-    data.remove_prefix(static_cast<size_t>(n));
-    input_size_ += static_cast<uint64_t>(n);
+  const bool was_stuck = !unkept_input_.empty();
+  data.remove_prefix(std::min<size_t>(data.size(), has - offset));
+  unkept_input_.append(data);
+  is_input_whole_ = is_input_whole_ || is_end;
+  KeepInput();
+  if (!was_stuck && !unkept_input_.empty()) {
+    spdlog::error("cannot keep a task's input, trying again: disk full? job={}", spec_.job_id);
+  }
+}
+
+// What finds no room is not dropped: on this connection the queue server does not send it again.
+void HeldTask::KeepInput() {
+  if (ended_) {
+    unkept_input_.clear();
+    return;
+  }
+  constexpr int kAppend = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  const bool has_any = !unkept_input_.empty();
+  const int fd = has_any ? openat(directory_.fd(), task::kInputFile, kAppend, 0600) : -1;
+  ssize_t n = 0;
+  size_t kept = 0;
+  while (fd >= 0 && kept < unkept_input_.size() &&
+         (n = write(fd, unkept_input_.data() + kept, unkept_input_.size() - kept)) > 0) {
+    kept += static_cast<size_t>(n);
   }
   if (fd >= 0) {
     close(fd);
   }
+  input_size_ += kept;
+  unkept_input_.erase(0, kept);
+  unkept_input_.shrink_to_fit();
+  const bool is_end = is_input_whole_ && unkept_input_.empty();
   Tell({is_end ? Command::kInputEnd : Command::kInput});
   if (is_end) {
     has_input_ended_ = true;
@@ -382,14 +406,16 @@ void HeldTask::SendInputTaken() {
   const uint64_t taken = std::strtoull(text.c_str(), nullptr, 10);
   proto::AgentMessage message;
   *message.mutable_input_taken()->mutable_task() = KeyOf(spec_);
-  message.mutable_input_taken()->set_offset(std::min(taken, input_size_));
+  message.mutable_input_taken()->set_offset(
+      std::min<uint64_t>(taken, input_size_ + unkept_input_.size()));
   message.mutable_input_taken()->set_end(has_input_ended_);
   parts_.outbox.Push(std::move(message));
   Rest();
 }
 
 void HeldTask::OutputTaken(Stream stream, uint64_t offset) {
-  (stream == proto::OutputChunk::STDOUT ? output_ : error_).Taken(offset);
+  SpooledOutput& output = stream == proto::OutputChunk::STDOUT ? output_ : error_;
+  output.Taken(offset, SpooledOutput::Clock::now());
   PumpOutput();
   Rest();
 }

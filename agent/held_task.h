@@ -7,6 +7,7 @@
 #include <functional>
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -66,7 +67,7 @@ class HeldTask {
   void TakeEnd();
 
   // Now and then, for what nobody tells us: a supervisor that vanished without a word before we could watch
-  // it, or before it had begun, output that could not be opened.
+  // it, or before it had begun, output that could not be opened, input that found no room.
   void Check(const std::string& task_program);
 
  private:
@@ -81,6 +82,7 @@ class HeldTask {
   void AnnounceStart();
   void AnnounceEnd();
   void EndWith(const task::Ended& ended);
+  void KeepInput();
   void SendInputTaken();
   void CheckOutputLimit();
   void Rest() {  // until something is asked of it
@@ -100,9 +102,11 @@ class HeldTask {
   SpooledOutput error_;
   LinkRecords links_;
   std::array<uint64_t, 2> announced_ = {0, 0};  // sizes of the output, as AnnounceEnd said
-  uint64_t input_size_ = 0;
+  uint64_t input_size_ = 0;       // in the file
+  std::string unkept_input_;      // what follows, and finds no room there
   int supervisors_ = 0;           // spawned by us
-  bool has_input_ended_ = false;  // as this agent knows: the server says it again to a new one
+  bool is_input_whole_ = false;   // its end has come
+  bool has_input_ended_ = false;  // ... and was passed on, as this agent knows: the server says it again to a new one
   bool is_forgotten_ = false;
   bool is_over_limit_ = false;
 };

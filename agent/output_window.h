@@ -45,7 +45,9 @@ class OutputWindow {
   bool is_over_limit() const { return is_over_limit_; }
   uint64_t in_flight() const { return sent_ - taken_; }
   uint64_t size() const { return size_ + shift_; }  // of the stream
-  uint64_t taken_position() const { return taken_ > shift_ ? taken_ - shift_ : 0; }
+  uint64_t taken() const { return taken_; }
+  // In the file; 0 for what it has no more.
+  uint64_t Position(uint64_t offset) const { return offset > shift_ ? offset - shift_ : 0; }
 
  private:
   uint64_t limit_;

@@ -137,7 +137,9 @@ TEST(OutputWindow, EmptiedFileContinuesTheStream) {
   EXPECT_EQ(window.size(), 14U);
   SendAll(window);
   window.Taken(12);
-  EXPECT_EQ(window.taken_position(), 2U);
+  EXPECT_EQ(window.taken(), 12U);
+  EXPECT_EQ(window.Position(window.taken()), 2U);
+  EXPECT_EQ(window.Position(9), 0U);
 }
 
 TEST(OutputWindow, SurvivesAServerThatHasMoreThanTheFile) {

@@ -43,6 +43,12 @@ uid_t CallerOf(LocalSocket& socket) {
   return result == 0 ? who.uid : static_cast<uid_t>(-1);
 }
 
+// The folder is the account's: what a link there leads to is looked at with root's rights, and may take for ever.
+bool IsSocket(const std::string& path) {
+  struct stat info {};
+  return lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
 // One short line into an empty socket: it fits.
 void Answer(LocalSocket& socket, const std::string& line) {
   std::error_code ignored;
@@ -146,7 +152,7 @@ awaitable<void> PmDaemons::Serve(std::shared_ptr<LocalSocket> socket, uid_t call
     spdlog::error("{} job={}", Message(status), job_id);
     co_return Answer(*socket, "!" + Message(status));
   }
-  if (access(SocketOf(job_id).c_str(), F_OK) == 0) {
+  if (IsSocket(SocketOf(job_id))) {
     co_return Answer(*socket, SocketOf(job_id));
   }
   if (daemons_.FindRunning(job_id) == nullptr) {
@@ -195,7 +201,7 @@ absl::Status PmDaemons::Start(const task::Spec& asking) {
 // It is bound under another name and renamed when it can be connected to.
 void PmDaemons::Watch(const std::string& job_id) {
   jobs_[job_id].watch = watcher_.Add(FolderOf(job_id), [this, job_id](std::string_view) {
-    if (access(SocketOf(job_id).c_str(), F_OK) == 0) {
+    if (IsSocket(SocketOf(job_id))) {
       Tell(job_id, SocketOf(job_id));
     }
   });

@@ -153,12 +153,17 @@ awaitable<void> Session::RepeatHello() {
 }
 
 awaitable<void> Session::ReportLoad() {
+  using Clock = std::chrono::steady_clock;
+  auto check_at = Clock::now() + kLoadInterval;  // also where tasks come and go all the time
   while (!is_stopped_) {
-    const bool is_told = co_await load_changed_.WaitFor(kLoadInterval);
-    if (!is_told) {
-      tasks_.Check();
-    } else if (!is_stopped_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(check_at - Clock::now());
+    const bool is_told = co_await load_changed_.WaitFor(left);
+    if (is_told && !is_stopped_) {
       co_await stopping_.WaitFor(kLoadPause);  // what changes meanwhile is in it
+    }
+    if (Clock::now() >= check_at && !is_stopped_) {
+      tasks_.Check();
+      check_at = Clock::now() + kLoadInterval;
     }
     outbox_.Push(LoadMessage());
   }

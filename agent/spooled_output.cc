@@ -4,12 +4,28 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "agent/task/record.h"
+#include "common/log.h"
 
 namespace sekisho::agent {
 namespace {
 
 constexpr uint64_t kFreeStep = 4 << 20;
 constexpr uint64_t kPage = 4096;
+constexpr std::string_view kLost = "[output lost: the queue server had taken it, and has lost it since]\n";
+
+// The same wherever one begins: it may be sent again.
+std::string LostText(uint64_t offset, uint64_t size) {
+  std::string text(size, ' ');
+  for (char& c : text) {
+    c = kLost[offset++ % kLost.size()];
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -39,8 +55,18 @@ void SpooledOutput::Look() {
 }
 
 void SpooledOutput::Resume(uint64_t offset) {
+  if (std::string text; freed_ == 0 && task::ReadFile(directory_.fd(), FreedName().c_str(), text)) {
+    freed_ = std::strtoull(text.c_str(), nullptr, 10);  // by an agent before us
+  }
+  while (!marks_.empty() && marks_.back().offset > offset) {  // not taken after all
+    marks_.pop_back();
+  }
   Look();
   window_.Resume(offset);
+  if (offset > 0 && offset < freed_) {  // 0: as a rule no more than that the server does not name the task
+    spdlog::error("output is lost: the queue server had taken it, and asks for it again job={} task={} bytes={}",
+                  key_.job_id(), key_.task(), freed_ - offset);
+  }
 }
 
 void SpooledOutput::Pump() {
@@ -59,12 +85,17 @@ void SpooledOutput::Pump() {
 }
 
 bool SpooledOutput::SendChunk(int fd, const OutputWindow::Chunk& chunk) {
-  std::string data(chunk.size, '\0');
-  const ssize_t n = pread(fd, data.data(), data.size(), static_cast<off_t>(chunk.position));
-  if (n <= 0) {
-    return false;
+  std::string data;
+  if (chunk.offset < freed_) {  // the file has zeros there, which the task has not written
+    data = LostText(chunk.offset, std::min<uint64_t>(chunk.size, freed_ - chunk.offset));
+  } else {
+    data.resize(chunk.size);
+    const ssize_t n = pread(fd, data.data(), data.size(), static_cast<off_t>(chunk.position));
+    if (n <= 0) {
+      return false;
+    }
+    data.resize(static_cast<size_t>(n));
   }
-  data.resize(static_cast<size_t>(n));
   window_.Sent(data.size());
   outbox_.Sent(data.size());
   proto::AgentMessage message;
@@ -77,20 +108,39 @@ bool SpooledOutput::SendChunk(int fd, const OutputWindow::Chunk& chunk) {
   return true;
 }
 
-void SpooledOutput::Taken(uint64_t offset) {
+void SpooledOutput::Taken(uint64_t offset, Clock::time_point now) {
   const uint64_t before = window_.in_flight();
   window_.Taken(offset);
   outbox_.Taken(before - window_.in_flight());
-  const uint64_t free_to = window_.taken_position() / kPage * kPage;
-  if (free_to >= freed_ + kFreeStep) {
-    const int fd = Open(O_WRONLY);
-    if (fd >= 0) {
-      fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(freed_),
-                static_cast<off_t>(free_to - freed_));
-      close(fd);
-    }
-    freed_ = free_to;
+  if (window_.taken() >= (marks_.empty() ? freed_ : marks_.back().offset) + kFreeStep) {
+    marks_.push_back({now, window_.taken()});
   }
+  Free(now);
+}
+
+void SpooledOutput::Free(Clock::time_point now) {
+  uint64_t end = 0;
+  for (; !marks_.empty() && now - marks_.front().time >= kKeptFor; marks_.pop_front()) {
+    end = marks_.front().offset;
+  }
+  if (end == 0) {
+    return;
+  }
+  Look();
+  end -= window_.Position(end) % kPage;
+  const uint64_t from = window_.Position(freed_);
+  const uint64_t to = window_.Position(end);
+  const int fd = to > from ? Open(O_WRONLY) : -1;
+  if (fd < 0) {
+    return;  // it goes with the next step
+  }
+  if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+                static_cast<off_t>(to - from)) == 0) {
+    freed_ = end;
+    // For the agent after us.  Not before: a full disk may have room for it only now.
+    task::WriteFile(directory_.fd(), FreedName().c_str(), std::to_string(freed_) + "\n", task::Durability::kProcess);
+  }
+  close(fd);
 }
 
 }  // namespace sekisho::agent

@@ -205,12 +205,15 @@ int Serve(PmiClient& pmi, const Rank& self, char** program, const sigset_t& befo
   }
   int told[2] = {-1, -1};  // which MPI the program has loaded, by itself
   const bool is_told = std::getenv("SEKISHO_TELL_MPI") != nullptr && pipe2(told, O_CLOEXEC | O_NONBLOCK) == 0;
+  if (is_told) {  // not behind the fork: a thread of the library may hold the environment's lock then
+    setenv("SEKISHO_TELL_MPI", std::to_string(told[1]).c_str(), 1);
+  }
   const pid_t child = fork();
   if (child == 0) {
     if (is_told) {
       fcntl(told[1], F_SETFD, 0);
-      setenv("SEKISHO_TELL_MPI", std::to_string(told[1]).c_str(), 1);
     }
+    std::signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     execv(program[0], program);
     _exit(Fail(std::string(program[0]) + ": " + std::strerror(errno)));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/rank/pmix_server.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdint>
@@ -216,8 +217,8 @@ void AddRank(const Layout& layout, int rank, int local_rank, Infos& job) {
 }  // namespace
 
 std::string Start(const std::string& directory, const std::string& host) {
-  if (pipe(event_pipe) != 0) {
-    return std::string("pipe: ") + std::strerror(errno);
+  if (pipe2(event_pipe, O_CLOEXEC) != 0) {
+    return std::string("pipe2: ") + std::strerror(errno);
   }
   Infos infos;
   infos.Text(PMIX_SERVER_TMPDIR, directory);

@@ -66,6 +66,7 @@ class DurableEndTest : public SupervisorTest {
     const int dir = open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     supervisor_ = fork();
     if (supervisor_ == 0) {
+      setsid();  // as sekisho-task does: its task asks who leads its session
       Supervisor(spec_, dir).Run();
       _exit(0);
     }

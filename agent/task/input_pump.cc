@@ -34,7 +34,8 @@ int InputPump::Open(uid_t uid, gid_t gid) {
   int ends[2];
   file_ = openat(dir_fd_, kInputFile, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   taken_file_ = openat(dir_fd_, kInputTaken, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (file_ < 0 || taken_file_ < 0 || pipe2(ends, O_CLOEXEC) != 0) {
+  // Told at once, so that there is room for it later: without that no more would be sent.
+  if (file_ < 0 || taken_file_ < 0 || !Tell() || pipe2(ends, O_CLOEXEC) != 0) {
     return -1;
   }
   pipe_ = ends[1];
@@ -51,7 +52,6 @@ void InputPump::Grown(bool is_last) {
 
 void InputPump::Pump() {
   is_full_ = false;
-  const loff_t before = taken_;
   while (pipe_ >= 0) {
     const ssize_t n =
         splice(file_, &taken_, pipe_, nullptr, kMost, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
@@ -70,7 +70,7 @@ void InputPump::Pump() {
     }
     CloseTask();
   }
-  if (taken_ != before) {
+  if (is_behind()) {
     Publish();
   }
 }
@@ -81,10 +81,18 @@ void InputPump::CloseTask() {
   taken_ = INT64_MAX;
 }
 
-void InputPump::Publish() {
+bool InputPump::Tell() {
   char text[32];
   const int size = std::snprintf(text, sizeof text, "%020lld\n", static_cast<long long>(taken_));
-  [[maybe_unused]] ssize_t n = pwrite(taken_file_, text, static_cast<size_t>(size), 0);
+  if (pwrite(taken_file_, text, static_cast<size_t>(size), 0) != size) {
+    return false;
+  }
+  told_ = taken_;
+  return true;
+}
+
+void InputPump::Publish() {
+  Tell();
   // What is still in the pipe may be the file's own pages: stay well behind it.
   const loff_t read = taken_ == INT64_MAX ? freed_ : (taken_ - kMaxPipe) & ~loff_t{4095};
   if (read - freed_ >= kFreeStep) {

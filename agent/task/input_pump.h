@@ -25,16 +25,20 @@ class InputPump {
 
   // To be polled for POLLOUT, or -1 if there is nothing to move.
   int wait_fd() const { return is_full_ ? pipe_ : -1; }
+  // What was moved could not be told: Pump tries that again, too.
+  bool is_behind() const { return taken_ != told_; }
 
  private:
   void CloseTask();
   void Publish();
+  bool Tell();
 
   int dir_fd_;
   int file_ = -1;
   int taken_file_ = -1;
   int pipe_ = -1;
   loff_t taken_ = 0;
+  loff_t told_ = 0;  // of that
   loff_t freed_ = 0;
   bool is_last_ = false;
   bool is_full_ = false;

@@ -215,7 +215,7 @@ Failure Execute(const Spec& spec, const Streams& streams, int failure_fd) {
   return AfterExec(file);
 }
 
-Failure TryStart(const Spec& spec, Streams streams, int failure_fd) {
+Failure TryStart(const Spec& spec, Streams streams, int failure_fd, pid_t supervisor) {
   if (Failure failure = SetLimits(spec); failure.has()) {
     return failure;
   }
@@ -223,6 +223,9 @@ Failure TryStart(const Spec& spec, Streams streams, int failure_fd) {
     return failure;
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // without its supervisor nobody would learn how it ended
+  if (getppid() != supervisor) {
+    _exit(127);  // it had gone before
+  }
   umask(static_cast<mode_t>(spec.umask) & 0777);
   if (chdir(spec.directory.c_str()) != 0) {
     return Fail(kBadDirectory, "cannot enter directory " + spec.directory);
@@ -265,10 +268,11 @@ std::string FindProgram(const std::string& name, std::string_view path) {
 }
 
 void BecomeTask(const Spec& spec, Streams streams, int failure_fd) {
+  const pid_t supervisor = getsid(0);  // it leads the session that we were born in
   setsid();
   syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);  // not root's
   MakeKillableByMemoryPressure();
-  const Failure failure = TryStart(spec, streams, failure_fd);
+  const Failure failure = TryStart(spec, streams, failure_fd, supervisor);
 
   // One atomic write.
   const std::string bytes = std::to_string(failure.gram_code) + "\n" + ToUtf8(failure.reason, 3900);

@@ -21,7 +21,8 @@
 namespace sekisho::agent::task {
 namespace {
 
-constexpr size_t kEndBytesMost = 4096;  // of its record
+constexpr size_t kRecordBytesMost = 4096;  // of its start, and of its end
+constexpr int kRetryMs = 1000;             // what could not be written
 constexpr int64_t kGiveUpMs =
     10000;  // on processes that not even SIGKILL ends (a dead file server)
 
@@ -102,9 +103,11 @@ Failure Supervisor::Start() {
   const auto fail = [](int code, const char* what) {
     return Failure{code, std::string(what) + ": " + std::strerror(errno)};
   };
-  // Its end must find room, also when the task has filled the disk.
-  if (!ReserveFile(dir_fd_, kExitFile, kEndBytesMost)) {
-    return fail(kNoResources, "cannot reserve room for the task's end");
+  // Its start and its end must find room, also when the disk is full by then.
+  for (const char* name : {kPidFile, kExitFile}) {
+    if (!ReserveFile(dir_fd_, name, kRecordBytesMost)) {
+      return fail(kNoResources, "cannot reserve room for the task's records");
+    }
   }
   sigset_t signals;
   sigfillset(&signals);
@@ -171,12 +174,13 @@ void Supervisor::Watch() {
     if (fds[1].revents != 0) {
       OnStartPipe();
     }
-    if (fds[2].revents != 0) {
+    if (fds[2].revents != 0 || input_.is_behind()) {
       input_.Pump();
     }
     if (fds[0].revents != 0) {
       OnReady(signal_fd_);
     }
+    SayHowFar();
     pmi_.Pump(NowMs());  // also what it has said before its end
     OnDeadline();
   }
@@ -193,15 +197,26 @@ void Supervisor::OnStartPipe() {
     start_failure_.append(buffer, static_cast<size_t>(n));
     if (spec_.await_release && start_failure_.front() == kReadyMark) {
       start_failure_.erase(0, 1);
-      WriteFile(dir_fd_, kReadyFile, "", Durability::kProcess);
+      owes_ready_ = true;
+      SayHowFar();
     }
     return;
   }
   close(start_pipe_);
   start_pipe_ = -1;
   if (start_failure_.empty() && (!spec_.await_release || is_released_)) {
-    const Running running{getpid(), main_, Milliseconds(CLOCK_REALTIME)};
-    WriteFile(dir_fd_, kPidFile, EncodeRunning(running), Durability::kProcess);
+    owed_start_ = Running{getpid(), main_, Milliseconds(CLOCK_REALTIME)};
+    SayHowFar();
+  }
+}
+
+// A full disk delays that, no more.
+void Supervisor::SayHowFar() {
+  if (owes_ready_) {
+    owes_ready_ = !WriteFile(dir_fd_, kReadyFile, "", Durability::kProcess);
+  }
+  if (owed_start_ && WriteFile(dir_fd_, kPidFile, EncodeRunning(*owed_start_), Durability::kProcess)) {
+    owed_start_.reset();
   }
 }
 
@@ -261,8 +276,12 @@ int Supervisor::PollTimeout() const {
   const int64_t next = kill_at_ms_ != 0 ? kill_at_ms_ : limit;
   const int64_t now = NowMs();
   const int own = next == 0 ? -1 : static_cast<int>(std::clamp<int64_t>(next - now, 0, 1 << 30));
-  const int pmi = pmi_.WaitMs(now);
-  return own < 0 || pmi < 0 ? std::max(own, pmi) : std::min(own, pmi);
+  const int retry = owes_ready_ || owed_start_ || input_.is_behind() ? kRetryMs : -1;
+  int least = -1;
+  for (const int wait : {own, retry, pmi_.WaitMs(now)}) {
+    least = least < 0 || wait < 0 ? std::max(least, wait) : std::min(least, wait);
+  }
+  return least;
 }
 
 void Supervisor::OnDeadline() {

@@ -35,6 +35,7 @@ class Supervisor {
   void OnSignal(const signalfd_siginfo& info);
   void Obey(const Order& order);
   void OnStartPipe();
+  void SayHowFar();
   void Release();
   void OnDeadline();
   int PollTimeout() const;
@@ -56,6 +57,8 @@ class Supervisor {
   int release_pipe_ = -1;  // to a waiting task
   int start_pipe_ = -1;  // says why the task could not start; closed by a successful exec
   std::string start_failure_;
+  bool owes_ready_ = false;            // `ready` is to be written
+  std::optional<Running> owed_start_;  // ... to `pid`
   pid_t main_ = 0;
   std::optional<int> main_status_;
   int64_t main_cpu_ms_ = 0;

@@ -12,6 +12,17 @@ using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Le;
 
+// For the task's directory alone.
+bool MountSmallDisk(const std::string& path) {
+  return mount("tmpfs", path.c_str(), "tmpfs", 0, "size=256k,mode=0711") == 0;
+}
+
+void Fill(const std::string& path) {
+  std::ofstream filler(path + "/filler");
+  while (filler << std::string(4096, 'x') << std::flush) {
+  }
+}
+
 TEST_P(SupervisorTest, KillsWhatTheTaskLeavesBehind) {
   Shell("(setsid sh -c 'echo $$ > pid; exec sleep 1000' &) ; while [ ! -s pid ]; do :; done");
   EXPECT_EQ(RunToEnd().code, 0);
@@ -36,7 +47,7 @@ TEST_P(SupervisorTest, KillReachesDoubleForksThatIgnoreSigterm) {
 }
 
 TEST_P(SupervisorTest, ItsEndIsRecordedOnADiskThatHasBecomeFull) {
-  if (mount("tmpfs", dir_.c_str(), "tmpfs", 0, "size=256k,mode=0711") != 0) {
+  if (!MountSmallDisk(dir_)) {
     GTEST_SKIP() << "cannot mount a small disk";
   }
   Shell("echo ready; while [ ! -e go ]; do sleep 0.01; done; exit 5");
@@ -44,11 +55,43 @@ TEST_P(SupervisorTest, ItsEndIsRecordedOnADiskThatHasBecomeFull) {
   ASSERT_TRUE(AwaitOutput("ready"));
   ASSERT_TRUE(Await([&] { return Now().main > 0; }));
 
-  std::ofstream filler(dir_ + "/filler");
-  while (filler << std::string(4096, 'x') << std::flush) {
-  }
+  Fill(dir_);
   std::ofstream(home_ + "/go") << "";
 
+  EXPECT_EQ(AwaitEnd().code, 5);
+}
+
+TEST_P(SupervisorTest, ItsStartIsRecordedOnADiskThatHasBecomeFull) {
+  if (!MountSmallDisk(dir_)) {
+    GTEST_SKIP() << "cannot mount a small disk";
+  }
+  spec_.await_release = true;
+  Shell("exit 5");
+  Launch();
+  ASSERT_TRUE(Await([&] { return Has(kReadyFile); }));
+
+  Fill(dir_);
+  Tell({Command::kRelease});
+
+  EXPECT_EQ(AwaitEnd().code, 5);
+  EXPECT_GT(Now().main, 0);
+}
+
+TEST_P(SupervisorTest, ThatItIsReadyIsSaidAsSoonAsItCanBe) {
+  mkdir((dir_ + "/ready").c_str(), 0700);  // so that the file cannot have its name
+  const int failed = inotify_init1(IN_CLOEXEC);
+  ASSERT_GE(inotify_add_watch(failed, dir_.c_str(), IN_DELETE), 0);
+  spec_.await_release = true;
+  Shell("exit 5");
+  Launch();
+  pollfd is_failed{failed, POLLIN, 0};
+  ASSERT_EQ(poll(&is_failed, 1, 20000), 1);
+  close(failed);
+
+  rmdir((dir_ + "/ready").c_str());
+
+  ASSERT_TRUE(Await([&] { return std::filesystem::is_regular_file(dir_ + "/ready"); }));
+  Tell({Command::kRelease});
   EXPECT_EQ(AwaitEnd().code, 5);
 }
 
