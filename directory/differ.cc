@@ -86,7 +86,8 @@ std::vector<Change> Diff(Published& published, const std::vector<Entry>& wanted,
       adds.push_back(Make(Change::Kind::kAdd, dated, dated.attributes));
     } else {
       Attributes changed = Differences(known.entry, dated);
-      const bool is_due = rules.now_s - known.renewed_s >= rules.renew_after_s;
+      // In the future it was renewed by a clock that has been set back since.
+      const bool is_due = rules.now_s - known.renewed_s >= rules.renew_after_s || rules.now_s < known.renewed_s;
       if (changed.empty() && !is_due) {
         continue;
       }

@@ -10,6 +10,7 @@ namespace sekisho::directory {
 namespace {
 
 using glue::Change;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
@@ -75,6 +76,18 @@ TEST(Differ, WhatIsStillTrueIsRenewedInTime) {
     EXPECT_THAT(change.attributes, ElementsAre(Pair("GLUE2EntityCreationTime", SizeIs(1))));
   }
   EXPECT_EQ(NextRenewal(published, kRules), kRules.now_s + 80);
+}
+
+TEST(Differ, AfterTheClockIsSetBackAllIsRenewedAtOnce) {
+  DiffRules rules = kRules;
+  rules.has_expiry = true;
+  Published published;
+  Diff(published, Wanted(), rules);
+  rules.now_s -= 600;
+
+  EXPECT_THAT(Kinds(Diff(published, Wanted(), rules)), Contains(Change::Kind::kRefresh));
+  rules.now_s += 39;
+  EXPECT_THAT(Diff(published, Wanted(), rules), IsEmpty());
 }
 
 TEST(Differ, AServerThatForgetsIsToldHowLongToKeep) {

@@ -33,6 +33,7 @@ constexpr int kFailuresMax = 6;            // in a row, then it waits to be aske
 constexpr milliseconds kCleanAfter{500};   // up for so long, and told to end: that was no failure
 constexpr seconds kHealthyAfter{60};       // up for so long: earlier failures are forgotten
 constexpr seconds kTermGrace{5};           // between SIGTERM and SIGKILL
+constexpr seconds kClockSetBack{5};        // more than it is corrected by in small steps
 constexpr int kUnansweredMax = 4;
 constexpr int kMessageBytesMax = 4 << 20;
 constexpr int kWindowInside = 128 << 10;   // of a call
@@ -307,6 +308,7 @@ awaitable<absl::Status> JobManagers::SendHandover(std::shared_ptr<Manager> manag
 awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
   const pid_t pid = manager->pid;
   auto renewed = Clock::now();
+  auto renewed_at = std::chrono::system_clock::now();  // by which it ends, however the clock is set
   manager->unanswered = 0;
   manager->answers = false;
   while (co_await Ask(*manager) && manager->pid == pid) {
@@ -320,8 +322,11 @@ awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
     if (error || manager->pid != pid) {
       co_return;
     }
-    if (Clock::now() - renewed > options_.credential_life / 4) {
+    const auto by_wall = std::chrono::system_clock::now() - renewed_at;
+    if (std::max<std::chrono::nanoseconds>(Clock::now() - renewed, by_wall) > options_.credential_life / 4 ||
+        by_wall < -kClockSetBack) {
       renewed = Clock::now();
+      renewed_at = std::chrono::system_clock::now();
       const auto handover = MakeHandover(*manager);
       absl::Status sent = handover.status();
       if (handover.ok()) {

@@ -136,13 +136,15 @@ absl::StatusOr<std::string> AccountDirectory(const std::string& parent, const Ac
   if (!is_new && errno != EEXIST) {
     return errors::CannotStart(account.name, path + ": " + Errno());
   }
-  // The parent is ours alone, so that nobody can put something else under the name meanwhile.
-  if (is_new && geteuid() == 0 && chown(path.c_str(), account.uid, account.gid) != 0) {
+  struct stat status {};
+  // The parent is ours alone, so that nobody can put something else under the name meanwhile.  What a gatekeeper made
+  // that was killed right here is still ours.
+  const bool is_ours = lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == 0;
+  if (is_ours && geteuid() == 0 && chown(path.c_str(), account.uid, account.gid) != 0) {
     const std::string why = Errno();
     rmdir(path.c_str());
     return errors::CannotStart(account.name, path + ": " + why);
   }
-  struct stat status {};
   if (lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != account.uid ||
       (status.st_mode & 077) != 0) {
     return errors::CannotStart(

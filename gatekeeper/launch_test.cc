@@ -4,11 +4,14 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <filesystem>
+#include <optional>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +61,30 @@ TEST(Launch, TheProgramIsTheAccounts) {
   const std::string gid = std::to_string(account->gid);
   EXPECT_EQ(WhatItSays(*child),
             uid + " " + uid + " " + gid + " " + gid + " " + groups + " / " + account->name + " ");
+}
+
+// By a gatekeeper that was killed in between.
+TEST(Launch, AnAccountsDirectoryThatIsMadeAndNotYetItsOwnBecomesSo) {
+  const auto account = SomeAccount();
+  if (!account.ok() || geteuid() != 0) {
+    GTEST_SKIP() << "only root becomes another";
+  }
+  std::string parent = "/tmp/launch_test.XXXXXX";
+  ASSERT_NE(mkdtemp(parent.data()), nullptr);
+  const std::string path = parent + "/" + account->name;
+  const auto owner_after = [&](uid_t before) {
+    std::filesystem::remove_all(path);
+    EXPECT_EQ(mkdir(path.c_str(), 0700), 0);
+    EXPECT_EQ(chown(path.c_str(), before, before), 0);
+    const bool is_given = AccountDirectory(parent, *account).ok();
+    struct stat status {};
+    EXPECT_EQ(stat(path.c_str(), &status), 0);
+    return is_given ? std::optional(status.st_uid) : std::nullopt;
+  };
+
+  EXPECT_EQ(owner_after(0), account->uid);
+  EXPECT_EQ(owner_after(account->uid + 1), std::nullopt) << "another's";
+  std::filesystem::remove_all(parent);
 }
 
 // The C library's setuid() speaks to all threads; in the child of one that forked while another was

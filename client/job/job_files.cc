@@ -157,8 +157,9 @@ class Sink {
     }
     const mode_t mask = umask(077);
     umask(mask);
-    return fchmod(fd_, mode & 0777 & ~mask) == 0 && rename(aside_.c_str(), path_.c_str()) == 0 ? absl::OkStatus()
-                                                                                              : CannotWrite(path_);
+    // A quota may be over only now, where the file is on another host.
+    const bool is_whole = fchmod(fd_, mode & 0777 & ~mask) == 0 && fsync(fd_) == 0;
+    return is_whole && rename(aside_.c_str(), path_.c_str()) == 0 ? absl::OkStatus() : CannotWrite(path_);
   }
 
  private:

@@ -133,8 +133,9 @@ int pmGetDescriptor(pmContext* context, int* descriptor) {
 }
 
 int pmWait(pmContext* context, long timeout_us) {
-  const Nanos until =
-      timeout_us < 0 ? kNever : Wire::Now() + timeout_us * sekisho::pm::kMicrosecond;
+  const Nanos now = Wire::Now();
+  const bool is_limited = timeout_us >= 0 && timeout_us < (kNever - now) / sekisho::pm::kMicrosecond;
+  const Nanos until = is_limited ? now + timeout_us * sekisho::pm::kMicrosecond : kNever;
   const Call call(context);
   if (!call.is_ours()) return ECHILD;
   while (context->waits) {  // another thread does already; its end is ours, or our turn

@@ -7,8 +7,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
+#include <climits>
 #include <sstream>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "transport/pm/wire.h"
@@ -289,6 +292,23 @@ TEST_F(CApi, TheDescriptorWakesUp) {
   int source = -1;
   EXPECT_EQ(pmGetSource(contexts_[1], &source), 0);
   EXPECT_EQ(source, 0);
+}
+
+TEST_F(CApi, WhoWaitsForTheLongestTimeThereIsWaits) {
+  ASSERT_EQ(Open(0), 0);
+  ASSERT_EQ(Open(1), 0);
+  std::atomic<bool> begins = false, ends = false;
+  int error = -1;
+  std::thread waiter([&] {
+    begins = true;
+    error = pmWait(contexts_[1], LONG_MAX);
+    ends = true;
+  });
+  while (!begins) std::this_thread::yield();
+  SendText(0, 1, "late");
+  while (!ends) (void)pmIsSendDone(contexts_[0]);
+  waiter.join();
+  EXPECT_EQ(error, 0);
 }
 
 TEST_F(CApi, AKeyThatOthersMayReadIsRefused) {

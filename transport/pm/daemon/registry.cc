@@ -252,7 +252,8 @@ int Registry::Restore(const Client& client, const AskMessage& ask, const Receive
   alignas(SharedHead) std::array<std::uint8_t, 4096> head;
   struct stat status;
   Config config;
-  if (fstat(received.fds[1], &status) != 0 ||
+  // A file: anything else may let who reads it wait for ever.
+  if (fstat(received.fds[1], &status) != 0 || !S_ISREG(status.st_mode) ||
       pread(received.fds[1], head.data(), head.size(), 0) != static_cast<ssize_t>(head.size())) {
     return EINVAL;
   }
