@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gang scheduler of one thread: jobs take turns on the same cores, each stopped as a whole and
-// let go by sekisho-pmd. docs/operations/pm.md, "Time-sharing".
+// let go by sekisho-pmd. docs/operations/pm-goals.md, "Time-sharing".
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels after the NAS Parallel Benchmarks: they compute, send what NPB sends, and check the
-// result.  docs/operations/pm.md, "Kernels".
+// result.  docs/operations/pm-goals.md, "Kernels".
 #pragma once
 
 #include "tests/bench/pm/ranks.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of a measurement or of a kernel.  Rank 0 prints one JSON line for each result.
-// docs/operations/pm.md, "Kernels".
+// docs/operations/pm-goals.md, "Kernels".
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
