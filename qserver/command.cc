@@ -74,7 +74,10 @@ awaitable<absl::StatusOr<CommandEnd>> RunCommand(Command command) {
   const auto is_over = std::make_shared<bool>(false);  // the timer may have fired already
   limit.async_wait([pid, is_over](const std::error_code& error) {
     if (!error && !*is_over) {
-      kill(-pid, SIGKILL);  // with all that it has started; still ours, as nobody has waited for it
+      // With all that it has started, unless it is too new to lead a session; still ours, as nobody has waited for it.
+      if (kill(-pid, SIGKILL) != 0) {
+        kill(pid, SIGKILL);
+      }
     }
   });
   co_await process.async_wait(asio::posix::stream_descriptor::wait_read, kAsTuple);
