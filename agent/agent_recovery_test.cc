@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What connections, agents, supervisors and machines that fail do to tasks: nothing.
 #include "agent/agent_fixture.h"
-#include "agent/task/full_disk.h"
 #include "agent/task/group.h"
+#include "tests/support/full_disk.h"
 
 namespace sekisho::agent {
 namespace {
@@ -156,7 +156,7 @@ TEST_F(AgentTest, InputThatFindsNoRoomOnTheDiskComesOnceThereIsSome) {
 
   take(0, "hello ", false);
   {
-    const task::FullDisk disk;
+    const test::FullDisk disk;
     take(6, "wor", false);
     take(9, "ld\n", true);
     agent_->tasks->Check();

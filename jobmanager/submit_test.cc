@@ -2,14 +2,13 @@
 // How jobs come in, and what is left of them when that fails.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <csignal>
 
 #include "common/caller_refused.h"
 #include "jobmanager/service_fixture.h"
 #include "tests/support/eventually.h"
+#include "tests/support/full_disk.h"
 
 namespace sekisho::jobmanager {
 namespace {
@@ -114,26 +113,11 @@ TEST_F(JobManagerTest, KeepsAJobForWhichItIsRefusedItself) {
   WaitFor(Job("r1"), proto::PENDING);
 }
 
-// No file of this process grows, as on a full disk.
-class FullDisk {
- public:
-  FullDisk() {
-    std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit none{0, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &none);
-  }
-  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 TEST_F(JobManagerTest, PromisesNoJobThatIsStoredNeitherHereNorInside) {
   inside_->Do([this] {
     queue_->on_submit = [](const auto&) { return absl::Status(absl::StatusCode::kUnavailable, "Socket closed"); };
   });
-  const FullDisk disk;
+  const test::FullDisk disk;
 
   const auto reply = Submit(Request("r1"));
 

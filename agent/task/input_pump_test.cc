@@ -11,8 +11,8 @@
 #include <sstream>
 #include <string>
 
-#include "agent/task/full_disk.h"
 #include "agent/task/spec.h"
+#include "tests/support/full_disk.h"
 
 namespace sekisho::agent::task {
 namespace {
@@ -42,7 +42,7 @@ class InputPumpTest : public ::testing::Test {
 
 TEST_F(InputPumpTest, DoesNotOpenWhereItCouldNeverTellWhatWasTaken) {
   InputPump pump(dir_);
-  const FullDisk disk;
+  const test::FullDisk disk;
 
   const int pipe = pump.Open(getuid(), getgid());
   const int error = errno;
@@ -58,7 +58,7 @@ TEST_F(InputPumpTest, TellsLaterWhatCouldNotBeTold) {
   EXPECT_EQ(Told(), "00000000000000000000\n");
   std::ofstream(path_ + "/" + kInputFile) << "some input";
   {
-    const FullDisk disk;
+    const test::FullDisk disk;
     pump.Grown(false);
   }
   EXPECT_TRUE(pump.is_behind());

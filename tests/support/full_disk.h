@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: no file of this process grows, as on a full disk.
+// No file of this process grows, as on a full disk.
 #pragma once
 
 #include <sys/resource.h>
 #include <csignal>
 
-namespace sekisho::agent::task {
+namespace sekisho::test {
 
 class FullDisk {
  public:
@@ -23,4 +23,4 @@ class FullDisk {
   rlimit before_{};
 };
 
-}  // namespace sekisho::agent::task
+}  // namespace sekisho::test
