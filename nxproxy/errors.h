@@ -49,6 +49,11 @@ inline Refusal PortRange(const std::string& asked, const std::string& ranges) {
 inline Refusal PortTaken(int port) {
   return {Code::kPortTaken, fmt::format("port {} is in use", port), ""};
 }
+inline Refusal PortLost(int port, const std::string& why) {
+  return {Code::kPortTaken,
+          fmt::format("port {} could not be opened again after the relay's restart: {}", port, why),
+          ""};
+}
 inline Refusal NoPortFree(int first, int last) {
   return {Code::kNoPortFree, fmt::format("no port of {}-{} is free", first, last), ""};
 }

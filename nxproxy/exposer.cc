@@ -149,7 +149,10 @@ void Exposer::Established() {
 
 void Exposer::Lost(const std::string& why) {
   dial_at_ms_ = now_ms_ + back_off_.After(std::exchange(has_been_up_, false), RandomId()).count();
-  asked_.clear();
+  is_greeted_ = false;
+  for (Exposure& exposure : exposures_) {
+    exposure.asked = 0;
+  }
   if (control_ != nullptr) {
     dead_.push_back(std::shared_ptr<Control>(std::move(control_)));
   }
@@ -167,22 +170,46 @@ void Exposer::Remember(const Exposure& exposure) {
   }
 }
 
-void Exposer::Bind(size_t index) {
-  Exposure& exposure = exposures_[index];
-  wire::Message bind = exposure.bind;
-  bind.id = next_id_++;
-  bind.endpoint = exposure.endpoint;
-  bind.secret = exposure.secret;
-  asked_[bind.id] = index;
-  control_->Send(bind);
+void Exposer::BindDue() {
+  for (Exposure& exposure : exposures_) {
+    if (exposure.is_bound || exposure.asked != 0 || now_ms_ < exposure.bind_at_ms) {
+      continue;
+    }
+    exposure.asked = next_id_++;
+    wire::Message bind = exposure.bind;
+    bind.id = exposure.asked;
+    bind.endpoint = exposure.endpoint;
+    bind.secret = exposure.secret;
+    control_->Send(bind);
+  }
+}
+
+void Exposer::Refused(Exposure& exposure, const wire::Message& error) {
+  exposure.asked = 0;
+  const bool was_ours = exposure.endpoint != 0;
+  exposure.bind_at_ms = now_ms_ + exposure.back_off.After(was_ours, RandomId()).count();
+  if (was_ours) {  // no longer: next time it is asked for anew
+    exposure.endpoint = 0;
+    exposure.secret.clear();
+    Remember(exposure);
+  }
+  const std::string why =
+      fmt::format("{}: {}; {}", wire::Info(static_cast<wire::Code>(error.code)).name,
+                  Printable(error.words), Printable(error.remedy));
+  if (std::exchange(exposure.refused, why) != why) {  // not with each try
+    spdlog::error("{} cannot be exposed, it is tried again: {}", exposure.target, why);
+  }
 }
 
 void Exposer::Received(const wire::Message& message) {
   control_->heard_ms = now_ms_;
-  const auto asked = asked_.find(message.id);
+  const auto asked = std::find_if(exposures_.begin(), exposures_.end(), [&](const Exposure& one) {
+    return one.asked != 0 && one.asked == message.id;
+  });
   switch (message.verb) {
     case wire::Verb::kWelcome: {
       has_been_up_ = true;
+      is_greeted_ = true;
       const bool is_resumed = message.session == session_;
       session_ = message.session;
       key_ = message.key;
@@ -195,40 +222,34 @@ void Exposer::Received(const wire::Message& message) {
         }
         doors_.clear();
         spares_ = 0;
-      }
-      for (size_t i = 0; i < exposures_.size(); ++i) {
-        if (!is_resumed || exposures_[i].endpoint == 0) {
-          Bind(i);
+        for (Exposure& exposure : exposures_) {
+          exposure.is_bound = false;
         }
       }
+      BindDue();
       Refill();
       return;
     }
     case wire::Verb::kBound:
-      if (asked != asked_.end()) {
-        Exposure& exposure = exposures_[asked->second];
-        exposure.endpoint = message.endpoint;
-        exposure.secret = message.secret;
-        Remember(exposure);
-        spdlog::info("exposed target={} endpoint={}", exposure.target, Printable(message.address));
-        asked_.erase(asked);
+      if (asked != exposures_.end()) {
+        asked->asked = 0;
+        asked->is_bound = true;
+        asked->endpoint = message.endpoint;
+        asked->secret = message.secret;
+        asked->refused.clear();
+        Remember(*asked);
+        spdlog::info("exposed target={} endpoint={}", asked->target, Printable(message.address));
       }
       return;
     case wire::Verb::kAnnounce:
       DialDoor(message.stream);
       return;
     case wire::Verb::kError:
-      if (asked != asked_.end()) {
-        // What was ours may have run out: next time it is asked for anew.
-        Exposure& exposure = exposures_[asked->second];
-        spdlog::error("{} cannot be exposed: {}: {}", exposure.target,
-                      wire::Info(static_cast<wire::Code>(message.code)).name,
-                      Printable(message.words));
-        exposure.endpoint = 0;
-        exposure.secret.clear();
-        Remember(exposure);
+      if (asked != exposures_.end()) {
+        Refused(*asked, message);
+        return;
       }
-      has_been_up_ = false;  // or it would be asked again at once, for ever
+      has_been_up_ = false;  // or it would be dialled again at once, for ever
       control_->Finish("refused: " + message.words);
       return;
     case wire::Verb::kPing: {
@@ -273,6 +294,9 @@ void Exposer::Tick(int64_t now_ms) {
     } else {
       ++at;
     }
+  }
+  if (is_greeted_) {
+    BindDue();
   }
   Refill();
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The endpoints of `expose`: this relay as a client of its upstream.  Binds them there, keeps
 // spares dialled ahead, leads each peer to its target inside; re-dials, and takes back the same
-// endpoints.  exposer.cc: the control connection; exposer_doors.cc: the data connections.
+// endpoints.  One that is refused is asked for again by itself, and holds up no other.
+// exposer.cc: the control connection; exposer_doors.cc: the data connections.
 #pragma once
 
 #include <map>
@@ -28,12 +29,20 @@ class Exposer {
   void Drain();
 
  private:
+  static constexpr BackOff kBackOff{std::chrono::milliseconds(500),
+                                    std::chrono::seconds(10)};  // a port answers again within it
+
   // One line of the configuration and what it has become.
   struct Exposure {
     std::string target;
     wire::Message bind;     // what is asked for
     uint64_t endpoint = 0;  // 0: not bound yet
     std::string secret;
+    bool is_bound = false;   // in this session
+    uint32_t asked = 0;      // the BIND without an answer; 0: none
+    int64_t bind_at_ms = 0;  // not before: it was refused
+    BackOff back_off = kBackOff;
+    std::string refused;  // why, as the log has it
     std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
     std::string Name() const { return target + " " + std::to_string(bind.port); }
   };
@@ -45,7 +54,8 @@ class Exposer {
   void Established();
   void Received(const wire::Message& message);
   void Lost(const std::string& why);
-  void Bind(size_t index);
+  void BindDue();
+  void Refused(Exposure& exposure, const wire::Message& error);
   void Remember(const Exposure& exposure);
   void DialDoor(uint64_t stream);
   void Refill();
@@ -71,14 +81,14 @@ class Exposer {
   std::string key_;
   uint64_t counter_ = 0;
   uint32_t next_id_ = 1;
-  std::unordered_map<uint32_t, size_t> asked_;  // BINDs without an answer
   std::unordered_map<Door*, std::unique_ptr<Door>> doors_;
   std::unordered_map<Inner*, std::unique_ptr<Inner>> inners_;
   std::vector<std::shared_ptr<void>> dead_;
   int64_t now_ms_ = NowMs();
   int64_t dial_at_ms_ = 0;
-  BackOff back_off_{std::chrono::milliseconds(500), std::chrono::seconds(10)};  // an endpoint's port answers again within it
+  BackOff back_off_ = kBackOff;
   bool has_been_up_ = true;  // since the last loss; the first try counts as that
+  bool is_greeted_ = false;  // this connection has had its WELCOME
   int64_t pinged_ms_ = 0;
   int64_t heartbeat_ms_ = 20'000;
   size_t spares_ = 0;

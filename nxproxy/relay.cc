@@ -117,13 +117,13 @@ absl::Status Relay::Start() {
     auto allow = ParseNetworks(reservation.allow);
     Descriptor socket;
     if (reservation.scope == wire::Scope::kPublic) {
-      wire::Address at = listen_;
-      at.port = reservation.port;
-      socket = ListenOn(at);
-      if (!socket.is_open()) {
-        spdlog::error("port {} of endpoint {:x} cannot be opened again: {}", reservation.port, id,
-                      strerror(errno));
-        continue;
+      socket = ListenAt(reservation.port);
+      if (!socket.is_open()) {  // once more when its owner takes it back; its grace ends it, too
+        spdlog::error(
+            "endpoint {} of \"{}\" cannot be opened again: {}; free its port ('ss -ltnp' says who "
+            "has it) before its owner comes back, for whom it is kept {} s, or it is lost",
+            wire::JoinHostPort(reservation.ip, reservation.port),
+            Printable(reservation.caller.owner), strerror(errno), limits_.grace_s);
       }
     }
     Endpoint& endpoint = registry_.AddEndpoint(reservation, allow.value_or(std::vector<Network>{}),

@@ -102,6 +102,7 @@ class Relay {
   void Lost(Client& client, const std::string& why);
   MaybeRefusal Bind(Client& client, Session& session, const wire::Message& bind);
   MaybeRefusal TakeBack(Client& client, Session& session, const wire::Message& bind);
+  Descriptor ListenAt(uint16_t port) const;  // closed, and errno, if it cannot
   MaybeRefusal OpenPort(const Session& session, const wire::Message& bind, Descriptor& socket,
                         uint16_t& port);
   MaybeRefusal Resolve(Client& client, Session& session, const wire::Message& message);

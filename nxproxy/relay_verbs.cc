@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control connection's messages, verb by verb.
+#include <cerrno>
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include "common/log.h"
@@ -106,6 +109,12 @@ void Relay::Lost(Client& client, const std::string& why) {
   }
 }
 
+Descriptor Relay::ListenAt(uint16_t port) const {
+  wire::Address address = listen_;
+  address.port = port;
+  return ListenOn(address);
+}
+
 MaybeRefusal Relay::OpenPort(const Session& session, const Message& bind, Descriptor& socket,
                              uint16_t& port) {
   if (static_cast<wire::Scope>(bind.scope) == wire::Scope::kJob) {
@@ -122,14 +131,13 @@ MaybeRefusal Relay::OpenPort(const Session& session, const Message& bind, Descri
     const int count = range.last - range.first + 1;
     const int start = static_cast<int>(RandomId() % static_cast<uint64_t>(count));
     for (int i = 0; i < count; ++i) {
-      wire::Address address = listen_;
-      address.port = static_cast<uint16_t>(range.first + (start + i) % count);
-      if (address.port == port_ || registry_.FindPort(address.port) != nullptr) {
+      const auto tried = static_cast<uint16_t>(range.first + (start + i) % count);
+      if (tried == port_ || registry_.FindPort(tried) != nullptr) {
         continue;
       }
-      socket = ListenOn(address);
+      socket = ListenAt(tried);
       if (socket.is_open()) {
-        port = address.port;
+        port = tried;
         return std::nullopt;
       }
       if (errno == EMFILE || errno == ENFILE) {
@@ -147,6 +155,16 @@ MaybeRefusal Relay::TakeBack(Client& client, Session& session, const Message& bi
   Endpoint* endpoint = nullptr;
   if (auto refusal = registry_.Reclaim(bind.endpoint, Sha256Of(bind.secret), session, endpoint)) {
     return refusal;
+  }
+  if (endpoint->reserved.scope == wire::Scope::kPublic && !doors_open_.contains(bind.endpoint)) {
+    // Its port could not be opened when the relay started.
+    Descriptor socket = ListenAt(endpoint->reserved.port);
+    if (!socket.is_open()) {
+      const Refusal refusal = errors::PortLost(endpoint->reserved.port, std::strerror(errno));
+      RemoveEndpoint(bind.endpoint);
+      return refusal;
+    }
+    Listen(*endpoint, std::move(socket));
   }
   Message bound = Answer(Verb::kBound, bind.id);
   bound.endpoint = bind.endpoint;

@@ -38,6 +38,7 @@ CODES = {"protocol": 1, "version": 2, "unauthenticated": 3, "token-invalid": 4, 
          "target-timeout": 16, "loop": 17, "backlog-full": 18, "exhausted": 19, "draining": 20,
          "no-such-stream": 21, "nobody-home": 22, "too-slow": 23}  # fmt: skip
 JOB, PUBLIC = 1, 2
+NOBODY = 65534
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 BIN = os.environ.get("SEKISHO_BIN", f"{SOURCE}/build/release/bin")
 
@@ -191,6 +192,18 @@ class Relay:
         finally:
             notify.close()
         return self
+
+    def become_nobody(self, *capabilities):
+        """From its next start on it has no privileges but these; for tests that are root."""
+        os.chmod(os.path.dirname(self.directory), 0o755)
+        for top, _, files in os.walk(self.directory):
+            for path in [top] + [f"{top}/{name}" for name in files]:
+                os.chown(path, NOBODY, NOBODY)
+        os.chown(self.config["host_key"], NOBODY, NOBODY)
+        os.umask(0)  # it says that it is ready on a socket of ours
+        kept = "-all" + "".join(f",+{one}" for one in capabilities)
+        self.prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", f"--inh-caps={kept}",
+                       f"--ambient-caps={kept}", f"--bounding-set={kept}"]  # fmt: skip
 
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)
