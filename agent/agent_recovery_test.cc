@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What connections, agents, supervisors and machines that fail do to tasks: nothing.
+#include <sys/mount.h>
+
 #include "agent/agent_fixture.h"
 #include "agent/task/group.h"
+#include "agent/task/record.h"
 #include "tests/support/full_disk.h"
 
 namespace sekisho::agent {
@@ -206,6 +209,68 @@ TEST_F(AgentTest, KilledSupervisorIsNoticedAndTheTaskEnded) {
   if (place_.grouping != task::Grouping::kNone) {
     EXPECT_NE(kill(std::atoi(TextOf("pid").c_str()), 0), 0);
   }
+}
+
+// As it finds a task whose session's number is somebody else's by now.
+TEST_F(AgentTest, WhoHasTheNumberOfALostTasksSessionLives) {
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    setsid();
+    pause();
+    _exit(0);
+  }
+  StopAgent();
+  fs::create_directories(State() + "/job/0");
+  const TaskDirectory lost(State() + "/job/0");
+  task::Spec spec;
+  spec.job_id = "job";
+  spec.boot_id = boot_id_;
+  spec.uid = getuid();
+  spec.launch_token = "t";
+  ASSERT_TRUE(lost.WriteSpec(spec).ok());
+  ASSERT_TRUE(task::WriteFile(lost.fd(), task::kPidFile, task::EncodeRunning({1, stranger, 1}),
+                              task::Durability::kProcess));
+  while (task::SessionMembers(stranger).empty()) {
+    usleep(1000);
+  }
+
+  StartAgent();
+  ASSERT_TRUE(AwaitEnd());
+
+  EXPECT_EQ(Task().exited->reason(), "the task's supervisor was killed");
+  EXPECT_FALSE(task::SessionMembers(stranger).empty());
+  kill(stranger, SIGKILL);
+}
+
+TEST_F(AgentTest, ATaskThatCannotBeginForWantOfRoomSaysSoAndBeginsNoMore) {
+  StopAgent();
+  const std::string path = State() + "/job/0";
+  fs::create_directories(path);
+  if (mount("tmpfs", path.c_str(), "tmpfs", 0, "size=64k,mode=0711") != 0) {
+    fs::remove_all(State() + "/job");
+    GTEST_SKIP() << "cannot mount a small disk";
+  }
+  {
+    task::Spec spec;
+    spec.job_id = "job";
+    spec.boot_id = boot_id_;
+    spec.argument = {"/bin/true"};
+    ASSERT_TRUE(TaskDirectory(path).WriteSpec(spec).ok());
+    std::ofstream filler(path + "/filler");
+    while (filler << std::string(4096, 'x') << std::flush) {
+    }
+  }
+
+  StartAgent();
+  EXPECT_TRUE(Await([&] {
+    agent_->tasks->Check();
+    return server_.IsComplete({"job", 0});
+  }));
+
+  EXPECT_EQ(Task().exited->gram_code(), task::kNoResources);
+  EXPECT_EQ(Task().exited->reason(), "cannot use directory " + path + ": No space left on device");
+  EXPECT_FALSE(fs::exists(path + "/pid") || fs::exists(path + "/spec"));
+  EXPECT_EQ(umount2(path.c_str(), MNT_DETACH), 0);
 }
 
 TEST_F(AgentTest, ForgetLeavesNothing) {

@@ -37,13 +37,19 @@ int64_t NowMs() {
   return static_cast<int64_t>(time.tv_sec) * 1000 + time.tv_nsec / 1000000;
 }
 
+// In the environment of what the task has started, and of nobody else: its token; of a job's daemon, which has none,
+// its job.
+std::string MarkOf(const task::Spec& spec) {
+  return spec.launch_token.empty() ? "SEKISHO_JOB_ID=" + spec.job_id : "SEKISHO_LAUNCH_TOKEN=" + spec.launch_token;
+}
+
 // Whatever a supervisor that was killed has left.
 void KillOrphans(const task::Spec& spec, const std::optional<task::Running>& running) {
   task::Group group(spec.grouping, spec.cgroup, 0);
   for (int pass = 0; pass < 50; ++pass) {
     if (group.grouping() == task::Grouping::kNone) {
       if (running && running->main > 0) {  // session 0 is the kernel's
-        task::KillSession(running->main, spec.uid);
+        task::KillSession(running->main, spec.uid, MarkOf(spec));
       }
       return;
     }
@@ -124,6 +130,8 @@ void HeldTask::Attend(const std::string& task_program) {
     OnSupervisorGone();
   } else if (supervisors_ < kSupervisorsMost) {
     Begin(task_program);  // one that is only late finds the task taken, or takes it first
+  } else if (const absl::Status status = directory_.CheckRoom(); !status.ok()) {
+    Refuse(task::kNoResources, Message(status));  // nor has it found any
   } else {
     Refuse(task::kForking, "its supervisor does not come up");
   }
@@ -208,6 +216,11 @@ void HeldTask::OnSupervisorGone() {
   if (ReadEnded()) {
     return;
   }
+  if (!running_ && !directory_.Has(task::kPidFile)) {  // for want of room it has begun nothing: Check has another try
+    std::error_code ignored;
+    supervisor_.close(ignored);
+    return;
+  }
   spdlog::warn("a task's supervisor was killed job={} task={}", spec_.job_id, spec_.task);
   KillOrphans(spec_, running_);
   EndWith({.signal = SIGKILL,
@@ -221,6 +234,9 @@ void HeldTask::EndWith(const task::Ended& ended) {
   stamped.reason = ToUtf8(stamped.reason);
   if (const absl::Status status = directory_.WriteEnded(stamped); !status.ok()) {
     spdlog::error("{} job={}", Message(status), spec_.job_id);
+    if (!directory_.Has(task::kPidFile)) {  // nothing else says that it is not to begin any more
+      unlinkat(directory_.fd(), task::kSpecFile, 0);
+    }
     ended_ = stamped;
     AnnounceEnd();
     Rest();

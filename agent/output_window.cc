@@ -9,7 +9,7 @@ void OutputWindow::Resume(uint64_t offset) {
   if (offset > size()) {  // the task emptied the file, and we did not see it or have forgotten
     shift_ = offset - size_;
   }
-  sent_ = taken_ = std::max(offset, shift_);
+  sent_ = taken_ = offset;
 }
 
 void OutputWindow::SetSize(uint64_t file_size) {
@@ -30,7 +30,7 @@ std::optional<OutputWindow::Chunk> OutputWindow::Next() const {
   if (size < kChunkLeast && in_flight() > 0) {
     return std::nullopt;
   }
-  return Chunk{sent_, sent_ - shift_, static_cast<size_t>(size)};
+  return Chunk{sent_, Position(sent_), static_cast<size_t>(size)};
 }
 
 void OutputWindow::Sent(size_t size) { sent_ += size; }

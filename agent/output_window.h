@@ -26,7 +26,7 @@ class OutputWindow {
   // `limit`: of the stream, in bytes; 0 = none.
   explicit OutputWindow(uint64_t limit = 0) : limit_(limit) {}
 
-  // The server has all before `offset` and wants what follows.
+  // The server has all before `offset` and wants what follows, also if the file has it no more.
   void Resume(uint64_t offset);
 
   // The file's size now.  A task that empties its own output does not take back what was sent: what
@@ -46,6 +46,8 @@ class OutputWindow {
   uint64_t in_flight() const { return sent_ - taken_; }
   uint64_t size() const { return size_ + shift_; }  // of the stream
   uint64_t taken() const { return taken_; }
+  // Where in the stream the file begins: what was before, the task has emptied.
+  uint64_t begin() const { return shift_; }
   // In the file; 0 for what it has no more.
   uint64_t Position(uint64_t offset) const { return offset > shift_ ? offset - shift_ : 0; }
 
@@ -53,7 +55,7 @@ class OutputWindow {
   uint64_t limit_;
   bool is_over_limit_ = false;
   uint64_t size_ = 0;   // of the file, as far as the limit allows
-  uint64_t shift_ = 0;  // offset in the stream of the file's first byte
+  uint64_t shift_ = 0;  // begin()
   uint64_t sent_ = 0;
   uint64_t taken_ = 0;
 };

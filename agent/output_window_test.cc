@@ -142,6 +142,19 @@ TEST(OutputWindow, EmptiedFileContinuesTheStream) {
   EXPECT_EQ(window.Position(9), 0U);
 }
 
+TEST(OutputWindow, ResumesBeforeWhatAnEmptiedFileHas) {
+  OutputWindow window;
+  window.SetSize(10);
+  SendAll(window);
+  window.SetSize(0);
+  window.SetSize(4);
+
+  window.Resume(3);
+
+  EXPECT_EQ(window.begin(), 10U);
+  EXPECT_EQ(window.Next(), (Chunk{3, 0, 11}));
+}
+
 TEST(OutputWindow, SurvivesAServerThatHasMoreThanTheFile) {
   OutputWindow window;
   window.SetSize(4);

@@ -190,6 +190,7 @@ absl::Status PmDaemons::Start(const task::Spec& asking) {
   start.set_account(asking.account);
   start.set_directory(folder);
   start.set_umask(077);
+  (*start.mutable_environment())["SEKISHO_JOB_ID"] = job_id;  // whose it is, when its supervisor was killed
   for (const std::string& word : {settings_.program, std::string("--socket"), SocketOf(job_id)}) {
     start.add_argument(word);
   }

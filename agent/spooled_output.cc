@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kFreeStep = 4 << 20;
 constexpr uint64_t kPage = 4096;
-constexpr std::string_view kLost = "[output lost: the queue server had taken it, and has lost it since]\n";
+constexpr std::string_view kLost = "[output lost: the queue server lacks it, and its node has it no more]\n";
 
 // The same wherever one begins: it may be sent again.
 std::string LostText(uint64_t offset, uint64_t size) {
@@ -63,9 +63,9 @@ void SpooledOutput::Resume(uint64_t offset) {
   }
   Look();
   window_.Resume(offset);
-  if (offset > 0 && offset < freed_) {  // 0: as a rule no more than that the server does not name the task
-    spdlog::error("output is lost: the queue server had taken it, and asks for it again job={} task={} bytes={}",
-                  key_.job_id(), key_.task(), freed_ - offset);
+  if (offset > 0 && offset < gone()) {  // 0: as a rule no more than that the server does not name the task
+    spdlog::error("output is lost: the queue server asks for what this node has no more job={} task={} bytes={}",
+                  key_.job_id(), key_.task(), gone() - offset);
   }
 }
 
@@ -86,8 +86,8 @@ void SpooledOutput::Pump() {
 
 bool SpooledOutput::SendChunk(int fd, const OutputWindow::Chunk& chunk) {
   std::string data;
-  if (chunk.offset < freed_) {  // the file has zeros there, which the task has not written
-    data = LostText(chunk.offset, std::min<uint64_t>(chunk.size, freed_ - chunk.offset));
+  if (chunk.offset < gone()) {  // a gap would not be taken, and zeros are nothing that the task has written
+    data = LostText(chunk.offset, std::min<uint64_t>(chunk.size, gone() - chunk.offset));
   } else {
     data.resize(chunk.size);
     const ssize_t n = pread(fd, data.data(), data.size(), static_cast<off_t>(chunk.position));

@@ -2,6 +2,7 @@
 // One stream of a task on its way from the spool file to the queue server.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -46,6 +47,8 @@ class SpooledOutput {
 
   const char* name() const;
   std::string FreedName() const { return std::string(name()) + "_freed"; }
+  // What the server asks for below this is neither in the file nor anywhere else.
+  uint64_t gone() const { return std::max(freed_, window_.begin()); }
   void Look();
   int Open(int flags) const;
   bool SendChunk(int fd, const OutputWindow::Chunk& chunk);

@@ -135,5 +135,21 @@ TEST_F(SpooledOutputTest, NothingIsLostOfWhatATaskWritesThatHasEmptiedItsOutput)
   EXPECT_TRUE(server_ == std::string(9 * kMiB, 'x') + std::string(100, 'y'));
 }
 
+TEST_F(SpooledOutputTest, WhatATaskEmptiesBeforeTheServerHasItIsSaidToBeLost) {
+  Write(1000, 'x');
+  output_->Pump();
+  fs::resize_file(File(), 0);
+  output_->Pump();
+  Write(100, 'y');
+
+  ResumeAt(400);  // the rest was on its way
+  TakeAll(start_);
+
+  ASSERT_EQ(server_.size(), 1100U);
+  EXPECT_EQ(server_.find_first_not_of('x'), 400U);
+  EXPECT_NE(server_.find("[output lost: ", 400), std::string::npos);
+  EXPECT_EQ(server_.substr(1000), std::string(100, 'y'));
+}
+
 }  // namespace
 }  // namespace sekisho::agent

@@ -106,6 +106,10 @@ absl::Status TaskDirectory::WriteEnded(const task::Ended& ended) const {
       WriteFile(fd(), task::kExitFile, task::EncodeEnded(ended), task::Durability::kMachine), path_);
 }
 
+absl::Status TaskDirectory::CheckRoom() const {
+  return Check(task::ReserveFile(fd(), task::kExitFile, task::kRecordBytesMost), path_);
+}
+
 absl::Status TaskDirectory::WriteSmallFile(const task::Spec& spec, const std::string& name,
                                            const std::string& content) const {
   const bool is_root = geteuid() == 0;

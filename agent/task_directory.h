@@ -27,6 +27,8 @@ class TaskDirectory {
 
   absl::Status WriteSpec(const task::Spec& spec) const;
   absl::Status WriteEnded(const task::Ended& ended) const;
+  // That a record can be written.
+  absl::Status CheckRoom() const;
   // A file in `files`, which is the account's.
   absl::Status WriteSmallFile(const task::Spec& spec, const std::string& name,
                               const std::string& content) const;

@@ -115,6 +115,14 @@ bool IsOf(pid_t pid, uid_t uid) {
   return at != std::string::npos && std::strtoul(text.c_str() + at + 5, nullptr, 10) == uid;
 }
 
+// A zero byte ends each.
+bool HasVariable(pid_t pid, const std::string& variable) {
+  std::string text;
+  const std::string path = "/proc/" + std::to_string(pid) + "/environ";
+  const std::string zero(1, '\0');
+  return ReadFile(AT_FDCWD, path.c_str(), text) && (zero + text).find(zero + variable + zero) != std::string::npos;
+}
+
 }  // namespace
 
 bool ParseStat(const std::string& text, Stat& stat) {
@@ -157,13 +165,14 @@ std::vector<pid_t> SessionMembers(pid_t session) {
   return found;
 }
 
-void KillSession(pid_t session, uid_t uid) {
-  for (const pid_t pid : SessionMembers(session)) {
-    const Process process(pid);
-    if (IsOf(pid, uid)) {  // after it was opened: it is the one that is asked about
-      process.Send(SIGKILL);
-    }
-  }
+void KillSession(pid_t session, uid_t uid, const std::string& mark) {
+  const auto members = [&] {
+    std::vector<pid_t> found = SessionMembers(session);
+    std::erase_if(found, [uid](pid_t pid) { return !IsOf(pid, uid); });
+    const bool is_ours = std::any_of(found.begin(), found.end(), [&](pid_t pid) { return HasVariable(pid, mark); });
+    return is_ours ? found : std::vector<pid_t>();
+  };
+  SendToMembers(members(), SIGKILL, members);
 }
 
 std::vector<pid_t> SendToMembers(const std::vector<pid_t>& pids, int signal, const ListMembers& members) {

@@ -60,8 +60,9 @@ std::vector<pid_t> SendToMembers(const std::vector<pid_t>& pids, int signal, con
 
 // Processes of session `session`.
 std::vector<pid_t> SessionMembers(pid_t session);
-// Those of the account: the session's number may be another user's by now.
-void KillSession(pid_t session, uid_t uid);
+// Those of the account, if one of them at least has `mark`, NAME=VALUE, in its environment.  If none has, ours may all
+// have gone, and the number be a stranger's by now; as long as one is left, it is given to nobody else.
+void KillSession(pid_t session, uid_t uid, const std::string& mark);
 
 // Parses /proc/PID/stat, whose second field may hold anything.
 struct Stat {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/task/group.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -64,6 +65,47 @@ TEST(Group, SignalsOnlyWhoIsAMemberStill) {
   EXPECT_EQ(waitpid(another, nullptr, WNOHANG), 0);  // it lives
   kill(another, SIGKILL);
   waitpid(another, nullptr, 0);
+}
+
+// Of two processes, the second a program with this environment alone.
+pid_t StartSession(const char* variable) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return -1;
+  }
+  const pid_t leader = fork();
+  if (leader == 0) {
+    setsid();
+    if (fork() == 0) {
+      const char* argv[] = {"sleep", "1000", nullptr};
+      const char* environment[] = {variable, nullptr};
+      execve("/bin/sleep", const_cast<char**>(argv), const_cast<char**>(environment));
+      _exit(127);
+    }
+    close(ends[1]);
+    pause();
+  }
+  close(ends[1]);
+  char byte = 0;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0);  // the program runs
+  close(ends[0]);
+  return leader;
+}
+
+// The number of a session that has gone may be another's.
+TEST(Group, KillsASessionOnlyIfItBearsTheTasksMark) {
+  const pid_t ours = StartSession("TOKEN=a");
+  const pid_t strangers = StartSession("TOKEN=ab");
+
+  KillSession(strangers, getuid(), "TOKEN=a");
+  KillSession(ours, getuid(), "TOKEN=a");
+
+  EXPECT_EQ(waitpid(ours, nullptr, 0), ours);  // also the one that is no such program
+  EXPECT_EQ(waitpid(strangers, nullptr, WNOHANG), 0);
+  KillSession(strangers, getuid() + 1, "TOKEN=ab");
+  EXPECT_EQ(waitpid(strangers, nullptr, WNOHANG), 0);
+  KillSession(strangers, getuid(), "TOKEN=ab");
+  EXPECT_EQ(waitpid(strangers, nullptr, 0), strangers);
 }
 
 // Among others, so that a listing of all takes longer than it is any of its processes.

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
@@ -40,8 +41,12 @@ void OutliveMemoryPressure() {
   }
 }
 
+bool IsAbsent(int dir_fd, const char* name) {
+  return faccessat(dir_fd, name, F_OK, 0) != 0 && errno == ENOENT;
+}
+
 // The lock says that the task has a supervisor; `pid` that it has had one.  So no task starts
-// twice.
+// twice.  Without room for `pid` nothing has begun: the agent has another try.
 bool Claim(int dir_fd) {
   const int spec = openat(dir_fd, kSpecFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   struct flock lock {};
@@ -49,19 +54,9 @@ bool Claim(int dir_fd) {
   if (spec < 0 || fcntl(spec, F_SETLK, &lock) != 0) {
     return false;
   }
-  const int pid = openat(dir_fd, kPidFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (pid < 0) {
-    return false;
-  }
   // The agent may have given us up meanwhile: what is said to have ended does not begin.
-  if (faccessat(dir_fd, kExitFile, F_OK, 0) == 0) {
-    close(pid);
-    return false;
-  }
-  const std::string text = EncodeRunning({.supervisor = getpid()});
-  const bool ok = write(pid, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  close(pid);
-  return ok;
+  return IsAbsent(dir_fd, kPidFile) && IsAbsent(dir_fd, kExitFile) &&
+         WriteFile(dir_fd, kPidFile, EncodeRunning({.supervisor = getpid()}), Durability::kProcess);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // anything but NUL.  Written whole or not at all.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ std::optional<long long> GetNumber(const Fields& fields, std::string_view key);
 bool ReadFile(int dir_fd, const char* name, std::string& content);
 
 enum class Durability { kProcess, kMachine };  // what must not lose it: our death, or the machine's
+
+inline constexpr size_t kRecordBytesMost = 4096;  // of a task's start, and of its end
 
 // Makes room for a file of at most `bytes` that WriteFile will write later, whatever fills the disk meanwhile.
 bool ReserveFile(int dir_fd, const char* name, size_t bytes);

@@ -21,8 +21,7 @@
 namespace sekisho::agent::task {
 namespace {
 
-constexpr size_t kRecordBytesMost = 4096;  // of its start, and of its end
-constexpr int kRetryMs = 1000;             // what could not be written
+constexpr int kRetryMs = 1000;  // what could not be written
 constexpr int64_t kGiveUpMs =
     10000;  // on processes that not even SIGKILL ends (a dead file server)
 
@@ -62,19 +61,16 @@ std::string Seconds(int64_t ms) {
   return ms % 1000 == 0 ? text : text + "." + std::to_string(1000 + ms % 1000).substr(1);
 }
 
-int OpenSpool(int dir_fd, const char* name, const Spec& spec) {
-  const int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd >= 0 && geteuid() == 0 && fchown(fd, spec.uid, spec.gid) != 0) {  // for /dev/stdout
-    close(fd);
-    return -1;
-  }
-  return fd;
-}
-
 }  // namespace
 
 Supervisor::Supervisor(const Spec& spec, int dir_fd)
-    : spec_(spec), dir_fd_(dir_fd), group_(spec.grouping, spec.cgroup, getpid()), input_(dir_fd), pmi_(spec) {}
+    : spec_(spec),
+      dir_fd_(dir_fd),
+      group_(spec.grouping, spec.cgroup, getpid()),
+      input_(dir_fd),
+      output_(dir_fd, kStdoutFile),
+      error_(dir_fd, kStderrFile),
+      pmi_(spec) {}
 
 void Supervisor::Run() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -86,17 +82,9 @@ void Supervisor::Run() {
   Watch();
   KillRest();
   group_.Remove();
-  TakeSpools();
+  output_.Take();
+  error_.Take();
   Record(Outcome());
-}
-
-// What the task wrote is not its account's to change any more.
-void Supervisor::TakeSpools() {
-  for (const char* name : {kStdoutFile, kStderrFile}) {
-    if (geteuid() == 0 && fchownat(dir_fd_, name, 0, 0, AT_SYMLINK_NOFOLLOW) != 0) {
-      errno = 0;  // there is none
-    }
-  }
 }
 
 Failure Supervisor::Start() {
@@ -127,10 +115,10 @@ Failure Supervisor::Start() {
   if (!spec_.pmi_socket.empty() && (streams.pmi = pmi_.Open()) < 0) {
     return fail(kNoMpirun, "cannot make a way to its process manager");
   }
-  if (spec_.stdout_path.empty() && (streams.output = OpenSpool(dir_fd_, kStdoutFile, spec_)) < 0) {
+  if (spec_.stdout_path.empty() && (streams.output = output_.Open(spec_.uid, spec_.gid)) < 0) {
     return fail(kOpeningStdout, "cannot make the standard output's spool file");
   }
-  if (spec_.stderr_path.empty() && (streams.error = OpenSpool(dir_fd_, kStderrFile, spec_)) < 0) {
+  if (spec_.stderr_path.empty() && (streams.error = error_.Open(spec_.uid, spec_.gid)) < 0) {
     return fail(kOpeningStderr, "cannot make the standard error's spool file");
   }
   group_.Create(spec_.process_limit);

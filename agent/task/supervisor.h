@@ -11,6 +11,7 @@
 #include "agent/task/input_pump.h"
 #include "agent/task/pmi_pump.h"
 #include "agent/task/spec.h"
+#include "agent/task/spool.h"
 #include "agent/task/start.h"
 
 struct signalfd_siginfo;
@@ -29,7 +30,6 @@ class Supervisor {
   enum class Cause { kItself, kRequest, kWallTime, kOutput, kShutdown };
 
   Failure Start();
-  void TakeSpools();
   void Watch();
   void OnReady(int signal_fd);
   void OnSignal(const signalfd_siginfo& info);
@@ -51,6 +51,8 @@ class Supervisor {
   int dir_fd_;
   Group group_;
   InputPump input_;
+  Spool output_;
+  Spool error_;
   PmiPump pmi_;
   int signal_fd_ = -1;
   bool is_released_ = false;

@@ -96,13 +96,16 @@ class SupervisorTest : public ::testing::TestWithParam<Grouping> {
 
   void Shell(const std::string& script) { spec_.argument = {"/bin/sh", "-c", script}; }
 
-  void Launch() {
+  void Prepare() {
     watch_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     inotify_add_watch(watch_, dir_.c_str(), IN_MOVED_TO | IN_MODIFY);
     inotify_add_watch(watch_, home_.c_str(), IN_CREATE | IN_MODIFY | IN_MOVED_TO);
     const int fd = open(dir_.c_str(), O_RDONLY | O_DIRECTORY);
     ASSERT_TRUE(WriteFile(fd, kSpecFile, EncodeSpec(spec_), Durability::kProcess));
     close(fd);
+  }
+  void Launch() {
+    Prepare();
     Spawn();
   }
 

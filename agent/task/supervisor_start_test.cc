@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How tasks start: account, streams, limits, and why they cannot.
 #include "agent/task/supervisor_fixture.h"
+#include "tests/support/full_disk.h"
 
 namespace sekisho::agent::task {
 namespace {
@@ -58,6 +59,36 @@ TEST_P(SupervisorStartTest, StandardStreamsCanBeOpenedByName) {
   EXPECT_EQ(RunToEnd().code, 0);
   EXPECT_EQ(Spooled(kStdoutFile), "a\n");
   EXPECT_EQ(Spooled(kStderrFile), "b\n");
+}
+
+TEST_P(SupervisorStartTest, ASpoolFileThatItLinksToStaysItsAccounts) {
+  Shell("ln " + dir_ + "/stdout kept; echo text");
+
+  EXPECT_EQ(RunToEnd().code, 0);
+  struct stat info {};
+  ASSERT_EQ(stat((home_ + "/kept").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, spec_.uid);
+  EXPECT_EQ(Spooled(kStdoutFile), "text\n");
+}
+
+TEST_P(SupervisorStartTest, ThatHasNoRoomToSaySoBeginsNothingAndLeavesNothing) {
+  Shell("exit 5");
+  Prepare();
+  {
+    const test::FullDisk disk;
+    Spawn();
+    while (waitpid(-1, nullptr, 0) > 0) {
+    }
+  }
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
+    files.push_back(entry.path().filename());
+  }
+  EXPECT_THAT(files, ::testing::ElementsAre(kSpecFile));
+
+  Spawn();
+
+  EXPECT_EQ(AwaitEnd().code, 5);
 }
 
 TEST_P(SupervisorStartTest, PathsOfStreamsAreTheAccountsAndRelativeToTheDirectory) {
