@@ -223,9 +223,9 @@ Agent::Agent(Loop& loop, const std::string& root, const std::string& server,
                         .first_delay = std::chrono::milliseconds(5),
                         .longest_delay = std::chrono::milliseconds(20),
                         .hello_every = hello_every});
-  co_spawn(loop, Keep(session), detached);
-  co_spawn(loop, KeepLoad(session), detached);
-  co_spawn(loop, KeepHello(session), detached);
+  co_spawn(loop, Keep(session), Vital("the test"));
+  co_spawn(loop, KeepLoad(session), Vital("the test"));
+  co_spawn(loop, KeepHello(session), Vital("the test"));
 }
 
 Agent::~Agent() {

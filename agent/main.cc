@@ -221,10 +221,10 @@ absl::Status Run(const Config& config, bool is_check) {
                    .on_lost = [&is_attached](const absl::Status&) { is_attached = false; }});
   session_pointer = &session;
 
-  co_spawn(loop, session.Run(), detached);
-  co_spawn(loop, session.ReportLoad(), detached);
-  co_spawn(loop, session.RepeatHello(), detached);
-  co_spawn(loop, StopAtSignal(loop, place), detached);
+  co_spawn(loop, session.Run(), Vital("its queue server"));
+  co_spawn(loop, session.ReportLoad(), Vital("its reports"));
+  co_spawn(loop, session.RepeatHello(), Vital("its hellos"));
+  co_spawn(loop, StopAtSignal(loop, place), Vital("its signals"));
   spdlog::info("agent of node {} ready: tasks kept together by cgroup {}", config.node(),
                task::Name(place.grouping));
   ServeMetrics(loop, "agent", OrDefault(config.metrics(), "127.0.0.1:7523"), [&](Metrics& metrics) {

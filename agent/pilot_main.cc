@@ -217,10 +217,10 @@ absl::Status Run(const Options& options) {
   settings.on_lost = [&leave](const absl::Status& status) { leave.OnLost(status); };
   Session session(loop, DialQueueServer(options.server, tls), outbox, tasks, launches, std::move(settings));
 
-  co_spawn(loop, session.Run(), detached);
-  co_spawn(loop, session.ReportLoad(), detached);
-  co_spawn(loop, session.RepeatHello(), detached);
-  co_spawn(loop, HearSignals(loop, leave), detached);
+  co_spawn(loop, session.Run(), Vital("its queue server"));
+  co_spawn(loop, session.ReportLoad(), Vital("its reports"));
+  co_spawn(loop, session.RepeatHello(), Vital("its hellos"));
+  co_spawn(loop, HearSignals(loop, leave), Vital("its signals"));
   loop.run();
   session.Stop();
   // Shutdown waits for calls of sekisho-rsh, and they for the loop.

@@ -114,10 +114,11 @@ absl::Status PmDaemons::Listen(const std::string& door) {
     const uid_t caller = CallerOf(socket);
     const auto same = strangers_of_.find(caller);
     if (strangers_ < kStrangersMost && (same == strangers_of_.end() || same->second < kStrangersOfAccount)) {
-      co_spawn(loop_, Serve(std::make_shared<LocalSocket>(std::move(socket)), caller), detached);
+      co_spawn(loop_, Serve(std::make_shared<LocalSocket>(std::move(socket)), caller),
+               Logged("a process that asks for sekisho-pmd"));
     }
   };
-  co_spawn(loop_, AcceptAll(loop_, acceptor_, serve), detached);
+  co_spawn(loop_, AcceptAll(loop_, acceptor_, serve), Vital("the door to sekisho-pmd"));
   return absl::OkStatus();
 }
 

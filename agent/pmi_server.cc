@@ -146,10 +146,11 @@ absl::Status PmiServer::Listen(const std::string& path) {
   RETURN_IF_ERROR(ListenAt(acceptor_, path));
   const auto serve = [this](LocalSocket socket) {
     if (strangers_ < kStrangersMost) {
-      co_spawn(loop_, Serve(std::make_shared<Connection>(loop_, std::move(socket))), detached);
+      co_spawn(loop_, Serve(std::make_shared<Connection>(loop_, std::move(socket))),
+               Logged("the connection of a rank"));
     }
   };
-  co_spawn(loop_, AcceptAll(loop_, acceptor_, serve), detached);
+  co_spawn(loop_, AcceptAll(loop_, acceptor_, serve), Vital("the door of ranks"));
   return absl::OkStatus();
 }
 

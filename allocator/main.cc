@@ -70,7 +70,10 @@ absl::Status Serve(const Config& config, const std::string& inventory_path, Inve
       spdlog::error("the old inventory stays in force: {}", Message(changed.status()));
     }
   };
-  co_spawn(loop, WaitForStop(loop, reload), [&](std::exception_ptr) { loop.stop(); });
+  co_spawn(loop, WaitForStop(loop, reload), [&](const std::exception_ptr& thrown) {
+    Vital("its signals")(thrown);
+    loop.stop();
+  });
   loop.run();
   std::_Exit(0);  // it has nothing to wind down
 }

@@ -35,7 +35,7 @@ class EventStoreTest : public ::testing::Test {
   }
   absl::Status Flush(EventStore& store) {
     absl::Status result = absl::UnknownError("not finished");
-    co_spawn(loop_, [&]() -> awaitable<void> { result = co_await store.Flush(); }, detached);
+    co_spawn(loop_, [&]() -> awaitable<void> { result = co_await store.Flush(); }, Vital("the test"));
     loop_.restart();
     loop_.run();
     return result;
@@ -148,7 +148,7 @@ TEST_F(EventStoreTest, ReadsEventsByNumberAndByKey) {
     of_key = *co_await store->Read("a");
     rows = *co_await store->Read(wanted);
   };
-  co_spawn(loop_, read, detached);
+  co_spawn(loop_, read, Vital("the test"));
   loop_.restart();
   auto work = asio::make_work_guard(loop_);
   while (rows.empty()) {
@@ -195,7 +195,7 @@ TEST_F(EventStoreTest, WhatComesWhileTheDiskIsBusyIsOneCommit) {
   SQLite::Database other(path, SQLite::OPEN_READWRITE);
   auto busy = std::make_optional<SQLite::Transaction>(other, SQLite::TransactionBehavior::IMMEDIATE);
   for (int i = 0; i < 100; ++i) {
-    co_spawn(loop_, append, detached);
+    co_spawn(loop_, append, Vital("the test"));
     loop_.restart();
     loop_.poll();  // the first is being written from now on, and waits for the disk
   }

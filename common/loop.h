@@ -8,7 +8,6 @@
 
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/dispatch.hpp>
 #include <asio/experimental/as_tuple.hpp>
 #include <asio/io_context.hpp>
@@ -16,6 +15,8 @@
 #include <asio/steady_timer.hpp>
 #include <asio/this_coro.hpp>
 #include <asio/use_awaitable.hpp>
+
+#include "common/thrown.h"
 
 namespace sekisho {
 
@@ -28,7 +29,6 @@ inline Loop& ProcessLoop() {
 
 using asio::awaitable;
 using asio::co_spawn;
-using asio::detached;
 // Completion token: errors come as values, not as exceptions.
 inline constexpr auto kAsTuple = asio::experimental::as_tuple(asio::use_awaitable);
 

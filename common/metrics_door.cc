@@ -55,7 +55,6 @@ awaitable<void> Answer(std::shared_ptr<Door> door, std::shared_ptr<Socket> socke
     std::error_code ignored;
     socket->shutdown(Socket::shutdown_send, ignored);
   }
-  --door->readers;
 }
 
 template <typename Acceptor>
@@ -66,7 +65,11 @@ awaitable<void> Accept(std::shared_ptr<Door> door, std::shared_ptr<Acceptor> acc
       co_await Sleep(door->loop, std::chrono::seconds(1));  // no descriptor is free
     } else if (door->readers < kReadersMost) {
       ++door->readers;
-      co_spawn(door->loop, Answer(door, std::make_shared<Socket>(std::move(socket))), detached);
+      co_spawn(door->loop, Answer(door, std::make_shared<Socket>(std::move(socket))),
+               [door](const std::exception_ptr& thrown) {
+                 --door->readers;
+                 Logged("an answer with our figures")(thrown);
+               });
     }
   }
 }
@@ -92,7 +95,7 @@ std::error_code ListenTcp(const std::shared_ptr<Door>& door, const std::string& 
     acceptor->listen(kReadersMost, error);
   }
   if (!error) {
-    co_spawn(door->loop, Accept(door, acceptor), detached);
+    co_spawn(door->loop, Accept(door, acceptor), Vital("its metrics"));
   }
   return error;
 }
@@ -112,7 +115,7 @@ std::error_code ListenUnix(const std::shared_ptr<Door>& door, const std::string&
     acceptor->listen(kReadersMost, error);
   }
   if (!error) {
-    co_spawn(door->loop, Accept(door, acceptor), detached);
+    co_spawn(door->loop, Accept(door, acceptor), Vital("its metrics"));
   }
   return error;
 }

@@ -63,7 +63,7 @@ TEST(Metrics, AreServedOnASocketOfTheAccountAlone) {
         co_await asio::async_read(socket, asio::dynamic_buffer(answer), kAsTuple);
         loop.stop();
       },
-      detached);
+      Vital("the test"));
   loop.run();
 
   EXPECT_THAT(answer, HasSubstr("sekisho_jobmanager_jobs 7\n"));

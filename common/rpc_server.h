@@ -13,6 +13,7 @@
 #include <asio/cancellation_signal.hpp>
 #include <grpcpp/grpcpp.h>
 
+#include "common/caught.h"
 #include "common/loop.h"
 #include "common/rpc_status.h"
 #include "common/rpc_stream.h"
@@ -22,6 +23,10 @@ namespace sekisho::rpc {
 namespace internal {
 
 inline grpc::Status Outcome(const std::exception_ptr& thrown, const absl::Status& status) {
+  if (WhyThrown(thrown)) {
+    Logged("a call")(thrown);
+    return grpc::Status(grpc::StatusCode::INTERNAL, kOurFault);
+  }
   // asio throws into a coroutine whose wait was cancelled: the peer is gone.
   return thrown ? grpc::Status(grpc::StatusCode::CANCELLED, "the call was cancelled") : ToGrpc(status);
 }

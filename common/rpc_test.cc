@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ class FakeJobs final : public proto::JobService::CallbackService {
     return rpc::Unary(loop_, context, [request, reply]() -> awaitable<absl::Status> {
       if (request->body().empty()) {
         co_return Refuse(absl::StatusCode::kInvalidArgument, 42, "empty request", "write one");
+      }
+      if (request->body() == "throw") {
+        throw std::runtime_error("a fault of the handler's");
       }
       reply->set_job_id(request->body());
       co_return absl::OkStatus();
@@ -167,6 +171,15 @@ TEST_F(RpcTest, ARefusalArrivesWithCodeAndRemedy) {
   });
 }
 
+TEST_F(RpcTest, AHandlerThatThrowsLosesItsCallAlone) {
+  Run([this]() -> awaitable<void> {
+    const auto lost = co_await Submit("throw");
+    EXPECT_EQ(lost.status().code(), absl::StatusCode::kInternal);
+    const auto next = co_await Submit("j1");
+    EXPECT_TRUE(next.ok()) << next.status();
+  });
+}
+
 TEST_F(RpcTest, AServerStreamArrivesInOrderAndEnds) {
   Run([this]() -> awaitable<void> {
     proto::AttachRequest request;
@@ -255,7 +268,7 @@ TEST_F(RpcTest, WritesMayComeWhileTheCallEnds) {
       auto call = rpc::Start<Call>(
           loop_, {}, [&](auto& started) { node_stub_->async()->Attach(&started.context(), &started); });
       bool has_ended = false;
-      co_spawn(loop_, write(call, has_ended), detached);
+      co_spawn(loop_, write(call, has_ended), Vital("the test"));
       proto::ServerMessage answer;
       EXPECT_FALSE(co_await call->Read(answer));
       EXPECT_EQ((co_await call->Finish()).code(), absl::StatusCode::kUnavailable);

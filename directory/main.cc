@@ -108,9 +108,9 @@ absl::Status Publish(const Config& config) {
   SiteLink link(loop, std::move(link_options),
                 [&](const proto::SiteState* state, const std::string& why) { view.Hear(state, why); });
   for (Publisher& publisher : publishers) {
-    co_spawn(loop, publisher.Run(), detached);
+    co_spawn(loop, publisher.Run(), Vital("publishing"));
   }
-  co_spawn(loop, link.Run(), detached);
+  co_spawn(loop, link.Run(), Vital("the queue server's word"));
   ServeMetrics(loop, "directory", OrDefault(config.metrics(), "127.0.0.1:7524"), [&](Metrics& metrics) {
     metrics.Gauge("connected", "1: the queue server tells us of the site.", view.is_connected());
     metrics.Gauge("indexes", "LDAP servers to keep true.", config.index_size());
@@ -118,7 +118,8 @@ absl::Status Publish(const Config& config) {
   });
   spdlog::info("publishing site={} qserver={} indexes={}", config.site(), config.qserver(), config.index_size());
   NotifyReady();
-  co_spawn(loop, WaitForStop(loop), [&](std::exception_ptr) {
+  co_spawn(loop, WaitForStop(loop), [](const std::exception_ptr& thrown) {
+    Vital("its signals")(thrown);
     spdlog::info("stopping: what was published ages out");
     std::_Exit(0);
   });
@@ -152,7 +153,7 @@ absl::Status Export(const Config& config) {
     }
     loop.stop();
   });
-  co_spawn(loop, link.Run(), detached);
+  co_spawn(loop, link.Run(), Vital("the queue server's word"));
   loop.run();
   std::fflush(stdout);
   if (outcome.ok()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gatekeeper/audit.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace sekisho::gatekeeper {
@@ -34,6 +36,19 @@ std::string TimeText(std::chrono::system_clock::time_point time) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<time_t>(ms / 1000)),
                      ms % 1000);
+}
+
+// Whether an earlier process could not write its last line to the end.
+bool EndsWithin(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    return false;
+  }
+  struct stat facts {};
+  char last = '\n';
+  const bool is_read = fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && pread(fd, &last, 1, facts.st_size - 1) == 1;
+  close(fd);
+  return is_read && last != '\n';
 }
 
 }  // namespace
@@ -102,6 +117,9 @@ absl::Status AuditLog::Open() {
     close(fd_);
   }
   fd_ = fd;
+  if (path_ != "-" && kept_.empty() && EndsWithin(path_)) {
+    kept_ = "\n";
+  }
   return absl::OkStatus();
 }
 
@@ -134,5 +152,7 @@ absl::Status AuditLog::Flush() {
   }
   return absl::OkStatus();
 }
+
+uint64_t AuditLog::waiting() const { return uint64_t(std::count(kept_.begin(), kept_.end(), '\n')) + lost_; }
 
 }  // namespace sekisho::gatekeeper

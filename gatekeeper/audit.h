@@ -74,6 +74,9 @@ class AuditLog {
   // An error: lines are waiting that cannot be written.
   absl::Status Flush();
 
+  // How many; they end with this process.
+  uint64_t waiting() const;
+
  private:
   // Of calls that were in progress, or refused, while nothing could be written.
   static constexpr size_t kKeptBytesMost = 8 << 20;

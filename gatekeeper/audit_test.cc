@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -115,16 +116,39 @@ TEST(Audit, KeepsLinesThatCannotBeWrittenUntilTheyCan) {
   EXPECT_THAT(full.ToString(), testing::HasSubstr("No space left on device"));
   EXPECT_FALSE(log.Flush().ok());
   EXPECT_FALSE(log.Write(Record()).ok());
+  EXPECT_EQ(log.waiting(), 2u);
 
   std::filesystem::remove(path);
   ASSERT_TRUE(log.Open().ok());
   EXPECT_TRUE(log.Flush().ok());
+  EXPECT_EQ(log.waiting(), 0u);
   std::ifstream file(path);
   int lines = 0;
   for (std::string line; std::getline(file, line); ++lines) {
     EXPECT_EQ(line, AuditLine(Record()));
   }
   EXPECT_EQ(lines, 2);
+  std::filesystem::remove_all(directory);
+}
+
+TEST(Audit, HalfALineOfAnEarlierProcessSpoilsNoOther) {
+  char directory[] = "/tmp/sekisho-audit-XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  const std::string path = std::string(directory) + "/audit.log";
+  std::ofstream(path) << "2001-09-09T01:46:40.1";
+
+  AuditLog log(path);
+  ASSERT_TRUE(log.Open().ok());
+  ASSERT_TRUE(log.Open().ok());  // as for a rotation
+  ASSERT_TRUE(log.Write(Record()).ok());
+  AuditLog next(path);
+  ASSERT_TRUE(next.Open().ok());
+  ASSERT_TRUE(next.Write(Record()).ok());
+
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), "2001-09-09T01:46:40.1\n" + AuditLine(Record()) + "\n" + AuditLine(Record()) + "\n");
   std::filesystem::remove_all(directory);
 }
 

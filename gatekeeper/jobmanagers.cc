@@ -17,6 +17,7 @@
 #include <openssl/rand.h>
 #include <sys/wait.h>
 
+#include "common/caught.h"
 #include "common/identity/proxy.h"
 #include "common/log.h"
 #include "common/tls/client_tls.h"
@@ -155,7 +156,7 @@ awaitable<absl::StatusOr<std::shared_ptr<grpc::Channel>>> JobManagers::Get(std::
     }
     if (manager->state == Manager::State::kStopped) {
       manager->state = Manager::State::kWaiting;
-      co_spawn(loop_, Keep(manager), detached);
+      co_spawn(loop_, Keep(manager), Logged("the jobmanager of account=" + account));
     }
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) {
@@ -179,7 +180,7 @@ void JobManagers::StartLeading() {
         [](JobManagers* self, std::string name) -> awaitable<void> {
           (co_await self->Get(std::move(name))).status().IgnoreError();  // Keep() has said why
         }(this, account),
-        detached);
+        Logged("starting the jobmanager of account=" + account));
   }
 }
 
@@ -191,7 +192,7 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
     }
     manager->state = Manager::State::kStarting;
     const auto begun = Clock::now();
-    manager->failure = co_await Start(manager);
+    manager->failure = co_await Caught("starting the jobmanager of account=" + manager->account, Start(manager));
     ++manager->attempts;
     const bool is_up = manager->failure.ok() && !is_stopping_;
     if (is_up) {
@@ -199,8 +200,8 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
                    std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count());
       manager->state = Manager::State::kReady;
       manager->changed.Notify();
-      co_spawn(loop_, Attend(manager), detached);
-      co_spawn(loop_, Hear(manager), detached);
+      co_spawn(loop_, Attend(manager), Logged("attending the jobmanager of account=" + manager->account));
+      co_spawn(loop_, Hear(manager), Logged("hearing the jobmanager of account=" + manager->account));
     } else {
       manager->channel.reset();  // for which it waits
     }

@@ -189,9 +189,13 @@ absl::Status Run(const Config& config) {
     co_await jobmanagers.Stop();
     loop.stop();
   };
-  co_spawn(loop, serve, detached);
+  co_spawn(loop, serve, Vital("its signals"));
   loop.run();
   drain.join();
+  if (const absl::Status status = audit.Flush(); !status.ok()) {
+    spdlog::error("stopping, and lines of the audit log are in this log alone, behind \"audit log\" lines={}: {}",
+                  audit.waiting(), Message(status));
+  }
   return absl::OkStatus();
 }
 

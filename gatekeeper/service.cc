@@ -10,6 +10,7 @@
 
 #include "common/acceptor.h"
 #include "common/call_metadata.h"
+#include "common/caught.h"
 #include "common/refusal.h"
 #include "common/rpc_status.h"
 #include "gatekeeper/errors.h"
@@ -92,12 +93,12 @@ grpc::ServerGenericBidiReactor* Service::CreateReactor(grpc::GenericCallbackServ
     asio::post(loop_, [this, call, summary] { Done(call, summary); });
   });
   Forward* const forward = call->forward.get();
-  asio::post(loop_, [this, call] { co_spawn(loop_, Serve(call), detached); });
+  asio::post(loop_, [this, call] { co_spawn(loop_, Serve(call), Logged("a call")); });
   return forward;
 }
 
 awaitable<void> Service::Serve(std::shared_ptr<Call> call) {
-  const absl::Status admitted = co_await Admit(call);
+  const absl::Status admitted = co_await Caught("a call of " + call->record.peer, Admit(call));
   if (!admitted.ok()) {
     call->forward->Refuse(ToGrpc(admitted));
     co_return;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -143,6 +144,9 @@ class GatekeeperService : public testing::Test {
             .hang_up = [this](const std::string& peer) { acceptor_->HangUp(peer); },
             .can_audit = [this] { return audit_status_; },
             .connect = [this](std::string) -> awaitable<absl::StatusOr<Service::Inside>> {
+              if (connect_throws_) {
+                throw std::runtime_error("a fault");
+              }
               CO_RETURN_IF_ERROR(connect_status_);
               co_return Service::Inside{channel_, "secret"};
             },
@@ -256,6 +260,7 @@ class GatekeeperService : public testing::Test {
   Config config_;
   absl::StatusOr<Caller> caller_ = Caller{"/O=Grid/CN=Alice", false, {"alice"}};
   absl::Status connect_status_;
+  std::atomic<bool> connect_throws_ = false;
   absl::Status audit_status_;
   Admission::Limits limits_;
   FakeInside inside_;

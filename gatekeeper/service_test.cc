@@ -65,6 +65,19 @@ TEST_F(GatekeeperService, SaysWhenTheJobManagerDoesNotStart) {
   EXPECT_EQ(call.Finish().error_message(), "the jobmanager of 'alice' does not start");
 }
 
+TEST_F(GatekeeperService, AFaultOfItsOwnLosesOneCallAlone) {
+  connect_throws_ = true;
+  ClientCall lost(*this, "/sekisho.proto.JobService/Echo");
+  lost.Start();
+  EXPECT_EQ(lost.Finish().error_code(), grpc::INTERNAL);
+
+  connect_throws_ = false;
+  ClientCall next(*this, "/sekisho.proto.JobService/Metadata");
+  next.Start();
+  EXPECT_THAT(next.Read().value_or(""), HasSubstr("sekisho-account=alice;"));
+  EXPECT_TRUE(next.Finish().ok());
+}
+
 TEST_F(GatekeeperService, SaysWhenTheJobManagerGoesAway) {
   ClientCall call(*this, "/sekisho.proto.JobService/Crash");
   call.Start();

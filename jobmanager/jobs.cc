@@ -73,20 +73,20 @@ void Jobs::Start() {
   co_spawn(loop_,
            queue_.Follow([this] { return std::exchange(follow_after_, std::nullopt).value_or(book_.position()); },
                          [this](const JobEvent& event) { TakeEvent(event); }),
-           detached);
-  co_spawn(loop_, Reconcile(), detached);
+           Vital("the queue server's events"));
+  co_spawn(loop_, Reconcile(), Vital("comparing jobs"));
   for (const auto& [id, request] : unconfirmed_) {
     auto forwarding = std::make_shared<Forwarding>(loop_);
     forwarding->is_told = true;
     forwardings_[id] = forwarding;
-    co_spawn(loop_, Forward(id, request, forwarding), detached);
+    co_spawn(loop_, Forward(id, request, forwarding), Logged("forwarding job=" + id));
   }
   unconfirmed_.clear();
   for (const auto& [id, request] : undelivered_) {
-    co_spawn(loop_, DeliverCancel(id, request), detached);
+    co_spawn(loop_, DeliverCancel(id, request), Logged("the cancel of job=" + id));
   }
   undelivered_.clear();
-  co_spawn(loop_, Tidy(), detached);
+  co_spawn(loop_, Tidy(), Vital("tidying"));
 }
 
 // ---- events

@@ -152,7 +152,7 @@ void Jobs::StartForwarding(const JobEvent& submitted) {
   auto forwarding = std::make_shared<Forwarding>(loop_);
   forwardings_[submitted.job_id()] = forwarding;
   co_spawn(loop_, Forward(submitted.job_id(), submitted.submitted().request(), forwarding),
-           detached);
+           Logged("forwarding job=" + submitted.job_id()));
 }
 
 // Waits for the queue server's word; where that takes long, the user is told that the job waits.
@@ -268,7 +268,7 @@ void Jobs::CancelHere(const std::string& job_id, const proto::SignedRequest& req
   ended.mutable_ended()->set_reason("cancelled by its user before the queue server had answered");
   Record(ended);
   spdlog::info("job cancelled before the queue server had answered job={}", job_id);
-  co_spawn(loop_, DeliverCancel(job_id, request), detached);
+  co_spawn(loop_, DeliverCancel(job_id, request), Logged("the cancel of job=" + job_id));
 }
 
 // A submit without an answer may have arrived all the same: the queue server is told, too.

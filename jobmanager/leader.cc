@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/call_metadata.h"
+#include "common/caught.h"
 #include "common/log.h"
 #include "jobmanager/errors.h"
 #include "jobmanager/queue_server.h"
@@ -83,9 +84,9 @@ Leader::Leader(Loop& loop, proto::LedWorld led, const DialGatekeeper& dial, LedT
 void Leader::Start(std::shared_ptr<Leader> self, std::function<void()> on_end) {
   self->on_end_ = std::move(on_end);
   for (int part = 0; part < self->led_.begin().part_size(); ++part) {
-    co_spawn(self->loop_, Attend(self, part), detached);
+    co_spawn(self->loop_, Attend(self, part), Logged("a part of world=" + self->led_.name()));
   }
-  co_spawn(self->loop_, Limit(self), detached);
+  co_spawn(self->loop_, Limit(self), Logged("the limit of world=" + self->led_.name()));
 }
 
 awaitable<void> Leader::Limit(std::shared_ptr<Leader> self) {
@@ -103,7 +104,8 @@ awaitable<void> Leader::Limit(std::shared_ptr<Leader> self) {
 awaitable<void> Leader::Attend(std::shared_ptr<Leader> self, int part) {
   using Clock = std::chrono::steady_clock;
   for (milliseconds pause = kRedialMin;; pause = std::min(pause * 2, kRedialMax)) {
-    const absl::Status status = co_await self->Converse(self, part);
+    const absl::Status status =
+        co_await Caught("a call to a part of world=" + self->led_.name(), self->Converse(self, part));
     Attended& attended = self->parts_[part];  // until the next co_await: parts may be added
     attended.call.reset();
     if (std::exchange(attended.is_heard, false)) {
@@ -221,7 +223,7 @@ void Leader::Apply(const std::shared_ptr<Leader>& self, World::Effects effects) 
   }
   std::move(effects.updates.begin(), effects.updates.end(), std::back_inserter(updates_));
   if (effects.is_release_due) {
-    co_spawn(loop_, Release(self), detached);
+    co_spawn(loop_, Release(self), Logged("the release of world=" + led_.name()));
   }
   if (has_ended() && !is_end_logged_) {
     is_end_logged_ = true;
@@ -299,7 +301,7 @@ std::shared_ptr<Leader> Leaders::Add(proto::LedWorld led) {
   Leader::Start(leader, [this, name] {
     over_.insert(name);
     Put();
-    co_spawn(loop_, ForgetLater(name), detached);
+    co_spawn(loop_, ForgetLater(name), Logged("forgetting world=" + name));
   });
   return leader;
 }

@@ -58,7 +58,8 @@ awaitable<absl::Status> Leader::Add(std::shared_ptr<Leader> self, proto::LeadReq
   *self->led_.mutable_begin()->add_part() = std::move(part);
   self->parts_.push_back({.heard = std::chrono::steady_clock::now()});
   const absl::Status stored = co_await Store(self, std::move(effects));
-  co_spawn(self->loop_, Attend(self, number), detached);  // also if it is to be cancelled at once
+  // Also if it is to be cancelled at once.
+  co_spawn(self->loop_, Attend(self, number), Logged("a part of world=" + self->led_.name()));
   co_return stored;
 }
 

@@ -165,7 +165,8 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
   // the gatekeeper starts us again, and we go on from what is there.
   co_spawn(
       loop, [&]() -> awaitable<absl::Status> { co_return co_await store->Failed(); },
-      [](const std::exception_ptr&, const absl::Status& status) {
+      [](const std::exception_ptr& thrown, const absl::Status& status) {
+        Vital("its store")(thrown);
         if (!status.ok()) {
           spdlog::critical("cannot store events, stopping: {}", Message(status));
           std::_Exit(74);
@@ -184,12 +185,18 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
         asio::post(loop, [&] {
           co_spawn(
               loop, [&]() -> awaitable<void> { (co_await store->Flush()).IgnoreError(); },
-              [&](std::exception_ptr) { loop.stop(); });
+              [&](const std::exception_ptr& thrown) {
+                Logged("the last flush")(thrown);
+                loop.stop();
+              });
         });
       });
     }
   };
-  co_spawn(loop, WaitForStop(loop), [&](std::exception_ptr) { stop(); });
+  co_spawn(loop, WaitForStop(loop), [&](const std::exception_ptr& thrown) {
+    Vital("its signals")(thrown);
+    stop();
+  });
   const auto renew = [&](const proto::Handover& later) {
     auto credential = CredentialOf(later);
     if (!credential.ok()) {
@@ -200,7 +207,10 @@ absl::Status Run(const Config& config, const Arguments& arguments) {
     client = QueueServerTls(config, own);
     queue.Redial();
   };
-  co_spawn(loop, AttendGatekeeper(loop, arguments.control, renew), [&](std::exception_ptr) { stop(); });
+  co_spawn(loop, AttendGatekeeper(loop, arguments.control, renew), [&](const std::exception_ptr& thrown) {
+    Vital("its gatekeeper")(thrown);
+    stop();
+  });
   loop.run();
   drain.join();
   // All that matters is on disk.  Calls to the queue server are still under way, and gRPC's threads would

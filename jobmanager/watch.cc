@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/caught.h"
 #include "common/job_state.h"
 #include "common/log.h"
 #include "jobmanager/errors.h"
@@ -39,6 +40,7 @@ struct Outlet {
   std::optional<proto::OutputChunk> chunk;
   QueueServer::OutputCall call;
   bool is_dry = false;  // no more output will come
+  bool is_broken = false;
   bool is_over = false;  // nobody takes it any more
 };
 
@@ -143,7 +145,11 @@ awaitable<absl::Status> ShowJob(Loop& loop, Jobs& jobs, rpc::Writer<proto::Updat
   const auto outlet = std::make_shared<Outlet>(watcher);
   const CloseOutlet close{outlet};
   if (request.output()) {
-    co_spawn(loop, PumpOutput(loop, jobs, request, outlet), detached);
+    co_spawn(loop, PumpOutput(loop, jobs, request, outlet), [outlet, id](const std::exception_ptr& thrown) {
+      Logged("the output of job=" + id)(thrown);
+      outlet->is_broken = thrown != nullptr;
+      outlet->watcher->changed.Notify();
+    });
   }
 
   uint64_t last_row = 0;
@@ -176,6 +182,8 @@ awaitable<absl::Status> ShowJob(Loop& loop, Jobs& jobs, rpc::Writer<proto::Updat
       if (!co_await writer.Write(update)) {
         co_return absl::CancelledError("the client is gone");
       }
+    } else if (outlet->is_broken) {
+      co_return absl::InternalError(kOurFault);
     } else if (watcher->is_withdrawn) {
       co_return errors::NoSuchJob(id);
     } else {

@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <unordered_set>
@@ -13,7 +12,6 @@
 #include <fmt/format.h>
 #include <openssl/rand.h>
 
-#include "common/away.h"
 #include "common/job_state.h"
 #include "common/log.h"
 #include "common/refusal.h"
@@ -49,22 +47,8 @@ constexpr size_t kEndedEventMost = 64 << 10;  // no end is larger
 
 constexpr std::chrono::milliseconds kStartsWait{5};  // for the ends of short tasks, to be stored with them
 
-constexpr char kAccounted[] = "accounted";  // the number of the last end in the accounting file, also after a power cut
-constexpr char kAccountedIn[] = "accounted_in";  // "NUMBER BOOT": of the last one there, as long as the machine is up
-constexpr std::chrono::seconds kSyncEvery{1};
-constexpr std::chrono::seconds kSyncAgain{60};  // what could not be
 constexpr char kRestrictions[] = "restrictions";  // Restrictions::Bytes
 constexpr char kPriorities[] = "priorities";  // "JOB NUMBER\n"...
-
-// Of the machine: while it is the same, what was written is there, on disk or not.
-const std::string& BootId() {
-  static const std::string id = [] {
-    std::string text;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-    return text;
-  }();
-  return id;
-}
 
 }  // namespace
 
@@ -91,16 +75,8 @@ Conductor::Conductor(Loop& loop, EventStore& store, Spool& spool, AllocatorLink&
       commit_wanted_(loop) {}
 
 absl::Status Conductor::Restore() {
-  if (accounting_ != nullptr) {
-    ASSIGN_OR_RETURN(const std::string accounted, store_.Value(kAccounted));
-    accounting_->SkipTo(std::strtoull(accounted.c_str(), nullptr, 10));
-    ASSIGN_OR_RETURN(const std::string accounted_in, store_.Value(kAccountedIn));
-    std::istringstream words(accounted_in);
-    uint64_t sequence = 0;
-    std::string boot;
-    if (words >> sequence >> boot && boot == BootId()) {
-      accounting_->SkipTo(sequence);
-    }
+  if (accounting_) {
+    RETURN_IF_ERROR(accounting_->Restore());
   }
   ASSIGN_OR_RETURN(const std::string restrictions, store_.Value(kRestrictions));
   RETURN_IF_ERROR(restrictions_.Restore(restrictions));
@@ -147,13 +123,13 @@ absl::Status Conductor::Restore() {
 }
 
 void Conductor::Run() {
-  co_spawn(loop_, Schedule(), detached);
-  co_spawn(loop_, Commit(), detached);
-  co_spawn(loop_, EndStalled(), detached);
-  co_spawn(loop_, EndUnheard(), detached);
-  co_spawn(loop_, EndUncommitted(), detached);
+  co_spawn(loop_, Schedule(), Vital("scheduling"));
+  co_spawn(loop_, Commit(), Vital("storing events"));
+  co_spawn(loop_, EndStalled(), Vital("ending what stalls"));
+  co_spawn(loop_, EndUnheard(), Vital("ending what is unheard of"));
+  co_spawn(loop_, EndUncommitted(), Vital("ending what nobody commits"));
   if (relay_ != nullptr) {
-    co_spawn(loop_, RenewRelay(), detached);
+    co_spawn(loop_, RenewRelay(), Vital("renewing tokens"));
   }
   RequestPass();
 }
@@ -321,42 +297,16 @@ void Conductor::Publish(Batch batch) {
   }
 }
 
-// Once each, also over a crash: what the file has is known by the number of its last line, and by ours, should
-// somebody have moved the file away.
 void Conductor::Account(const Job& job, const proto::JobEvent& ended) {
   if (job.status.has_array()) {
     return;  // its elements have lines of their own
   }
-  if (accounting_ != nullptr && accounting_->Wants(ended.sequence()) &&
-      accounting_->Write(ended.sequence(), AccountingLine(job.status, ended))) {
-    store_.Put(kAccountedIn, fmt::format("{} {}", ended.sequence(), BootId()));
-    if (!std::exchange(is_syncing_, true)) {
-      co_spawn(loop_, SyncAccounting(), detached);
-    }
+  if (accounting_) {
+    accounting_->OnEnd(job.status, ended);
   }
   if (end_hook_ != nullptr && end_hook_->Wants(ended.sequence())) {
     end_hook_->OnEnd(ended.sequence(), AccountingLine(job.status, ended));
   }
-}
-
-// The lines first, then how far they go: a power cut must not leave the number of one that it has taken.
-awaitable<void> Conductor::SyncAccounting() {
-  while (accounting_->has_unsynced()) {
-    const AccountingFile::Unsynced unsynced = accounting_->TakeUnsynced();
-    for (bool is_on_disk = false; !is_on_disk;) {
-      auto sync = unsynced.sync;
-      const absl::Status status = co_await Away(loop_, *syncer_, std::move(sync));
-      is_on_disk = status.ok();
-      if (is_on_disk) {
-        store_.Put(kAccounted, std::to_string(unsynced.sequence));
-      } else {
-        spdlog::error("the accounting may miss lines after a power cut: {}", Message(status));
-      }
-      const std::chrono::seconds pause = is_on_disk ? kSyncEvery : kSyncAgain;
-      co_await Sleep(loop_, pause);  // what comes meanwhile goes together
-    }
-  }
-  is_syncing_ = false;
 }
 
 void Conductor::TellEngine(const Job& job, const proto::JobEvent& event) {

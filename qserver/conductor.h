@@ -13,10 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <asio/thread_pool.hpp>
-
 #include "common/event_store.h"
 #include "common/loop.h"
+#include "qserver/accounting_sync.h"
 #include "qserver/allocator_link.h"
 #include "qserver/journal.h"
 #include "qserver/queue.h"
@@ -26,7 +25,6 @@
 
 namespace sekisho::qserver {
 
-class AccountingFile;
 class EndHook;
 class EngineDriver;
 class RelayTokens;
@@ -67,10 +65,7 @@ class Conductor {
   // Jobs can have files.  Before Run.
   void SetStaging(Staging& staging) { staging_ = &staging; }
   // Each job's end is a line there.  Before Restore.
-  void SetAccounting(AccountingFile& file) {
-    accounting_ = &file;
-    syncer_.emplace(1);
-  }
+  void SetAccounting(AccountingFile& file) { accounting_.emplace(loop_, store_, file); }
   // And is told to a program of the site's.  Before Restore.
   void SetEndHook(EndHook& hook) { end_hook_ = &hook; }
   bool has_engine() const { return engine_ != nullptr; }
@@ -175,7 +170,6 @@ class Conductor {
   awaitable<void> Commit();
   static bool MayWait(const Batch& batch);
   void Account(const Job& job, const proto::JobEvent& ended);
-  awaitable<void> SyncAccounting();
   void TellEngine(const Job& job, const proto::JobEvent& event);
   void Publish(Batch batch);
   void WakeJobs();
@@ -199,7 +193,6 @@ class Conductor {
   RelayTokens* relay_ = nullptr;
   std::optional<RelayRenewal> renewal_;  // with relay_
   Staging* staging_ = nullptr;
-  AccountingFile* accounting_ = nullptr;
   EndHook* end_hook_ = nullptr;
   Queue queue_;
   Restrictions restrictions_;
@@ -234,8 +227,7 @@ class Conductor {
   std::deque<Batch> batches_;               // their events are with the store, in this order
   std::multiset<std::string> unpublished_;  // jobs of those events
 
-  bool is_syncing_ = false;  // the accounting
-  std::optional<asio::thread_pool> syncer_;  // with accounting_
+  std::optional<AccountingSync> accounting_;  // first to go: it waits for a thread that writes
 };
 
 }  // namespace sekisho::qserver

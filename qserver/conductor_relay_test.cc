@@ -83,7 +83,7 @@ class ConductorRelayTest : public ::testing::Test {
     admitted.submitted.set_account("taro");
     admitted.submitted.set_subject("/CN=Taro");
     admitted.demand = MakeDemand(kJob, *rsl::ParseAndDescribe(kRsl, {}), 0);
-    co_spawn(loop_, conductor_->Submit(std::move(admitted)), detached);
+    co_spawn(loop_, conductor_->Submit(std::move(admitted)), Vital("the test"));
   }
   void Say(const std::function<void(proto::AgentMessage&)>& fill) {
     proto::AgentMessage message;

@@ -100,7 +100,7 @@ class ConductorTest : public ::testing::Test {
   // Events of the job that are on the disk.
   size_t EventsOnDisk() {
     size_t count = 0;
-    co_spawn(loop_, CountEvents(count), detached);
+    co_spawn(loop_, CountEvents(count), Vital("the test"));
     RunUntil([&] { return count > 0; });
     return count - 1;
   }

@@ -36,7 +36,7 @@ class EndHookTest : public ::testing::Test {
         hook.OnEnd(sequence, std::to_string(sequence) + "\n");
       }
     }
-    co_spawn(loop, hook.Run(), detached);
+    co_spawn(loop, hook.Run(), Vital("the test"));
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     const auto is_over = [&] { return Heard() == until && *store->Value("told_ends") == std::to_string(ends.back()); };
     while (!is_over() && std::chrono::steady_clock::now() < limit) {

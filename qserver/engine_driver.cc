@@ -2,9 +2,11 @@
 #include "qserver/engine_driver.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "common/caught.h"
 #include "common/job_state.h"
 #include "common/log.h"
 #include "common/refusal.h"
@@ -52,10 +54,10 @@ void EngineDriver::Run() {
     }
   }
   for (int i = 0; i < kHandedOverAtOnce; ++i) {
-    co_spawn(loop_, HandOver(), detached);
+    co_spawn(loop_, HandOver(), Vital("handing jobs over"));
   }
-  co_spawn(loop_, TakeBack(), detached);
-  co_spawn(loop_, Ask(), detached);
+  co_spawn(loop_, TakeBack(), Vital("taking jobs back"));
+  co_spawn(loop_, Ask(), Vital("the batch system's word"));
 }
 
 EngineRequest EngineDriver::RequestOf(const std::string& job_id, const std::string& account,
@@ -87,7 +89,7 @@ void EngineDriver::OnQueued(const Job& job) {
   Held& held = held_[job.status.job_id()];
   held.taken = Clock::now();
   if (job.status.engine_job().empty() && !job.has_processors) {
-    to_hand_over_.push_back(job.status.job_id());
+    line_.Add(job.order, job.status.job_id());
     TellDrained(job.status.job_id());
     hand_over_.Notify();
   }
@@ -95,7 +97,7 @@ void EngineDriver::OnQueued(const Job& job) {
 }
 
 void EngineDriver::OnDrainChanged() {
-  for (const std::string& job_id : to_hand_over_) {
+  for (const auto& [place, job_id] : line_.jobs()) {
     TellDrained(job_id);
   }
   hand_over_.Notify();
@@ -109,54 +111,96 @@ void EngineDriver::TellDrained(const std::string& job_id) {
 
 awaitable<void> EngineDriver::HandOver() {
   for (;;) {
-    while (to_hand_over_.empty() || conductor_.restrictions().IsSiteDrained()) {
+    while (line_.is_empty() || is_offering_again_ || conductor_.restrictions().IsSiteDrained()) {
       co_await hand_over_.Wait();
     }
-    const std::string job_id = to_hand_over_.front();
-    to_hand_over_.pop_front();
-    const Job* job = conductor_.queue().Find(job_id);
-    if (job == nullptr || IsFinal(job->status.state()) || !job->status.engine_job().empty()) {
+    const HandOverLine::Waiting next = line_.TakeFirst();
+    const Answer answer = co_await Offer(next.second);
+    if (answer != Answer::kLater) {
       continue;
     }
-    const std::string account = job->status.account();
-    const absl::StatusOr<std::string> number = co_await engine_.Submit(
-        RequestOf(job_id, account, job->status.rsl(), *job->demand));
-    job = conductor_.queue().Find(job_id);
-    const bool is_wanted = job != nullptr && !IsFinal(job->status.state());
-    if (number.ok() && is_wanted) {
-      spdlog::info("job handed over job={} {}={}", job_id, engine_.name(), *number);
-      held_[job_id].taken = Clock::now();
-      const std::string reason = fmt::format("{} job {} waits", engine_.name(), *number);
-      conductor_.Change([&](Queue& queue) {
-        return queue.OnEngineTook(job_id, *number, reason, Conductor::NowMs());
-      });
-      news_.Notify();
-    } else if (!is_wanted) {  // cancelled meanwhile; it may have come there, whatever was answered
-      to_take_back_[job_id] = account;
-      take_back_.Notify();
-    } else if (absl::IsUnavailable(number.status()) || absl::IsInternal(number.status())) {
-      const std::string why = Message(number.status());
-      spdlog::error("{} takes no job now job={}: {}", engine_.name(), job_id, why);
-      conductor_.Change([&](Queue& queue) {
-        return queue.OnEngineReason(job_id, fmt::format("{} takes no job now: {}", engine_.name(), why),
-                                    Conductor::NowMs());
-      });
+    if (next.first.is_behind) {  // known for it: nobody waits for this one
       co_await Sleep(loop_, times_.try_again);
-      to_hand_over_.push_back(job_id);  // behind others: it may be this one alone that is not taken
+    }
+    line_.PutBack(next);
+    if (!next.first.is_behind && !std::exchange(is_offering_again_, true)) {
+      co_await OfferAgain();
+      is_offering_again_ = false;
+    }
+    hand_over_.Notify();
+  }
+}
+
+// While nothing is taken the first is offered now and then, and after it another: it may be the first alone that is not
+// taken.
+awaitable<void> EngineDriver::OfferAgain() {
+  for (Answer answer = Answer::kLater; answer == Answer::kLater;) {
+    co_await Sleep(loop_, times_.try_again);
+    if (line_.is_idle()) {
+      break;  // the others have ended meanwhile
+    }
+    if (conductor_.restrictions().IsSiteDrained()) {
+      continue;
+    }
+    const HandOverLine::Waiting first = line_.TakeFirst();
+    answer = co_await Offer(first.second);
+    if (answer != Answer::kLater) {
+      break;
+    }
+    if (const auto other = line_.TakeOther()) {
+      answer = co_await Offer(other->second);
+      if (answer == Answer::kLater) {
+        line_.PutBack(*other);
+      }
+    }
+    if (answer == Answer::kTaken) {
+      line_.PutBehind(first);
     } else {
-      const std::string why = Message(number.status());
-      conductor_.Change([&](Queue& queue) {
-        return queue.OnEngineEnded(job_id, why, Conductor::NowMs());
-      });
+      line_.PutBack(first);
     }
   }
+}
+
+awaitable<EngineDriver::Answer> EngineDriver::Offer(std::string job_id) {
+  const Job* job = conductor_.queue().Find(job_id);
+  if (job == nullptr || IsFinal(job->status.state()) || !job->status.engine_job().empty()) {
+    co_return Answer::kNever;
+  }
+  const std::string account = job->status.account();
+  const absl::StatusOr<std::string> number = co_await Caught(
+      "handing over job=" + job_id, engine_.Submit(RequestOf(job_id, account, job->status.rsl(), *job->demand)));
+  job = conductor_.queue().Find(job_id);
+  if (job == nullptr || IsFinal(job->status.state())) {  // it may have come there, whatever was answered
+    to_take_back_[job_id] = account;
+    take_back_.Notify();
+    co_return Answer::kNever;
+  }
+  if (number.ok()) {
+    spdlog::info("job handed over job={} {}={}", job_id, engine_.name(), *number);
+    held_[job_id].taken = Clock::now();
+    const std::string reason = fmt::format("{} job {} waits", engine_.name(), *number);
+    conductor_.Change([&](Queue& queue) { return queue.OnEngineTook(job_id, *number, reason, Conductor::NowMs()); });
+    news_.Notify();
+    co_return Answer::kTaken;
+  }
+  const std::string why = Message(number.status());
+  if (absl::IsUnavailable(number.status()) || absl::IsInternal(number.status())) {
+    spdlog::error("{} takes no job now job={}: {}", engine_.name(), job_id, why);
+    conductor_.Change([&](Queue& queue) {
+      return queue.OnEngineReason(job_id, fmt::format("{} takes no job now: {}", engine_.name(), why),
+                                  Conductor::NowMs());
+    });
+    co_return Answer::kLater;
+  }
+  conductor_.Change([&](Queue& queue) { return queue.OnEngineEnded(job_id, why, Conductor::NowMs()); });
+  co_return Answer::kNever;
 }
 
 // ---- Taking back
 
 void EngineDriver::OnCancelling(const Job& job) {
   if (job.has_processors) {
-    co_spawn(loop_, CancelLater(job.status.job_id()), detached);
+    co_spawn(loop_, CancelLater(job.status.job_id()), Logged("cancelling job=" + job.status.job_id()));
   }
 }
 
@@ -190,6 +234,7 @@ void EngineDriver::OnEnded(const Job& job) {
   if (held == held_.end()) {
     return;
   }
+  line_.Remove(job.order);
   ForgetAtPilots(job);
   // Pilots that have it from us go by themselves.
   if (job.status.state() != proto::DONE && !job.status.engine_job().empty()) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <map>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "proto/nodes.pb.h"
 #include "qserver/conductor.h"
 #include "qserver/engine.h"
+#include "qserver/hand_over_line.h"
 
 namespace sekisho::qserver {
 
@@ -62,6 +62,9 @@ class EngineDriver {
   EngineRequest RequestOf(const std::string& job_id, const std::string& account,
                           const std::string& rsl, const proto::Demand& demand) const;
   awaitable<void> HandOver();
+  enum class Answer { kTaken, kLater, kNever };  // kNever: it is not to be offered any more
+  awaitable<Answer> Offer(std::string job_id);
+  awaitable<void> OfferAgain();
   void TellDrained(const std::string& job_id);
   awaitable<void> TakeBack();
   awaitable<void> Ask();
@@ -79,7 +82,8 @@ class EngineDriver {
   const std::string secret_;
   const Times times_;
   std::map<std::string, Held> held_;  // by job
-  std::deque<std::string> to_hand_over_;
+  HandOverLine line_;
+  bool is_offering_again_ = false;  // one HandOver does, and the others wait
   Signal hand_over_;
   std::map<std::string, std::string> to_take_back_;  // job -> account
   Signal take_back_;

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <set>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,6 +42,12 @@ class FakeEngine final : public Engine {
   std::string name() const override { return "Slurm"; }
   awaitable<absl::StatusOr<std::string>> Submit(EngineRequest request) override {
     submitted.push_back(request);
+    if (throws_at == request.job_id) {
+      throw std::runtime_error("a fault");
+    }
+    if (not_taken.count(request.job_id) > 0) {
+      co_return absl::UnavailableError("not this one");
+    }
     co_return answer;
   }
   awaitable<absl::Status> Check(EngineRequest) override { co_return answer.status(); }
@@ -57,6 +65,8 @@ class FakeEngine final : public Engine {
 
   absl::StatusOr<std::string> answer = "17";
   std::map<std::string, EngineState> states = {{"17", {false, true, "PENDING", "Resources"}}};
+  std::set<std::string> not_taken;
+  std::string throws_at;  // this job
   std::vector<EngineRequest> submitted;
   std::vector<std::string> cancelled;
   int asked = 0;
@@ -121,6 +131,9 @@ class EngineDriverTest : public ::testing::Test {
     }
   }
   const proto::JobStatus& Status() const { return conductor_->queue().Find(kJob)->status; }
+  bool IsHandedOver(const std::string& job_id) const {
+    return !conductor_->queue().Find(job_id)->status.engine_job().empty();
+  }
   void SubmitAndHandOver(const std::string& rsl = "&(executable=/bin/a)") {
     Submit(rsl);
     RunUntil([&] { return !Status().engine_job().empty(); });
@@ -263,6 +276,57 @@ TEST_F(EngineDriverTest, ARestartHandsOverWhatWasNotAndNothingTwice) {
   RunUntil([&] { return engine_.asked > asked + 1; });
   EXPECT_EQ(engine_.submitted.size(), 1u);
   EXPECT_EQ(Status().engine_job(), "17");
+}
+
+TEST_F(EngineDriverTest, AfterAnOutageJobsAreHandedOverInTheOrderOfTheirSubmission) {
+  engine_.answer = absl::UnavailableError("Unable to contact slurm controller");
+  std::vector<std::string> jobs;
+  for (const char letter : std::string("kjihgfedcba")) {
+    jobs.emplace_back(13, letter);
+    Submit("&(executable=/bin/a)", jobs.back());
+  }
+  RunUntil([&] { return engine_.submitted.size() > 3 * jobs.size(); });
+
+  engine_.submitted.clear();
+  engine_.answer = "17";
+  RunUntil([&] { return engine_.submitted.size() >= jobs.size(); });
+
+  std::vector<std::string> handed_over;
+  for (const EngineRequest& request : engine_.submitted) {
+    handed_over.push_back(request.job_id);
+  }
+  EXPECT_EQ(handed_over, jobs);
+}
+
+TEST_F(EngineDriverTest, JobsThatAloneAreNotTakenKeepNoOtherWaiting) {
+  std::vector<std::string> jobs;
+  for (const char letter : std::string("abcde")) {  // more than are handed over at once
+    jobs.emplace_back(13, letter);
+    engine_.not_taken.insert(jobs.back());
+    Submit("&(executable=/bin/a)", jobs.back());
+  }
+
+  const std::string other = "fffffffffffff";
+  Submit("&(executable=/bin/a)", other);
+  RunUntil([&] { return IsHandedOver(other); });
+
+  engine_.not_taken.clear();
+  RunUntil([&] {
+    return std::all_of(jobs.begin(), jobs.end(), [this](const std::string& job_id) { return IsHandedOver(job_id); });
+  });
+}
+
+TEST_F(EngineDriverTest, AFaultInHandingOneJobOverIsThatJobsAlone) {
+  engine_.throws_at = kJob;
+  Submit();
+  RunUntil([&] { return Status().reason().starts_with("Slurm takes no job now"); });
+
+  const std::string other = "bbbbbbbbbbbbb";
+  Submit("&(executable=/bin/a)", other);
+  RunUntil([&] { return IsHandedOver(other); });
+
+  engine_.throws_at.clear();
+  RunUntil([&] { return IsHandedOver(kJob); });
 }
 
 TEST_F(EngineDriverTest, ARestartFindsTheRunningTaskAgain) {

@@ -159,7 +159,7 @@ absl::Status Run(const Config& config, const std::string& config_path) {
   if (!config.end_hook().empty()) {
     RETURN_IF_ERROR(end_hook.Restore());
     conductor.SetEndHook(end_hook);
-    co_spawn(loop, end_hook.Run(), detached);
+    co_spawn(loop, end_hook.Run(), Vital("its end hook"));
   }
   RETURN_IF_ERROR(conductor.Restore());
   SetAccountPriorities(config, conductor);
@@ -230,7 +230,7 @@ absl::Status Run(const Config& config, const std::string& config_path) {
     network.Restore();
     nodes_service.SetNetwork(network);
     site_watch_service.SetNetwork(network);
-    co_spawn(loop, network.Run(), detached);
+    co_spawn(loop, network.Run(), Vital("its view of the network"));
   }
 
   // Serve.
@@ -241,8 +241,8 @@ absl::Status Run(const Config& config, const std::string& config_path) {
   if (conductor.has_engine()) {
     engine.Run();
   }
-  co_spawn(loop, inventory.Run(), detached);
-  co_spawn(loop, KeepTidy(loop, conductor, retention), detached);
+  co_spawn(loop, inventory.Run(), Vital("its view of the inventory"));
+  co_spawn(loop, KeepTidy(loop, conductor, retention), Vital("tidying"));
   RETURN_IF_ERROR(queue_door.Listen(listen));
   RETURN_IF_ERROR(nodes_door.Listen(listen_nodes));
   const auto queue_server = Serve(
@@ -261,7 +261,8 @@ absl::Status Run(const Config& config, const std::string& config_path) {
     trust->ReadAgain();
     Reload(config_path, rules, conductor);
   };
-  co_spawn(loop, WaitForStop(loop, reload), [&](std::exception_ptr) {
+  co_spawn(loop, WaitForStop(loop, reload), [](const std::exception_ptr& thrown) {
+    Vital("its signals")(thrown);
     spdlog::info("stopping");
     std::_Exit(0);  // what was answered is on disk, tasks go on; there is nothing to wind down
   });

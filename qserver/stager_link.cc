@@ -74,7 +74,7 @@ StagerLink::~StagerLink() {
   }
   const int pid_fd = int(syscall(SYS_pidfd_open, pid_, 0));
   if (pid_fd >= 0) {
-    co_spawn(loop_, Reap(pid_fd, pid_), detached);
+    co_spawn(loop_, Reap(pid_fd, pid_), Logged("the end of a stager"));
   }
 }
 

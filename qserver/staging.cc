@@ -8,6 +8,7 @@
 #include <asio/experimental/awaitable_operators.hpp>
 #include <fmt/format.h>
 
+#include "common/caught.h"
 #include "common/job_state.h"
 #include "common/log.h"
 #include "qserver/cache_plan.h"
@@ -94,11 +95,13 @@ void Staging::Run() {
   for (const std::string& job_id : conductor_.queue().LeftCredentials(Conductor::NowMs())) {
     OnCredentialUnneeded(job_id);
   }
-  co_spawn(loop_, EndLate(), detached);
-  co_spawn(loop_, TellOfEndingCredentials(), detached);
+  co_spawn(loop_, EndLate(), Vital("the limits of staging"));
+  co_spawn(loop_, TellOfEndingCredentials(), Vital("the ends of credentials"));
 }
 
-void Staging::OnStaging(const std::string& job_id) { co_spawn(loop_, Advance(job_id, {}), detached); }
+void Staging::OnStaging(const std::string& job_id) {
+  co_spawn(loop_, Advance(job_id, {}), Logged("staging job=" + job_id));
+}
 
 awaitable<void> Staging::EndLate() {
   for (;;) {
@@ -186,7 +189,7 @@ awaitable<void> Staging::Advance(std::string job_id, Seen seen) {
   absl::Status status;
   {
     const Turn turn(*this, advancing_, job_id);
-    status = co_await TryAdvance(job_id, seen);
+    status = co_await Caught("staging job=" + job_id, TryAdvance(job_id, seen));
   }
   if (status.code() == absl::StatusCode::kUnavailable) {
     spdlog::error("cannot stage, trying again job={}: {}", job_id, Printable(Message(status)));
@@ -194,7 +197,7 @@ awaitable<void> Staging::Advance(std::string job_id, Seen seen) {
       return queue.OnStillStaging(job_id, kTryingAgain + Message(status), Conductor::NowMs());
     });
     if (const bool is_first = trying_again_.insert(job_id).second; is_first) {
-      co_spawn(loop_, AdvanceLater(job_id), detached);
+      co_spawn(loop_, AdvanceLater(job_id), Logged("staging job=" + job_id));
     }
   } else if (!status.ok()) {
     conductor_.Change([&](Queue& queue) {
@@ -212,7 +215,10 @@ awaitable<void> Staging::AdvanceLater(std::string job_id) {
 // Whoever has sent the last file may go: nobody else would put them in place.
 awaitable<void> Staging::AdvanceByItself(std::string job_id, Seen seen) {
   const auto end = std::make_shared<Event>(loop_);
-  co_spawn(loop_, Advance(std::move(job_id), std::move(seen)), [end](const std::exception_ptr&) { end->Set(); });
+  co_spawn(loop_, Advance(job_id, std::move(seen)), [end, job_id](const std::exception_ptr& thrown) {
+    Logged("staging job=" + job_id)(thrown);
+    end->Set();
+  });
   co_await end->Wait();
 }
 

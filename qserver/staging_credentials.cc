@@ -56,7 +56,9 @@ awaitable<absl::Status> Staging::KeepCredential(std::string job_id, std::string 
   co_return (co_await stager->Ask(std::move(order))).status();
 }
 
-void Staging::OnCredentialUnneeded(const std::string& job_id) { co_spawn(loop_, RemoveCredential(job_id), detached); }
+void Staging::OnCredentialUnneeded(const std::string& job_id) {
+  co_spawn(loop_, RemoveCredential(job_id), Logged("removing the credential of job=" + job_id));
+}
 
 // As long as it could be of use to somebody.
 awaitable<void> Staging::RemoveCredential(std::string job_id) {

@@ -6,6 +6,7 @@
 
 #include <asio/experimental/awaitable_operators.hpp>
 
+#include "common/caught.h"
 #include "common/job_state.h"
 #include "common/log.h"
 #include "qserver/redirection.h"
@@ -64,7 +65,7 @@ absl::StatusOr<rsl::JobDescription> DescriptionIn(const std::string& rsl) {
 
 void Staging::OnStagingOut(const std::string& job_id) {
   if (finishing_.insert(job_id).second) {
-    co_spawn(loop_, FinishJob(job_id), detached);
+    co_spawn(loop_, FinishJob(job_id), Logged("staging out job=" + job_id));
   }
 }
 
@@ -77,7 +78,7 @@ awaitable<void> Staging::FinishJob(std::string job_id) {
       given_up = std::chrono::steady_clock::now() + settings_.wait;
     }
     const bool is_last = std::chrono::steady_clock::now() >= given_up;
-    const absl::Status status = co_await TryFinishJob(job_id, is_last);
+    const absl::Status status = co_await Caught("staging out job=" + job_id, TryFinishJob(job_id, is_last));
     if (Redirections(job_id) != redirections) {
       continue;  // what has not gone is to go elsewhere
     }
@@ -258,7 +259,7 @@ awaitable<absl::Status> Staging::TryCleanUp(StagerLink& stager, std::string job_
 
 void Staging::OnForgetting(const std::string& job_id) {
   if (removing_.insert(job_id).second) {
-    co_spawn(loop_, RemoveFiles(job_id), detached);
+    co_spawn(loop_, RemoveFiles(job_id), Logged("removing the files of job=" + job_id));
   }
 }
 

@@ -83,7 +83,7 @@ awaitable<void> WatchInterrupt(Session& session, std::shared_ptr<Watch> watch, b
     }
     watch->wants_cancel = true;
     fmt::print(stderr, "sekisho: cancelling; Ctrl-C again leaves without waiting\n");
-    co_spawn(session.loop(), SendCancel(session, watch), detached);  // the next is heard meanwhile
+    co_spawn(session.loop(), SendCancel(session, watch), Logged("the cancel"));  // the next is heard meanwhile
   }
 }
 
@@ -124,7 +124,8 @@ Follower::Follower(Session& session, FollowOptions options)
 }
 
 awaitable<absl::StatusOr<Followed>> Follower::Run() {
-  co_spawn(session_.loop(), WatchInterrupt(session_, watch_, options_.cancels_on_interrupt), detached);
+  co_spawn(session_.loop(), WatchInterrupt(session_, watch_, options_.cancels_on_interrupt),
+           Vital("Ctrl-C"));
   for (;;) {
     watch_->updates = Open();
     if (watch_->wants_cancel && !watch_->sent_cancel) {
@@ -175,7 +176,7 @@ awaitable<void> Follower::Take(const proto::Update& update) {
       }
       // Of a repeat that is not ours, another command feeds it.
       if (options_.feeds_input && (!reply.is_repeat() || was_sent_again_) && !reply.dry_run()) {
-        co_spawn(session_.loop(), FeedInput(session_, reply.job_id()), detached);
+        co_spawn(session_.loop(), FeedInput(session_, reply.job_id()), Vital("the job's input"));
       }
       if (watch_->wants_cancel) {
         co_await SendCancel(session_, watch_);

@@ -70,7 +70,7 @@ void WaitNotice::SaySoon() {
           WaitText(state->site, state->job_id, state->is_inside, state->reason, is_cancelled));
     }
   };
-  co_spawn(loop_, SayAfter(loop_, time, std::move(say)), detached);
+  co_spawn(loop_, SayAfter(loop_, time, std::move(say)), Logged("why the job waits"));
 }
 
 }  // namespace sekisho::client

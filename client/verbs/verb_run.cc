@@ -191,7 +191,8 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
   const auto helpers = std::make_shared<Helpers>(session.loop());
   const auto run_beside = [&session, helpers](awaitable<int> helper) {
     ++helpers->running;
-    co_spawn(session.loop(), std::move(helper), [helpers](const std::exception_ptr&, int code) {
+    co_spawn(session.loop(), std::move(helper), [helpers](const std::exception_ptr& thrown, int code) {
+      Vital("sending files and credentials")(thrown);
       --helpers->running;
       helpers->code = code != 0 ? code : helpers->code;
       helpers->changed.Notify();
@@ -224,7 +225,8 @@ awaitable<int> RunJob(Session& session, const RunOptions& options, const std::st
     if (reply.commit_within_s() > 0) {
       awaits_commit = true;
       co_spawn(session.loop(),
-               CommitOrSay(session, reply.job_id(), {std::chrono::seconds(reply.commit_within_s())}), detached);
+               CommitOrSay(session, reply.job_id(), {std::chrono::seconds(reply.commit_within_s())}),
+               Vital("the commit"));
     }
   };
   follow.on_event = [&](const proto::JobEvent& event) {

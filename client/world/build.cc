@@ -174,7 +174,7 @@ awaitable<int> BuildAtSite(Session& session, Build build) {
   follow.wanted.set_output(true);
   follow.wanted.set_follow(true);
   follow.on_submitted = [&](const proto::SubmitReply& reply) {
-    co_spawn(session.loop(), UploadOrCancel(session, reply.job_id(), *files, {}), detached);
+    co_spawn(session.loop(), UploadOrCancel(session, reply.job_id(), *files, {}), Vital("sending files"));
   };
   const auto followed = co_await Follow(session, follow);
   if (!followed.ok()) {

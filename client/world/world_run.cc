@@ -87,7 +87,7 @@ awaitable<void> CancelPart(std::shared_ptr<Run> run, int part) {
 void CancelAll(const std::shared_ptr<Run>& run) {
   for (int part = 0; part < int(run->parts.size()); ++part) {
     if (!run->job_ids[part].empty()) {
-      co_spawn(run->loop, CancelPart(run, part), detached);
+      co_spawn(run->loop, CancelPart(run, part), Logged("the cancel at " + run->parts[part].site));
     }
   }
 }
@@ -136,10 +136,10 @@ void OnSubmitted(const std::shared_ptr<Run>& run, const proto::LeadUpdate::Submi
   }
   if (!run->parts[part].files.empty()) {
     ++run->uploads;
-    co_spawn(run->loop, SendFiles(run, part), detached);
+    co_spawn(run->loop, SendFiles(run, part), Vital("sending files"));
   }
   if (run->wants_cancel) {
-    co_spawn(run->loop, CancelPart(run, part), detached);
+    co_spawn(run->loop, CancelPart(run, part), Logged("the cancel at " + run->parts[part].site));
   }
   if (run->IsLeftSoon()) {
     return;
@@ -147,9 +147,9 @@ void OnSubmitted(const std::shared_ptr<Run>& run, const proto::LeadUpdate::Submi
   co_spawn(
       run->loop,
       WorldOutput::Show(std::shared_ptr<WorldOutput>(run, &run->output), part, submitted.job_id()),
-      detached);
+      Vital("the ranks' output"));
   if (part == run->input_part && run->options.feeds_input) {
-    co_spawn(run->loop, FeedInput(*run->parts[part].session, submitted.job_id()), detached);
+    co_spawn(run->loop, FeedInput(*run->parts[part].session, submitted.job_id()), Vital("the program's input"));
   }
 }
 
@@ -376,7 +376,7 @@ awaitable<int> ToTheEnd(std::shared_ptr<Run> run) {
 
 // To the world's end, or until it is left alone; files and output are part of it, and Ctrl-C is heard in them.
 awaitable<int> Attend(std::shared_ptr<Run> run) {
-  co_spawn(run->loop, WatchInterrupt(run), detached);
+  co_spawn(run->loop, WatchInterrupt(run), Vital("Ctrl-C"));
   const int code = co_await ToTheEnd(run);
   if (run->signals) {
     run->signals->clear();

@@ -60,7 +60,7 @@ awaitable<absl::Status> AskSites(WorldSites& sites, std::string& unreached) {
   std::map<std::string, absl::Status> statuses;
   size_t left = sites.size();
   for (auto& [contact, site] : sites) {
-    co_spawn(loop, AskSite(site, statuses[contact], left, answered), detached);
+    co_spawn(loop, AskSite(site, statuses[contact], left, answered), Vital("a site's answer"));
   }
   while (left > 0) {
     co_await answered.Wait();

@@ -293,8 +293,8 @@ absl::StatusOr<std::unique_ptr<Link>> Link::Open(Loop& loop, int fd,
   link->server_ = *std::move(judgement.result);
   link->plain_end_ = ends[0];
   link->pump_ = std::make_shared<Pump>(loop, std::move(wire), std::move(ssl), ends[1]);
-  co_spawn(loop, Pump::In(link->pump_), detached);
-  co_spawn(loop, Pump::Out(link->pump_), detached);
+  co_spawn(loop, Pump::In(link->pump_), Vital("what a server says"));
+  co_spawn(loop, Pump::Out(link->pump_), Vital("what it says to a server"));
   return link;
 }
 
