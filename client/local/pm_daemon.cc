@@ -117,13 +117,14 @@ int AskPmDaemonForAll(const std::string& socket, pm::AskMessage ask, std::span<c
   }
 }
 
-std::vector<int> PmNodesHere(const std::string& socket, unsigned context, int node, int& error) {
+std::vector<int> PmNodesHere(const std::string& socket, unsigned context, int node, int key,
+                             int& error) {
   if (node >= 0) {
     return {node};
   }
   std::string text;
   std::vector<int> nodes;
-  error = AskPmDaemonForAll(socket, {}, {}, text);
+  error = AskPmDaemonForAll(socket, {}, std::span(&key, 1), text);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     unsigned number = 0;

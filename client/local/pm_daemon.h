@@ -27,8 +27,10 @@ int AskPmDaemon(const std::string& socket, const pm::AskMessage& ask, std::span<
 int AskPmDaemonForAll(const std::string& socket, pm::AskMessage ask, std::span<const int> fds,
                       std::string& text);
 
-// The nodes of a context that this host's daemon has; only `node` unless that is negative.
-std::vector<int> PmNodesHere(const std::string& socket, unsigned context, int node, int& error);
+// The nodes of a context that this host's daemon has, of the job with this key file: another one
+// may have the same number.  Only `node` unless that is negative.
+std::vector<int> PmNodesHere(const std::string& socket, unsigned context, int node, int key,
+                             int& error);
 
 // False: said so on standard error.
 bool ReadPmJob(const std::string& path, pm::JobFile& job);

@@ -39,18 +39,24 @@ struct PmOptions {
   bool is_json = false;
 };
 
-// The same question for each node of the job that is on this host.
-int AskNodes(const PmOptions& options, pm::Ask what, int file) {
-  pm::JobFile job;
+// The job, and its key file, open.  0 or an exit code.
+int OpenPmJob(const PmOptions& options, pm::JobFile& job, int& key) {
   if (!ReadPmJob(options.job, job)) {
     return kPmUsage;
   }
-  const int key = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
-  if (key < 0) {
-    return PmFail(job.key_path.get(), errno);
+  key = open(job.key_path.get(), O_RDONLY | O_CLOEXEC);
+  return key < 0 ? PmFail(job.key_path.get(), errno) : 0;
+}
+
+// The same question for each node of the job that is on this host.
+int AskNodes(const PmOptions& options, pm::Ask what, int file) {
+  pm::JobFile job;
+  int key = -1;
+  if (const int code = OpenPmJob(options, job, key)) {
+    return code;
   }
   int error = 0;
-  const std::vector<int> nodes = PmNodesHere(options.daemon, job.context, options.node, error);
+  const std::vector<int> nodes = PmNodesHere(options.daemon, job.context, options.node, key, error);
   if (error == 0 && nodes.empty()) {
     error = ENOENT;
   }
@@ -95,11 +101,13 @@ int AskNodes(const PmOptions& options, pm::Ask what, int file) {
 // A file is of one node: which, if several are here?
 int CheckOneNode(const PmOptions& options) {
   pm::JobFile job;
-  if (!ReadPmJob(options.job, job)) {
-    return kPmUsage;
+  int key = -1;
+  if (const int code = OpenPmJob(options, job, key)) {
+    return code;
   }
   int error = 0;
-  const std::vector<int> nodes = PmNodesHere(options.daemon, job.context, options.node, error);
+  const std::vector<int> nodes = PmNodesHere(options.daemon, job.context, options.node, key, error);
+  close(key);
   if (nodes.size() > 1) {
     fmt::print(
         stderr,

@@ -98,7 +98,7 @@ class Trace {
   // 0 or errno.
   int Open(unsigned context) {
     int error = 0;
-    for (const int node : PmNodesHere(options_.daemon, context, options_.node, error)) {
+    for (const int node : PmNodesHere(options_.daemon, context, options_.node, key_, error)) {
       pm::AskMessage ask;
       ask.ask = pm::Ask::kTrace;
       ask.config.context = static_cast<std::uint16_t>(context);

@@ -18,6 +18,7 @@
 #include "transport/pm/agent_door.h"
 #include "transport/pm/capi_context.h"
 #include "transport/pm/job_file.h"
+#include "transport/pm/number.h"
 #include "transport/pm/pmi_job.h"
 
 using sekisho::pm::Address;
@@ -28,6 +29,7 @@ using sekisho::pm::JobFile;
 using sekisho::pm::kSecond;
 using sekisho::pm::NodeId;
 using sekisho::pm::PmiJob;
+using sekisho::pm::ReadNumber;
 using sekisho::pm::Waiting;
 
 namespace {
@@ -66,12 +68,6 @@ bool ReadArguments(int argc, char** argv, Arguments& arguments) {
   }
   return argc % 2 == 0 && arguments.job != nullptr &&
          (arguments.IsByPmi() || arguments.node != nullptr);
-}
-
-bool ReadNumber(const char* text, unsigned long least, unsigned long most, unsigned long& number) {
-  char* end = nullptr;
-  number = strtoul(text, &end, 10);
-  return text[0] >= '0' && text[0] <= '9' && *end == 0 && number >= least && number <= most;
 }
 
 // There is no cipher in this library: better no context than one that everybody can read.

@@ -16,12 +16,11 @@
 #include "transport/pm/socket_sleep.h"
 #include "transport/pm/spin_history.h"
 #include "transport/pm/unix_message.h"
+#include "transport/pm/wait_loop.h"
 #include "transport/pm/wire.h"
 #include "transport/pm/yield_history.h"
 
 namespace sekisho::pm {
-
-enum class Waiting : std::uint8_t { kSpin, kYield, kAdaptive, kSleep, kClassic };
 
 // Its caller sees to it that one thread at a time calls; see set_lock.
 class Context {

@@ -35,39 +35,30 @@ void Context::Yield(Nanos now) {
 }
 
 bool Context::WaitUntil(Nanos until, Condition condition) {
-  const Nanos begin = Wire::Now();
-  const auto holds = [&condition] { return condition.holds(condition.of); };
-  // Whoever we wait for shares this processor: nothing can have arrived before it runs.
-  if (waiting_ == Waiting::kAdaptive && yields_.others_ran() && !holds()) Yield(begin);
-  spins_.Begin(begin, yields_.is_shared(begin));
-  bool slept = waiting_ == Waiting::kSleep && !holds() && begin < until;
-  if (slept) Poll(until, condition);
-  for (;;) {
-    if (lock_ != nullptr) lock_->LetOthersIn();
-    Progress(!slept);  // what woke us is in the socket, whatever came through memory of late
-    slept = false;
-    const Nanos now = progressed_;
-    if (holds()) {
-      spins_.Found(now);
-      return true;
+  struct Ways {
+    bool Holds() const { return condition.holds(condition.of); }
+    Nanos Look(bool spins) {
+      if (context.lock_ != nullptr) context.lock_->LetOthersIn();
+      // What woke us is in the socket, whatever came through memory of late.
+      context.Progress(spins);
+      return context.progressed_;
     }
-    if (now >= until) return false;
-    if (waiting_ == Waiting::kYield) sched_yield();
-    if (waiting_ == Waiting::kClassic) {
-      pollfd socket = {wire_.fd(), POLLIN, 0};
-      if (poll(&socket, 1, 0) > 0) sched_yield();
+    bool IsInVain() const { return context.wire_.socket_is_empty(); }
+    bool HasDatagram() const {
+      pollfd socket = {context.wire_.fd(), POLLIN, 0};
+      return poll(&socket, 1, 0) > 0;
     }
-    const bool may_look = waiting_ == Waiting::kAdaptive
-                              ? spins_.MayLookAgain(now, wire_.socket_is_empty())
-                              : waiting_ != Waiting::kSleep;
-    if (!IsStopped() && may_look) {
-      // Not spinning alone: whoever we wait for may need this very processor.
-      if (waiting_ == Waiting::kAdaptive) Yield(now);
-      continue;
-    }
-    Poll(until, condition);
-    slept = true;
-  }
+    bool IsStopped() { return context.IsStopped(); }
+    void Yield(Nanos now) { context.Yield(now); }
+    void GiveAway() { sched_yield(); }
+    void Sleep() { context.Poll(until, condition); }
+
+    Context& context;
+    const Nanos until;
+    const Condition condition;
+  };
+  Ways ways = {*this, until, condition};
+  return WaitLoop(ways, waiting_, spins_, yields_, Wire::Now(), until);
 }
 
 void Context::Sleep(Nanos until) {

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 
 #include "transport/pm/device.h"
 #include "transport/pm/errors.h"
+#include "transport/pm/number.h"
 
 namespace sekisho::pm {
 namespace {
@@ -25,13 +25,6 @@ constexpr unsigned long kNodesMax = 65535;
 struct Closer {
   void operator()(FILE* file) const { fclose(file); }
 };
-
-bool Number(const char* text, unsigned long largest, unsigned long& value) {
-  char* end = nullptr;
-  if (text == nullptr || *text < '0' || *text > '9') return false;
-  value = strtoul(text, &end, 10);
-  return *end == 0 && value <= largest;
-}
 
 // Each has one value, and stands in a file once: of two, nobody knows which was meant.
 constexpr std::array kOnce = {"key", "context", "channels", "authenticate", "nodes"};
@@ -54,11 +47,11 @@ std::error_code Take(const char* word, const char* first, const char* second, Jo
     strcpy(job.key_path.get(), first);
     return ReadKeyFile(first, job.key);
   }
-  if (strcmp(word, "context") == 0 && Number(first, 65535, value)) {
+  if (strcmp(word, "context") == 0 && ReadNumber(first, 0, 65535, value)) {
     job.context = static_cast<std::uint16_t>(value);
     return {};
   }
-  if (strcmp(word, "channels") == 0 && Number(first, 256, value) && value > 0) {
+  if (strcmp(word, "channels") == 0 && ReadNumber(first, 1, 256, value)) {
     job.channels = static_cast<std::uint16_t>(value);
     return {};
   }
@@ -66,12 +59,12 @@ std::error_code Take(const char* word, const char* first, const char* second, Jo
     job.payload_tag = strcmp(first, "headers") != 0;
     return job.payload_tag && strcmp(first, "all") != 0 ? Error::kBadConfig : std::error_code();
   }
-  if (strcmp(word, "nodes") == 0 && Number(first, kNodesMax, value) && value > 0) {
+  if (strcmp(word, "nodes") == 0 && ReadNumber(first, 1, kNodesMax, value)) {
     job.nodes = static_cast<std::uint16_t>(value);
     job.addresses.reset(new (std::nothrow) Address[value]);
     return job.addresses ? std::error_code() : Error::kNoMemory;
   }
-  if (strcmp(word, "node") == 0 && Number(first, kNodesMax, value) && value < job.nodes &&
+  if (strcmp(word, "node") == 0 && ReadNumber(first, 0, kNodesMax, value) && value < job.nodes &&
       second != nullptr && job.addresses[value].port == 0) {
     return ParseAddress(second, job.addresses[value]);
   }

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "transport/pm/errors.h"
+#include "transport/pm/number.h"
 #include "transport/pm/wire.h"
 
 namespace sekisho::pm {
@@ -23,13 +24,11 @@ constexpr int kMost = 65535;
 
 std::error_code LastError() { return {errno, std::generic_category()}; }
 
-bool ReadVariable(const char* name, int least, int most, int& value) {
-  const char* text = getenv(name);
-  if (text == nullptr || *text < '0' || *text > '9') return false;
-  char* end = nullptr;
-  const unsigned long number = strtoul(text, &end, 10);
-  value = static_cast<int>(std::min<unsigned long>(number, kMost + 1));
-  return *end == 0 && value >= least && value <= most;
+bool ReadVariable(const char* name, unsigned long least, int most, int& value) {
+  unsigned long number;
+  if (!ReadNumber(getenv(name), least, static_cast<unsigned long>(most), number)) return false;
+  value = static_cast<int>(number);
+  return true;
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ enum class Ask : std::uint32_t {
   kOpen = 1,  // a new context; descriptor: the job's key file; EINPROGRESS: ask again, one of this
               // name has lost its program and will soon be closed
   kAdopt,     // a context that another daemon made; descriptors as in the answer to kOpen
-  kList,      // answer: text; the last line is "more N" if not all had room: ask for these
+  kList,      // answer: text; the last line is "more N" if not all had room: ask for these.
+              // Descriptor, or none: a key file, then only contexts that have its key
   kTop,       // of one context, as are the following; descriptor: the key file; answer as to kList
   kMetrics,   // likewise, for Prometheus
   kStop,      // the whole job; answered when nothing of any node is under way

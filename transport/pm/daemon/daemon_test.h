@@ -179,15 +179,15 @@ class DaemonTest : public ::testing::Test {
     waitpid(pid, nullptr, 0);
   }
 
-  // The daemon's contexts, a line each.
-  std::string List() {
+  // The daemon's contexts, a line each; with a key file those that have its key.
+  std::string List(std::span<const int> key = {}) {
     AskMessage ask;
     std::string all;
     do {
       const int fd = ConnectDaemon((folder_ + "/pmd").c_str());
       AnswerMessage answer;
       Received received;
-      EXPECT_EQ(AskDaemon(fd, ask, {}, 5000, answer, received), 0);
+      EXPECT_EQ(AskDaemon(fd, ask, key, 5000, answer, received), 0);
       close(fd);
       all += answer.text.data();
     } while (TakeMore(all, ask.first));

@@ -53,7 +53,8 @@ void LockMemory(int fd) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_len = 1;
-  (void)fcntl(fd, F_SETLKW, &lock);
+  while (fcntl(fd, F_SETLKW, &lock) != 0 && errno == EINTR) {
+  }
 }
 
 void Ring(int bell) {

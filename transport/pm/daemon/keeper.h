@@ -21,6 +21,7 @@ class Keeper {
     int connection = -1;  // to the program; closed there: it is done with the context
     int pid_fd = -1;      // of the program; -1: it is dead
     pid_t program = 0;
+    uid_t owner = 0;   // of the context
     int control = -1;  // to sekisho-pmd: questions of users, each with the descriptor to answer on
     const char* daemon_path = nullptr;
     bool parked = false;  // restored: it waits for its program

@@ -189,6 +189,7 @@ bool Keeper::AskToBeAdopted() {
   ask.config.context = memory_.config().context;
   ask.config.node = memory_.config().node;
   ask.program = dead_ ? 0 : setup_.program;
+  ask.owner = static_cast<std::int32_t>(setup_.owner);
   std::array<int, kFdsMax> fds = {memory_.fd(), wire_.fd(), setup_.fds.keeper_bell,
                                   setup_.fds.program_bell, setup_.connection};
   AnswerMessage answer;

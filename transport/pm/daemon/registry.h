@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "transport/pm/shared_memory.h"
@@ -22,6 +23,8 @@ struct Client {
   Nanos since = 0;
 };
 
+int Errno(const std::error_code& error);
+void CloseAll(std::span<int> fds);
 void Reply(int client, int error, const std::string& text, std::span<const int> fds);
 
 class Registry {
@@ -39,16 +42,22 @@ class Registry {
   std::size_t size() const { return contexts_.size(); }
 
  private:
+  // Whom a keeper stands behind.
+  struct Program {
+    pid_t pid = 0;
+    int pid_fd = -1;  // -1: it is dead
+    int connection = -1;
+  };
+
+  // Two jobs of a user may have the same number: key, number, node and user tell contexts apart.
   struct Context {
     std::uint16_t number = 0, node = 0;
     JobKey key{};
     uid_t uid = 0;
     ContextFds fds;
     SharedHeadView head;
-    int connection = -1;
-    int pid_fd = -1;
-    pid_t program = 0;
-    pid_t keeper = -1;
+    Program program;
+    pid_t keeper = -1;  // a child of ours that was not waited for
     int control = -1;
     int starts = 0;
     bool parked = false;  // restored, and no program yet
@@ -75,12 +84,15 @@ class Registry {
   int Trace(const Client& client, const AskMessage& ask, const Received& received);
   int Move(const Client& client, const AskMessage& ask, const Received& received);
   int Near(const Client& client, const AskMessage& ask, const Received& received);
-  std::string List(uid_t uid, std::size_t first) const;
+  int List(const Client& client, const AskMessage& ask, const Received& received) const;
   bool MayHaveMore(uid_t uid) const;
   int Start(Context& context);
   static bool HasLostItsProgram(const Context& context);
+  static int Watch(const Client& client, Program& program);
+  static void Forget(Program& program);
   void Free(Context& context);
-  Context* Find(std::uint16_t number, std::uint16_t node, uid_t uid);
+  Context* Find(const JobKey& key, std::uint16_t number, std::uint16_t node, uid_t uid);
+  static bool IsMemoryOf(const Context& context, int memory);
   Context* FindByMemory(const AskMessage& ask, int memory);
   void ForgetOffers(const Context& context);
 

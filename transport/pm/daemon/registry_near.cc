@@ -29,10 +29,8 @@ int Registry::Near(const Client& client, const AskMessage& ask, const Received& 
   if (received.fd_count != 1) return EINVAL;
   const Context* const context = FindByMemory(ask, received.fds[0]);
   if (context == nullptr) return ENOENT;
-  const Context* const other = Find(context->number, ask.peer, context->uid);
-  if (other == nullptr || other == context || other->key != context->key || other->parked) {
-    return ENOENT;
-  }
+  const Context* const other = Find(context->key, context->number, ask.peer, context->uid);
+  if (other == nullptr || other == context || other->parked) return ENOENT;
   const auto take = [this](const Context* has, const Context* wants) {
     const auto at = std::find_if(offers_.begin(), offers_.end(), [=](const Offer& offer) {
       return offer.has == has && offer.other == wants;
