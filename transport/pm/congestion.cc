@@ -35,16 +35,21 @@ constexpr Nanos kMostVariation = kMillisecond;
 constexpr std::uint32_t kMostProven = 256 * 1024;
 constexpr Nanos kProvenFor = 10 * kSecond;  // without sending anything
 constexpr std::uint32_t kLeastSharing = 2;  // packets, where others want the path as well
-constexpr std::uint32_t kFewPackets = 8;
+// With few packets in flight losses are so many that a TCP often waits for its timer (200 ms), and
+// what it sends comes in trains, of which more is lost.  It is not so for PM: it gives away more
+// than TCP, and grows slower, the more so the longer that timer is beside a round trip.
+constexpr int kFewPackets = 16;  // twice as many are not few at all
+constexpr Nanos kNear = 10 * kMillisecond, kFar = 40 * kMillisecond;
+constexpr double kGiveWay = 0.7, kGiveWayOfFew = 0.4;  // of many as CUBIC does
+constexpr double kMore = 0.5, kMoreOfFew = 1.0 / 12;   // packets a round, where the curve is slower
 // Where the rate is measured nobody sees a queue, and a TCP that has lost a train of packets waits
-// for its timer, which PM does not: so PM takes as long to have again what it gave away, and gives
-// away once for what may have been one train of somebody else.
+// for its timer, too; PM gives away once for what may have been one train of somebody else.
 constexpr Nanos kRegain = 150 * kMillisecond;
 constexpr Nanos kOneTrain = 3 * kMillisecond;
 constexpr std::uint32_t kLeastPoliced = 512;  // bytes a turn
 constexpr Nanos kFreeAgain = 2 * kSecond;     // without a loss, and whoever wanted more had it
 constexpr int kManyRounds = 64;               // with a queue: that is the bottleneck now
-constexpr double kGiveWay = 0.7;              // as CUBIC does
+constexpr std::uint32_t kManyLost = 8;        // packets, in a round of startup
 constexpr unsigned kCalmRounds = 8;           // without a queue: nobody shares it any more
 // Percent of the bottleneck rate in each phase of about one smallest round trip.
 constexpr std::array<std::uint32_t, 8> kPhaseGain = {125, 75, 100, 100, 100, 100, 100, 100};
@@ -163,20 +168,38 @@ std::uint64_t Congestion::RateDelay(const Rtt& rtt) const {
   return MulDiv(bottleneck_, static_cast<std::uint64_t>(rtt.minimum()), kSecond);
 }
 
+// 0 where few were in flight, on a way that is short beside TCP's timer, when a loss said that
+// others want the path as well; 1 where there were many, or the way is long.
+double Congestion::Many(const Rtt& rtt) const {
+  if (policed_) return 1;
+  const double packets = static_cast<double>(shared_most_) / datagram_;
+  const double many = (packets - kFewPackets) / kFewPackets;
+  const double far =
+      static_cast<double>(rtt.smoothed() - kNear) / static_cast<double>(kFar - kNear);
+  return std::clamp(std::max(many, far), 0.0, 1.0);
+}
+
+// The part of what was in flight that may still be then.
+double Congestion::Left(const Rtt& rtt) const {
+  return kGiveWayOfFew + (kGiveWay - kGiveWayOfFew) * Many(rtt);
+}
+
 // How much a flow that shares the path may have in flight so long after it had to give way: the
 // curve of CUBIC (RFC 9438), which soon comes near what was too much and stays there for a while.
-std::uint64_t Congestion::Curve(Nanos since) const {
-  if (policed_) {
-    const double ahead = static_cast<double>(since) / kRegain - 1;
-    const double part = 1 + (1 - kGiveWay) * ahead * ahead * ahead;
-    return static_cast<std::uint64_t>(std::clamp(part, 0.0, 1e3) * shared_most_);
-  }
+std::uint64_t Congestion::Curve(const Rtt& rtt, Nanos since) const {
   constexpr double kSteepness = 0.4;  // packets a cubic second
   const double most = static_cast<double>(shared_most_) / datagram_;
-  const double flat = std::cbrt(most * (1 - kGiveWay) / kSteepness);  // seconds until then
+  const double flat = std::cbrt(most * (1 - Left(rtt)) / kSteepness);  // seconds until then
   const double ahead = static_cast<double>(since) / kSecond - flat;
   const double packets = kSteepness * ahead * ahead * ahead + most;
   return static_cast<std::uint64_t>(std::clamp(packets, 0.0, 1e9) * datagram_);
+}
+
+// One of the same form that is there after kRegain, however much it is.
+std::uint64_t Congestion::PolicedCurve(Nanos since) const {
+  const double ahead = static_cast<double>(since) / kRegain - 1;
+  const double part = 1 + (1 - kGiveWay) * ahead * ahead * ahead;
+  return static_cast<std::uint64_t>(std::clamp(part, 0.0, 1e3) * shared_most_);
 }
 
 // Only on short ways: on longer ones a rate's limit is found too late to be kept.  A queue that is
@@ -200,30 +223,30 @@ void Congestion::JudgeLosses(const Rtt& rtt, Nanos now) {
   ceiling_ = Clamped(MulDiv(round_delivered_, static_cast<std::uint64_t>(Turn(rtt)),
                             std::max<std::uint64_t>(round_length_, kLeastRound)));
   shared_since_ = now - kSecond;
-  GiveWay(now);
+  GiveWay(rtt, now);
 }
 
 // Others want the path as well.
-void Congestion::GiveWay(Nanos now) {
+void Congestion::GiveWay(const Rtt& rtt, Nanos now) {
   if (policed_ && now - shared_since_ < kOneTrain) return;
   shared_most_ = policed_ ? ceiling_ : std::min(ceiling_, window_);
   shared_since_ = now;
-  ceiling_ = std::max(static_cast<std::uint32_t>(shared_most_ * kGiveWay),
+  ceiling_ = std::max(static_cast<std::uint32_t>(shared_most_ * Left(rtt)),
                       policed_ ? kLeastPoliced : kLeastSharing * datagram_);
   full_ = true;
   calm_ = 0;
   proven_ = 0;
 }
 
-void Congestion::Regain(bool queue, Nanos now) {
-  // On short ways the curve is slower than TCP was before it: half a packet a round.  With few in
-  // flight TCP often has to wait for its timer, which we do not.
-  const bool few = shared_most_ < std::uint64_t{kFewPackets} * datagram_;
-  const std::uint64_t ceiling = ceiling_;
+// On short ways the curve is slower than TCP was before it: half a packet a round.
+void Congestion::Regain(bool queue, const Rtt& rtt, Nanos now) {
   if (policed_ && round_limited_) return;  // it was not tried
-  const std::uint32_t least = policed_ ? 0 : datagram_ / (few ? 4 : 2);
-  ceiling_ = Clamped(
-      std::max(ceiling + least, std::min(Curve(now - shared_since_), ceiling + ceiling / 2)));
+  const Nanos since = now - shared_since_;
+  const std::uint64_t ceiling = ceiling_;
+  const double more = kMoreOfFew + (kMore - kMoreOfFew) * Many(rtt);
+  const auto least = policed_ ? 0 : static_cast<std::uint32_t>(datagram_ * more);
+  const std::uint64_t curve = policed_ ? PolicedCurve(since) : Curve(rtt, since);
+  ceiling_ = Clamped(std::max(ceiling + least, std::min(curve, ceiling + ceiling / 2)));
   calm_ = queue ? 0 : std::min<unsigned>(calm_ + 1, kCalmRounds) & 15;
   if (policed_ ? now - shared_since_ < kFreeAgain : calm_ < kCalmRounds) return;
   ceiling_ = kNoCeiling;
@@ -246,9 +269,9 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   }
   JudgeLosses(rtt, now);
   if (round_ce_ || ((queue || policed_) && round_lost_ > 0)) {
-    GiveWay(now);
+    GiveWay(rtt, now);
   } else if (ceiling_ != kNoCeiling) {
-    Regain(queue, now);
+    Regain(queue, rtt, now);
   }
   round_limited_ = app_limited_until_ > delivered_;
   // What was in flight and met neither a loss nor a queue, where nobody shares the path: twice as
@@ -261,7 +284,7 @@ void Congestion::EndRound(const Rtt& rtt, Nanos now) {
   round_in_flight_ = 0;
   // Startup ends when three rounds brought no quarter more, or one round lost that much.
   if (!full_ && app_limited_until_ <= delivered_) {
-    const std::uint32_t much = std::max(round_delivered_ / 4, kFewPackets * datagram_);
+    const std::uint32_t much = std::max(round_delivered_ / 4, kManyLost * datagram_);
     full_ = round_gap_ && round_lost_ > much;
     const std::uint64_t full = kRateUnit * full_rate_;
     if (bottleneck_ >= full + full / 4) {

@@ -85,10 +85,13 @@ class Congestion {
     return static_cast<Nanos>(bytes * pace_ >> kPaceShift);
   }
   Nanos BurstTime() const { return PaceOf(std::max(burst_, std::min(proven_, kBurstBytes))); }
-  std::uint64_t Curve(Nanos since) const;
+  double Many(const Rtt& rtt) const;
+  double Left(const Rtt& rtt) const;
+  std::uint64_t Curve(const Rtt& rtt, Nanos since) const;
+  std::uint64_t PolicedCurve(Nanos since) const;
   void JudgeLosses(const Rtt& rtt, Nanos now);
-  void GiveWay(Nanos now);
-  void Regain(bool queue, Nanos now);
+  void GiveWay(const Rtt& rtt, Nanos now);
+  void Regain(bool queue, const Rtt& rtt, Nanos now);
   void EndRound(const Rtt& rtt, Nanos now);
   void NoteAggregation(Nanos now);
   void UpdateMode(const Rtt& rtt, std::uint64_t in_flight, Nanos now);
