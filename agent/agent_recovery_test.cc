@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What connections, agents, supervisors and machines that fail do to tasks: nothing.
 #include <sys/mount.h>
+#include <sys/prctl.h>
 
 #include "agent/agent_fixture.h"
 #include "agent/task/group.h"
@@ -215,6 +216,7 @@ TEST_F(AgentTest, KilledSupervisorIsNoticedAndTheTaskEnded) {
 TEST_F(AgentTest, WhoHasTheNumberOfALostTasksSessionLives) {
   const pid_t stranger = fork();
   if (stranger == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     setsid();
     pause();
     _exit(0);

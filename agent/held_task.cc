@@ -43,13 +43,13 @@ std::string MarkOf(const task::Spec& spec) {
   return spec.launch_token.empty() ? "SEKISHO_JOB_ID=" + spec.job_id : "SEKISHO_LAUNCH_TOKEN=" + spec.launch_token;
 }
 
-// Whatever a supervisor that was killed has left.
-void KillOrphans(const task::Spec& spec, const std::optional<task::Running>& running) {
+// Whatever a supervisor that was killed has left.  `mark`: see task::KillSession.
+void KillOrphans(const task::Spec& spec, const std::optional<task::Running>& running, const std::string& mark) {
   task::Group group(spec.grouping, spec.cgroup, 0);
   for (int pass = 0; pass < 50; ++pass) {
     if (group.grouping() == task::Grouping::kNone) {
       if (running && running->main > 0) {  // session 0 is the kernel's
-        task::KillSession(running->main, spec.uid, MarkOf(spec));
+        task::KillSession(running->main, spec.uid, mark);
       }
       return;
     }
@@ -127,7 +127,7 @@ void HeldTask::Attend(const std::string& task_program) {
   } else if (found->attendance == TaskDirectory::Attendance::kAttended) {
     WatchSupervisor(found->supervisor);
   } else if (found->attendance == TaskDirectory::Attendance::kAbandoned) {
-    OnSupervisorGone();
+    OnSupervisorGone(false);
   } else if (supervisors_ < kSupervisorsMost) {
     Begin(task_program);  // one that is only late finds the task taken, or takes it first
   } else if (const absl::Status status = directory_.CheckRoom(); !status.ok()) {
@@ -198,13 +198,13 @@ void HeldTask::WatchSupervisor(pid_t pid) {
       close(fd);
     }
     // Gone; the number may be another's already.
-    return fd < 0 || holder ? OnSupervisorGone() : void();
+    return fd < 0 || holder ? OnSupervisorGone(false) : void();
   }
   supervisor_.assign(fd);
   supervisor_.async_wait(asio::posix::stream_descriptor::wait_read,
                          [this](const std::error_code& error) {
                            if (!error) {
-                             OnSupervisorGone();
+                             OnSupervisorGone(true);
                            }
                          });
   for (const task::Order& order : std::exchange(pending_, {})) {
@@ -212,7 +212,8 @@ void HeldTask::WatchSupervisor(pid_t pid) {
   }
 }
 
-void HeldTask::OnSupervisorGone() {
+// `seen`: just now.  If not, what it has left may be long gone, and its numbers others'.
+void HeldTask::OnSupervisorGone(bool seen) {
   if (ReadEnded()) {
     return;
   }
@@ -222,7 +223,7 @@ void HeldTask::OnSupervisorGone() {
     return;
   }
   spdlog::warn("a task's supervisor was killed job={} task={}", spec_.job_id, spec_.task);
-  KillOrphans(spec_, running_);
+  KillOrphans(spec_, running_, seen ? "" : MarkOf(spec_));
   EndWith({.signal = SIGKILL,
            .gram_code = task::kExecutionFailed,
            .reason = "the task's supervisor was killed"});

@@ -76,7 +76,7 @@ class HeldTask {
   bool ReadEnded();  // false: there is no record of its end
   void Attend(const std::string& task_program);
   void WatchSupervisor(pid_t pid);
-  void OnSupervisorGone();
+  void OnSupervisorGone(bool seen);
   void LetSync();
   void AnnounceReady();
   void AnnounceStart();

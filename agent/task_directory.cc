@@ -60,6 +60,17 @@ std::vector<std::string> ListTaskDirectories(const std::string& state) {
 void RemoveTaskDirectory(const std::string& path) {
   // An agent that is killed in the middle of this must not find a task that has not begun, which it would start.
   unlink((path + "/" + task::kSpecFile).c_str());
+  // Who has it open to read must not keep the disk in our name.
+  for (const char* name : {task::kStdoutFile, task::kStderrFile}) {
+    const int fd = open((path + "/" + name).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat facts {};
+    if (fd >= 0 && fstat(fd, &facts) == 0 && facts.st_uid == geteuid() && ftruncate(fd, 0) != 0) {
+      errno = 0;  // then it goes with its last reader
+    }
+    if (fd >= 0) {
+      close(fd);
+    }
+  }
   std::error_code error;
   fs::remove_all(path, error);
   fs::remove_all(SharedMemoryOf(path), error);  // of ranks that were killed with their server

@@ -156,7 +156,11 @@ awaitable<absl::StatusOr<std::shared_ptr<grpc::Channel>>> JobManagers::Get(std::
     }
     if (manager->state == Manager::State::kStopped) {
       manager->state = Manager::State::kWaiting;
-      co_spawn(loop_, Keep(manager), Logged("the jobmanager of account=" + account));
+      co_spawn(loop_, Keep(manager), [manager](const std::exception_ptr& thrown) {
+        Logged("the jobmanager of account=" + manager->account)(thrown);
+        manager->state = Manager::State::kStopped;  // the next call has another try
+        manager->changed.Notify();
+      });
     }
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) {
@@ -374,6 +378,9 @@ awaitable<std::string> JobManagers::End(std::shared_ptr<Manager> manager, bool i
     co_return "";
   }
   asio::steady_timer kill_later(loop_);
+  if (!manager->ended.is_open()) {  // its start has failed half way: nothing would say when it ends
+    kill(manager->pid, SIGKILL);
+  }
   if (!is_wanted) {
     kill(manager->pid, SIGTERM);
     kill_later.expires_after(kTermGrace);

@@ -151,6 +151,11 @@ void Exposer::Lost(const std::string& why) {
   dial_at_ms_ = now_ms_ + back_off_.After(std::exchange(has_been_up_, false), RandomId()).count();
   is_greeted_ = false;
   for (Exposure& exposure : exposures_) {
+    if (exposure.asked != 0 &&
+        exposure.endpoint == 0) {  // our own session may have its port, and we cannot name it
+      session_ = 0;
+      key_.clear();
+    }
     exposure.asked = 0;
   }
   if (control_ != nullptr) {
@@ -186,16 +191,18 @@ void Exposer::BindDue() {
 
 void Exposer::Refused(Exposure& exposure, const wire::Message& error) {
   exposure.asked = 0;
-  const bool was_ours = exposure.endpoint != 0;
+  const auto code = static_cast<wire::Code>(error.code);
+  const bool is_over = code == wire::Code::kNoSuchEndpoint || code == wire::Code::kNotOwner ||
+                       code == wire::Code::kPortTaken;
+  const bool was_ours = exposure.endpoint != 0 && is_over;
   exposure.bind_at_ms = now_ms_ + exposure.back_off.After(was_ours, RandomId()).count();
   if (was_ours) {  // no longer: next time it is asked for anew
     exposure.endpoint = 0;
     exposure.secret.clear();
     Remember(exposure);
   }
-  const std::string why =
-      fmt::format("{}: {}; {}", wire::Info(static_cast<wire::Code>(error.code)).name,
-                  Printable(error.words), Printable(error.remedy));
+  const std::string why = fmt::format("{}: {}; {}", wire::Info(code).name, Printable(error.words),
+                                      Printable(error.remedy));
   if (std::exchange(exposure.refused, why) != why) {  // not with each try
     spdlog::error("{} cannot be exposed, it is tried again: {}", exposure.target, why);
   }

@@ -159,6 +159,9 @@ MaybeRefusal Relay::TakeBack(Client& client, Session& session, const Message& bi
   if (endpoint->reserved.scope == wire::Scope::kPublic && !doors_open_.contains(bind.endpoint)) {
     // Its port could not be opened when the relay started.
     Descriptor socket = ListenAt(endpoint->reserved.port);
+    if (!socket.is_open() && (errno == EMFILE || errno == ENFILE)) {
+      return errors::Exhausted();
+    }
     if (!socket.is_open()) {
       const Refusal refusal = errors::PortLost(endpoint->reserved.port, std::strerror(errno));
       RemoveEndpoint(bind.endpoint);
@@ -322,7 +325,8 @@ MaybeRefusal Relay::Resolve(Client& client, Session& session, const Message& mes
 }
 
 // Who meets one of a job soon meets the others: what he would hear of them comes before the answer.
-void Relay::TellOthers(Client& client, const Session& session, const Message& asked, int64_t& due_s) {
+void Relay::TellOthers(Client& client, const Session& session, const Message& asked,
+                       int64_t& due_s) {
   if (asked.others == 0 || second_ < due_s) {
     return;
   }

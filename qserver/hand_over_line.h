@@ -39,20 +39,19 @@ class HandOverLine {
     jobs_.erase({true, arrival});
   }
 
-  // These take it out.  There must be one.
+  // These take it out.  There must be one; those behind come in their turn.
   Waiting TakeFirst() {
     CHECK(!jobs_.empty());
-    return Take(jobs_.begin());
+    return jobs_.begin()->first.is_behind ? TakeNext(jobs_.begin(), last_behind_)
+                                          : Take(jobs_.begin());
   }
-  // With the first taken out: the others in their turn.  None: there is no other.
+  // With the first taken out: the others in their turn, those behind when there are no more.  None:
+  // there is no other.
   std::optional<Waiting> TakeOther() {
     if (jobs_.empty()) {
       return std::nullopt;
     }
-    const auto next = jobs_.upper_bound(last_other_);
-    Waiting other = Take(next != jobs_.end() ? next : jobs_.begin());
-    last_other_ = other.first;
-    return other;
+    return jobs_.begin()->first.is_behind ? TakeFirst() : TakeNext(jobs_.begin(), last_other_);
   }
 
   void PutBack(const Waiting& waiting) { jobs_.insert(waiting); }
@@ -62,14 +61,25 @@ class HandOverLine {
   }
 
  private:
-  Waiting Take(std::map<Place, std::string>::iterator at) {
+  using Jobs = std::map<Place, std::string>;
+
+  Waiting Take(Jobs::iterator at) {
     Waiting taken = *at;
     jobs_.erase(at);
     return taken;
   }
+  // The next after `last` of those that begin at `first` and are behind as it is.
+  Waiting TakeNext(Jobs::iterator first, Place& last) {
+    auto next = jobs_.upper_bound(last);
+    if (next == jobs_.end() || next->first.is_behind != first->first.is_behind) {
+      next = first;
+    }
+    last = next->first;
+    return Take(next);
+  }
 
-  std::map<Place, std::string> jobs_;
-  Place last_other_;
+  Jobs jobs_;
+  Place last_other_, last_behind_;
 };
 
 }  // namespace sekisho::qserver

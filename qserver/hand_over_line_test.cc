@@ -64,6 +64,30 @@ TEST_F(HandOverLineTest, TheOthersAreTakenInTurn) {
   EXPECT_THAT(others, ElementsAre("b", "c", "b", "c"));
 }
 
+TEST_F(HandOverLineTest, ThoseBehindAreTakenInTurnAlsoIfTheyComeBackAtOnce) {
+  for (int i = 0; i < 3; ++i) {
+    line_.PutBehind(line_.TakeFirst());
+  }
+
+  std::vector<std::string> taken;
+  for (int i = 0; i < 4; ++i) {
+    const auto next = line_.TakeFirst();
+    taken.push_back(next.second);
+    line_.PutBack(next);
+  }
+
+  EXPECT_THAT(taken, ElementsAre("z", "b", "c", "z"));
+}
+
+TEST_F(HandOverLineTest, AnotherIsOneThatIsNotBehindIfThereIsOne) {
+  line_.PutBehind(line_.TakeFirst());
+  const auto first = line_.TakeFirst();
+
+  EXPECT_EQ(line_.TakeOther()->second, "c");
+  EXPECT_EQ(line_.TakeOther()->second, "z");
+  line_.PutBack(first);
+}
+
 TEST_F(HandOverLineTest, OneAloneHasNoOther) {
   HandOverLine line;
   line.Add(1, "a");

@@ -169,10 +169,13 @@ void KillSession(pid_t session, uid_t uid, const std::string& mark) {
   const auto members = [&] {
     std::vector<pid_t> found = SessionMembers(session);
     std::erase_if(found, [uid](pid_t pid) { return !IsOf(pid, uid); });
-    const bool is_ours = std::any_of(found.begin(), found.end(), [&](pid_t pid) { return HasVariable(pid, mark); });
-    return is_ours ? found : std::vector<pid_t>();
+    return found;
   };
-  SendToMembers(members(), SIGKILL, members);
+  const std::vector<pid_t> found = members();
+  const auto is_marked = [&](pid_t pid) { return HasVariable(pid, mark); };
+  if (mark.empty() || std::any_of(found.begin(), found.end(), is_marked)) {
+    SendToMembers(found, SIGKILL, members);
+  }
 }
 
 std::vector<pid_t> SendToMembers(const std::vector<pid_t>& pids, int signal, const ListMembers& members) {

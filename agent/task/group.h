@@ -61,7 +61,8 @@ std::vector<pid_t> SendToMembers(const std::vector<pid_t>& pids, int signal, con
 // Processes of session `session`.
 std::vector<pid_t> SessionMembers(pid_t session);
 // Those of the account, if one of them at least has `mark`, NAME=VALUE, in its environment.  If none has, ours may all
-// have gone, and the number be a stranger's by now; as long as one is left, it is given to nobody else.
+// have gone, and the number be a stranger's by now; as long as one is left, it is given to nobody else.  Without a mark
+// it is known to be ours.
 void KillSession(pid_t session, uid_t uid, const std::string& mark);
 
 // Parses /proc/PID/stat, whose second field may hold anything.

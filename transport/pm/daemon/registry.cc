@@ -119,6 +119,14 @@ bool Registry::HasLostItsProgram(const Context& context) {
   return !context.parked && (program.pid_fd < 0 || poll(ends.data(), ends.size(), 0) > 0);
 }
 
+// One of this name, whatever its key.
+bool Registry::IsEnding(const Config& config, uid_t uid) {
+  return std::any_of(contexts_.begin(), contexts_.end(), [&](const auto& context) {
+    return context->number == config.context && context->node == config.node &&
+           context->uid == uid && HasLostItsProgram(*context);
+  });
+}
+
 void Registry::Free(Context& context) {
   ForgetOffers(context);
   Forget(context.program);

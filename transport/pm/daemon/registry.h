@@ -88,6 +88,7 @@ class Registry {
   bool MayHaveMore(uid_t uid) const;
   int Start(Context& context);
   static bool HasLostItsProgram(const Context& context);
+  bool IsEnding(const Config& config, uid_t uid);
   static int Watch(const Client& client, Program& program);
   static void Forget(Program& program);
   void Free(Context& context);

@@ -69,7 +69,11 @@ int Registry::Open(const Client& client, const AskMessage& ask, const Received& 
   context->uid = client.uid;
   Wire wire;
   SharedMemory memory;
-  if (const auto error = wire.Open(ask.own, {})) return Errno(error);
+  if (const auto error = wire.Open(ask.own, {})) {
+    // A job before, under another key, whose last words are still on their way.
+    const bool is_soon_free = error == std::errc::address_in_use && IsEnding(config, client.uid);
+    return is_soon_free ? EINPROGRESS : Errno(error);
+  }
   if (const auto error = memory.Make(config, wire.own_address(), Wire::Now())) return Errno(error);
   context->fds = {dup(memory.fd()), dup(wire.fd()), eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
                   eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};

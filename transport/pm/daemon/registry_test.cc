@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "transport/pm/daemon/daemon_test.h"
 
@@ -134,16 +135,20 @@ TEST_F(RegistryTest, AContextThatAKeeperHandsOnStaysItsUsers) {
     if (context == nullptr) return 1;
     for (board_->ready = 1;;) (void)pmWait(context, 1'000'000);
   });
+  const auto ask = [&] {
+    int status = -1;
+    const pid_t asker = as_user([&] { return Control(Ask::kTop, 0); });
+    EXPECT_EQ(waitpid(asker, &status, 0), asker);
+    return status;
+  };
   ASSERT_TRUE(Until(20 * kSecond, [&] { return board_->ready.load() != 0; }));
+  ASSERT_EQ(ask(), 0);     // its keeper has let go of what is the daemon's
   kill(daemon_, SIGKILL);  // alone
   waitpid(daemon_, nullptr, 0);
   StartDaemon();
   ASSERT_TRUE(Until(20 * kSecond, [&] { return IsListed("context 5 node 0"); }));
 
-  int status = -1;
-  const pid_t asker = as_user([&] { return Control(Ask::kTop, 0); });
-  ASSERT_EQ(waitpid(asker, &status, 0), asker);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(ask(), 0);
   Kill(program);
   EXPECT_TRUE(Until(20 * kSecond, [&] { return !IsListed("context 5 node 0"); }));
 }
@@ -183,6 +188,35 @@ TEST_F(RegistryTest, TwoJobsOfAUserThatHaveOneNumberDoNotHinderEachOther) {
   exchange(first[0], first[1]);
   EXPECT_EQ(Control(Ask::kGo, 0), 0);
   for (pmContext* context : {first[0], first[1], second[0], second[1]}) pmCloseDevice(context);
+}
+
+// Whose last message nobody takes: it keeps its address for a while.
+TEST_F(RegistryTest, WhoFollowsUnderANewKeyHearsThatTheOneBeforeIsEnding) {
+  const pid_t before = Spawn(0, [this](pmContext* context) {
+    EXPECT_EQ(SendNumber(context, 1, 1, 100), 0);
+    for (board_->ready = 1;;) pause();
+  });
+  ASSERT_TRUE(Until(20 * kSecond, [&] { return board_->ready.load() != 0; }));
+  AskMessage open;
+  open.ask = Ask::kOpen;
+  open.config.context = 5;
+  open.config.nodes = 2;
+  std::ifstream job(folder_ + "/job");
+  std::string word;
+  while (job >> word && word != "0") {
+  }
+  job >> word;
+  ASSERT_FALSE(ParseAddress(word.c_str(), open.own));
+  std::ofstream(folder_ + "/key") << std::string(32, 'l');
+  const int key = ::open((folder_ + "/key").c_str(), O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(AskOnce(open, std::span(&key, 1)), EADDRINUSE) << "it has its program";
+
+  Kill(before);
+  EXPECT_TRUE(
+      Until(20 * kSecond, [&] { return AskOnce(open, std::span(&key, 1)) == EINPROGRESS; }));
+  open.own.port = 0;
+  EXPECT_EQ(AskOnce(open, std::span(&key, 1)), 0);
+  close(key);
 }
 
 }  // namespace
