@@ -152,7 +152,8 @@ awaitable<int> DelegateOrCancel(Session& session, proto::SubmitReply reply, std:
   if (status.ok()) {
     status = co_await Delegate(session, reply.site(), reply.job_id(), what, patience);
   }
-  if (status.ok()) {
+  // Or the job is over already: an earlier try of this submission has started it.
+  if (status.ok() || (reply.is_repeat() && status.code() == absl::StatusCode::kFailedPrecondition)) {
     co_return 0;
   }
   const int code = Report(status);
