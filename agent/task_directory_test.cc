@@ -61,6 +61,17 @@ TEST_F(TaskDirectoryTest, OfATaskThatIsForgottenTheMemoryGoesThatItsRanksHaveSha
   EXPECT_FALSE(fs::exists(shared));
 }
 
+TEST_F(TaskDirectoryTest, OfATaskThatIsForgottenNobodyKeepsTheOutput) {
+  Write("stdout");
+  const int reader = open((Path() + "/stdout").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+
+  RemoveTaskDirectory(Path());
+
+  EXPECT_EQ(lseek(reader, 0, SEEK_END), 0);
+  close(reader);
+}
+
 TEST_F(TaskDirectoryTest, WhatIsLeftOfAForgottenTaskWithoutItsSpecHasEnded) {
   Write(task::kExitFile);
 
