@@ -70,6 +70,8 @@ class Registry {
     int memory = -1;
   };
 
+  static int Make(const Config& config, const Address& own, uid_t uid,
+                  std::unique_ptr<Context>& made);
   int Open(const Client& client, const AskMessage& ask, const Received& received);
   static bool Authenticates(const Context& context, const Config& as);
   int Attach(Context& context, const Client& client);

@@ -49,6 +49,23 @@ void Registry::Forget(Program& program) {
   program = {};
 }
 
+// With memory and a socket, but nobody who drives it yet.
+int Registry::Make(const Config& config, const Address& own, uid_t uid,
+                   std::unique_ptr<Context>& made) {
+  Wire wire;
+  SharedMemory memory;
+  if (const auto error = wire.Open(own, {})) return Errno(error);
+  if (const auto error = memory.Make(config, wire.own_address(), Wire::Now())) return Errno(error);
+  made = std::make_unique<Context>();
+  made->number = config.context;
+  made->node = config.node;
+  made->key = config.key;
+  made->uid = uid;
+  made->fds = {dup(memory.fd()), dup(wire.fd()), eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+               eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  return 0;
+}
+
 int Registry::Open(const Client& client, const AskMessage& ask, const Received& received) {
   if (received.fd_count != 1) return EINVAL;
   if (!MayHaveMore(client.uid)) return EMFILE;
@@ -62,21 +79,11 @@ int Registry::Open(const Client& client, const AskMessage& ask, const Received& 
   if (getrandom(&config.seed, sizeof config.seed, 0) != sizeof config.seed) return EIO;
   if (Endpoint::MemoryNeeded(config) == 0) return EINVAL;
 
-  auto context = std::make_unique<Context>();
-  context->number = config.context;
-  context->node = config.node;
-  context->key = config.key;
-  context->uid = client.uid;
-  Wire wire;
-  SharedMemory memory;
-  if (const auto error = wire.Open(ask.own, {})) {
+  std::unique_ptr<Context> context;
+  if (const int error = Make(config, ask.own, client.uid, context)) {
     // A job before, under another key, whose last words are still on their way.
-    const bool is_soon_free = error == std::errc::address_in_use && IsEnding(config, client.uid);
-    return is_soon_free ? EINPROGRESS : Errno(error);
+    return error == EADDRINUSE && IsEnding(config, client.uid) ? EINPROGRESS : error;
   }
-  if (const auto error = memory.Make(config, wire.own_address(), Wire::Now())) return Errno(error);
-  context->fds = {dup(memory.fd()), dup(wire.fd()), eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
-                  eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
   int error = Watch(client, context->program);
   if (error == 0) error = Start(*context);
   if (error != 0) {
@@ -164,21 +171,10 @@ int Registry::Restore(const Client& client, const AskMessage& ask, const Receive
   Context* context = Find(config.key, config.context, config.node, client.uid);
   if (context == nullptr) {
     if (!MayHaveMore(client.uid)) return EMFILE;
-    auto made = std::make_unique<Context>();
-    Wire wire;
-    SharedMemory memory;
+    std::unique_ptr<Context> made;
     const Address own = ask.own.port != 0 ? ask.own : saved.own;
-    if (const auto error = wire.Open(own, {})) return Errno(error);
-    if (const auto error = memory.Make(config, wire.own_address(), Wire::Now())) {
-      return Errno(error);
-    }
-    made->number = config.context;
-    made->node = config.node;
-    made->key = key;
-    made->uid = client.uid;
+    if (const int error = Make(config, own, client.uid, made)) return error;
     made->parked = true;
-    made->fds = {dup(memory.fd()), dup(wire.fd()), eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
-                 eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     if (const int error = Start(*made)) {
       Free(*made);
       return error;
