@@ -28,6 +28,7 @@ class ContextPort final : public RemotePort {
 
   bool Send(NodeId node, Bytes head, Bytes body) override;
   bool IsGone(NodeId node) override;
+  void Await(NodeId node, bool awaits) override;
   std::uint32_t Session(NodeId node) override;
   bool MayBeNear(NodeId node) override;
   bool Copy(const NearPlace& from, std::uint64_t secret, MutableBytes to) override;

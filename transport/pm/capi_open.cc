@@ -34,6 +34,8 @@ using sekisho::pm::Waiting;
 
 namespace {
 
+constexpr unsigned long kKeepAliveMax = 24 * 3600;  // seconds
+
 struct Arguments {
   std::array<char, 108> asked{};  // for `daemon`
   const char* job = nullptr;
@@ -41,6 +43,7 @@ struct Arguments {
   const char* daemon = nullptr;
   const char* wait = nullptr;
   const char* datagram = nullptr;
+  const char* keep_alive = nullptr;
 
   bool IsByPmi() const { return strcmp(job, "pmi") == 0; }
 };
@@ -51,6 +54,7 @@ bool ReadArguments(int argc, char** argv, Arguments& arguments) {
   arguments.daemon = getenv("PM_DAEMON");
   arguments.wait = getenv("PM_WAIT");
   arguments.datagram = getenv("PM_DATAGRAM");
+  arguments.keep_alive = getenv("PM_KEEPALIVE");
   for (int i = 0; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--job") == 0) {
       arguments.job = argv[i + 1];
@@ -62,6 +66,8 @@ bool ReadArguments(int argc, char** argv, Arguments& arguments) {
       arguments.wait = argv[i + 1];
     } else if (strcmp(argv[i], "--datagram") == 0) {
       arguments.datagram = argv[i + 1];
+    } else if (strcmp(argv[i], "--keepalive") == 0) {
+      arguments.keep_alive = argv[i + 1];
     } else {
       return false;
     }
@@ -114,6 +120,12 @@ bool ReadConfig(const Arguments& arguments, Config& config) {
     return false;
   }
   config.datagram_max = static_cast<std::uint32_t>(datagram);
+  unsigned long seconds = 0;
+  if (arguments.keep_alive != nullptr &&
+      !ReadNumber(arguments.keep_alive, 0, kKeepAliveMax, seconds)) {
+    return false;
+  }
+  config.keep_alive_ms = static_cast<std::uint32_t>(seconds * 1000);
   return true;
 }
 

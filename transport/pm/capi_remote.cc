@@ -33,6 +33,8 @@ bool ContextPort::IsGone(NodeId node) {
   return context_.core().peer_state(node) == PeerState::kGone;
 }
 
+void ContextPort::Await(NodeId node, bool awaits) { context_.core().Await(node, awaits); }
+
 std::uint32_t ContextPort::Session(NodeId node) { return context_.core().peer_session(node); }
 
 bool ContextPort::MayBeNear(NodeId node) {

@@ -335,6 +335,16 @@ TEST_F(CApi, ADatagramThatNoPathCarriesIsRefused) {
   unsetenv("PM_DATAGRAM");
 }
 
+TEST_F(CApi, AKeepAliveThatIsNoNumberOfSecondsIsRefused) {
+  for (const char* seconds : {"86401", "", "5s", "-1", "0.5"}) {
+    setenv("PM_KEEPALIVE", seconds, 1);
+    EXPECT_EQ(Open(0), EINVAL) << seconds;
+  }
+  setenv("PM_KEEPALIVE", "86400", 1);
+  EXPECT_EQ(Open(0), 0);
+  unsetenv("PM_KEEPALIVE");
+}
+
 // Between the two nodes: changes one byte of the first datagram with "hello" in it.
 class Forger {
  public:

@@ -57,6 +57,8 @@ std::error_code Context::Begin() {
   head().program_pid.store(getpid());
   head().program_sleeps.store(0);
   head().program_waits.store(0);
+  // What another program waited for.
+  for (NodeId node = 0; node < config().nodes; ++node) Await(node, false);
   return timer_.Open();
 }
 
@@ -331,6 +333,13 @@ void Context::Hurry(NodeId node) {
   endpoint.Hurry(node, now);
   Flush(endpoint, now);
   (void)Give();
+}
+
+void Context::Await(NodeId node, bool awaits) {
+  if (view().peer(node).is_awaited == awaits) return;
+  do {
+    Take().Await(node, awaits, Wire::Now());
+  } while (!Give());
 }
 
 void Context::LeaveToDaemon() {

@@ -79,6 +79,8 @@ class Context {
   void set_waiting(Waiting waiting) { waiting_ = waiting; }
   // Asks the node for the acknowledgement of what it was sent: the caller waits for that.
   void Hurry(NodeId node);
+  // The caller waits for what the node's program says: it is asked whether it lives.
+  void Await(NodeId node, bool awaits);
   // Whether datagrams may go through memory to programs of this host; with a daemon only.
   void set_near(bool near) { may_be_near_ = near; }
   // Held by whoever calls; given away while Wait sleeps or a stopped job makes Send wait.  Only one

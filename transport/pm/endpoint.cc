@@ -210,21 +210,46 @@ bool Endpoint::NeedsCredit(const Peer& peer) const {
   return false;
 }
 
+// With data for credit, for what its program says, or for what a stop needs.
+bool Endpoint::Awaits(const Peer& peer) const {
+  return AwaitsGang(peer) || (!paused() && (peer.is_awaited || NeedsCredit(peer)));
+}
+
+void Endpoint::Await(NodeId node, bool awaits, Nanos now) {
+  Clock(now);
+  if (node >= config_.nodes) return;
+  Peer& peer = peers_[node];
+  peer.is_awaited = awaits;
+  if (!peer.in_work) Reschedule(peer);
+}
+
 // Who waits for a peer that has a session, while nothing is in flight, would not notice that it
-// died: with data for credit, or for what a stop needs.
+// died; nor would who only listens, if he does not want to know it (keep-alive).
 void Endpoint::WatchSilence(Peer& peer) {
   Session& session = SessionOf(peer);
-  const bool waits = AwaitsGang(peer) || (!paused() && NeedsCredit(peer));
-  if (peer.state == PeerState::kGone || !waits) {
+  const bool awaits = Awaits(peer);
+  if (!awaits) session.persist_tries = 0;
+  const bool listens = config_.keep_alive_ms > 0 && !paused();
+  if (peer.state == PeerState::kGone || session.in_flight_packets > 0 || !(awaits || listens)) {
     session.persist_at = kNever;
-    session.persist_tries = 0;
-  } else if (session.in_flight_packets > 0) {
-    session.persist_at = kNever;
-  } else if (session.persist_at == kNever) {
-    session.persist_at =
-        state_->now +
-        std::min(kFirstPersist << std::min<unsigned>(session.persist_tries, 8), kSecond);
+    return;
   }
+  const Nanos due =
+      awaits ? state_->now +
+                   std::min(kFirstPersist << std::min<unsigned>(session.persist_tries, 8), kSecond)
+             : KeptAliveUntil(session);
+  session.persist_at = std::min(session.persist_at, due);
+}
+
+void Endpoint::OnSilence(Peer& peer) {
+  Session& session = SessionOf(peer);
+  session.persist_at = kNever;
+  // Something came since that time was set.
+  if (!Awaits(peer) && (paused() || KeptAliveUntil(session) > state_->now)) return;
+  session.persist_tries = std::min<std::uint8_t>(session.persist_tries + 1, 8);
+  // Who runs may also miss a limit: the answer to PING.
+  (paused() ? peer.gang_due : session.probe_due) = true;
+  session.want_reported = 0;  // a grant may have been lost
 }
 
 void Endpoint::Reschedule(Peer& peer) {
@@ -263,13 +288,7 @@ void Endpoint::SessionTimer(Peer& peer) {
   if (session.loss_deadline <= state_->now) DetectLosses(peer);
   if (session.rings_at <= state_->now) LookAtRings(peer);
   if (ProbeDeadline(session) <= state_->now) OnProbeTimeout(peer);
-  if (session.persist_at <= state_->now) {
-    session.persist_at = kNever;
-    session.persist_tries = std::min<std::uint8_t>(session.persist_tries + 1, 8);
-    // Who runs may also miss a limit: the answer to PING.
-    (paused() ? peer.gang_due : session.probe_due) = true;
-    session.want_reported = 0;  // a grant may have been lost
-  }
+  if (session.persist_at <= state_->now) OnSilence(peer);
   if (session.hold_until <= state_->now) session.hold_until = 0;  // expired: send what there is
   session.starved = false;
 }

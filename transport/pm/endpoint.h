@@ -103,6 +103,9 @@ class Endpoint {
   void AcknowledgeAtOnce();
   // The application waits for the acknowledgement of what it sent: the peer is asked for it.
   void Hurry(NodeId node, Nanos now);
+  // The application waits for what the peer's program says (`awaits`): it is asked whether it
+  // lives.
+  void Await(NodeId node, bool awaits, Nanos now);
   // The own interface carries nothing as long as the last datagram to this node.
   void OnRefused(NodeId node, bool is_probe, Nanos now);
   // Whether that would change anything.
@@ -208,7 +211,9 @@ class Endpoint {
   void LookAtRings(Peer& peer);
   bool HasEmptyRings(const Peer& peer) const;
   bool AwaitsGang(const Peer& peer) const { return LeadsInstead(peer) || HoldsGangUp(peer); }
+  bool Awaits(const Peer& peer) const;
   void WatchSilence(Peer& peer);
+  void OnSilence(Peer& peer);
   void Gone(Peer& peer, Reason reason);
   void ForgetFlight(Peer& peer);
   void MakeReady(std::uint32_t stream);
@@ -275,6 +280,9 @@ class Endpoint {
   void NoteLoss(Session& session, std::uint64_t packets);
   void NoteFound(Session& session);
   Nanos ProbeDeadline(const Session& session) const;
+  Nanos KeptAliveUntil(const Session& session) const {
+    return session.largest_time + config_.keep_alive_ms * kMillisecond;
+  }
   Nanos ReorderWindow(const Session& session) const;
 
   // mtu.cc

@@ -181,6 +181,7 @@ void Endpoint::RebuildPeer(const Endpoint& torn, NodeId node) {
   peer.address = from.address;
   peer.session = from.session;
   peer.reason = from.reason;
+  peer.is_awaited = from.is_awaited;
   peer.gang = Bounded(from.gang, state_->gang.wave);
   peer.lost_by_gap = from.lost_by_gap;
   peer.lost_by_timeout = from.lost_by_timeout;

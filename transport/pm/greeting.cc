@@ -266,6 +266,7 @@ void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
   fresh.greeting_send = peer.greeting_send;
   fresh.greeting_receive = peer.greeting_receive;
   fresh.nonce = peer.nonce;
+  fresh.is_awaited = peer.is_awaited;
   fresh.session = peer.session + 1;
   fresh.in_work = peer.in_work;
   fresh.work_next = peer.work_next;

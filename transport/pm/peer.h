@@ -84,7 +84,8 @@ struct alignas(64) Peer {
   bool close_due = false;
   bool in_work = false;
   bool gang_due = false;
-  bool is_replaced = false;  // started anew, and its old messages are not read yet
+  bool is_replaced : 1 = false;  // started anew, and its old messages are not read yet
+  bool is_awaited : 1 = false;   // the application waits for something that its program says
   std::uint8_t greet_tries = 0;
   std::uint8_t silence = 0;  // time-outs since anything of the peer was heard
   std::uint32_t session = 0;
@@ -151,7 +152,7 @@ struct Session {
   Rtt rtt;
   Nanos last_eliciting = 0;
   Nanos loss_deadline = kNever;
-  Nanos persist_at = kNever;  // data waits for credit, nothing is in flight: ask
+  Nanos persist_at = kNever;  // nothing is in flight: ask whether the peer lives
   Nanos rack_time = 0;        // when the newest acknowledged packet was sent
   std::uint64_t rack_number = 0;
   Nanos last_loss = -kTrustedAfter;  // or gap in what arrived

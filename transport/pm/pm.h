@@ -38,8 +38,10 @@ typedef struct pmHandle {
  * (else PM_DAEMON, else the one that the job's agent starts when PM_AGENT names it; none, or an
  * empty name: the program drives alone), --wait spin|yield|adaptive|sleep|classic (else PM_WAIT;
  * adaptive), --datagram BYTES, 1200 to 65507, the longest to look for on the path to each node
- * (else PM_DATAGRAM; 8972, as an Ethernet of 9000 carries).  PM_NEAR=0: no messages through memory
- * inside a host.  EINVAL: arguments or job file; ECONNREFUSED: no daemon there; EADDRINUSE: another
+ * (else PM_DATAGRAM; 8972, as an Ethernet of 9000 carries), --keepalive SECONDS, to 86400: a peer
+ * that was silent for so long is asked whether it lives (else PM_KEEPALIVE; 0, never: who only
+ * receives does not notice that a host has died).  PM_NEAR=0: no messages through memory inside a
+ * host.  EINVAL: arguments or job file; ECONNREFUSED: no daemon there; EADDRINUSE: another
  * program has the node (one that was killed is waited for, up to 5 s, until what it sent has
  * arrived); EACCES: the key file is readable by others; ENOTSUP: PM_ENCRYPT=1, and this library has
  * no cipher (pmAttachContext, too); with pmi ECANCELED: another node could not, EPROTO or ENOENT:

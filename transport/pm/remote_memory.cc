@@ -131,7 +131,7 @@ std::error_code RemoteMemory::Start(bool is_read, const RegionName& remote, cons
     operation.token = is_read ? port_->Random() : NearProof(remote.key, own_);
   }
   ++regions_[local.region].pins;
-  ++peer->operation_count;
+  if (++peer->operation_count == 1) port_->Await(remote.owner, true);
   ++operation_count_;
   number = NumberOf(operation);
   return {};
@@ -178,7 +178,7 @@ bool RemoteMemory::IsNear(NodeId node, std::uint64_t length) {
 
 void RemoteMemory::End(Operation& operation, std::error_code error) {
   --regions_[operation.local_region].pins;
-  --peers_[operation.node]->operation_count;
+  if (--peers_[operation.node]->operation_count == 0) port_->Await(operation.node, false);
   --operation_count_;
   operation.state = operation.watched ? Operation::State::kOver : Operation::State::kFree;
   operation.result = error;

@@ -37,6 +37,8 @@ class RemotePort {
   // Sends head and body in one message; false: no room now.
   virtual bool Send(NodeId node, Bytes head, Bytes body) = 0;
   virtual bool IsGone(NodeId node) = 0;
+  // Whether an answer of the node is waited for.
+  virtual void Await(NodeId node, bool awaits) = 0;
   // Grows when the node was started anew.
   virtual std::uint32_t Session(NodeId node) = 0;
   // The node's address is one of this host.

@@ -21,6 +21,7 @@ class Port final : public RemotePort {
     return has_room;
   }
   bool IsGone(NodeId) override { return false; }
+  void Await(NodeId, bool) override {}
   std::uint32_t Session(NodeId) override { return session; }
   bool MayBeNear(NodeId) override { return true; }
   bool Copy(const NearPlace& from, std::uint64_t secret, MutableBytes to) override {

@@ -34,6 +34,10 @@ class Node final : public RemotePort {
     return true;
   }
   bool IsGone(NodeId) override { return peer_is_gone; }
+  void Await(NodeId, bool awaits) override {
+    EXPECT_NE(awaits, awaits_peer);
+    awaits_peer = awaits;
+  }
   std::uint32_t Session(NodeId) override { return peer_session; }
   bool MayBeNear(NodeId) override { return is_near; }
   bool Copy(const NearPlace& from, std::uint64_t secret, MutableBytes to) override {
@@ -57,7 +61,7 @@ class Node final : public RemotePort {
   RemoteMemory memory;
   std::deque<Text> sent;
   std::size_t room = 3;
-  bool peer_is_gone = false, is_near = false, may_copy = true;
+  bool peer_is_gone = false, is_near = false, may_copy = true, awaits_peer = false;
   std::uint32_t peer_session = 1;
   int copies = 0;
   std::uint64_t next_random = 1;

@@ -14,7 +14,7 @@
 namespace sekisho::pm {
 
 struct SharedHead {
-  static constexpr std::uint64_t kMagic = 0x40306d7073656b31;  // changes with the layout
+  static constexpr std::uint64_t kMagic = 0x41306d7073656b31;  // changes with the layout
 
   std::uint64_t magic = kMagic;
   Config config;

@@ -58,7 +58,8 @@ struct Config {
   std::uint32_t intervals = 2048;       // out-of-order runs over all peers
   std::uint32_t datagram_max = 8972;    // the most that path MTU discovery looks for
   std::uint32_t incast_budget = 256 * 1024;
-  std::uint32_t fixed_window = 0;  // bytes; not 0: no congestion control (baselines only)
+  std::uint32_t keep_alive_ms = 0;  // silence after which a peer is asked; 0: for ever
+  std::uint32_t fixed_window = 0;   // bytes; not 0: no congestion control (baselines only)
   bool payload_tag = true;
   JobKey key{};
   std::uint64_t incarnation = 1;  // larger with every start of this node

@@ -68,6 +68,7 @@ void World::Start(std::uint32_t id) {
   for (std::uint32_t peer = 0; peer < plan_.nodes; ++peer) {
     (void)node.endpoint->SetAddress(static_cast<NodeId>(peer), AddressOf(peer));
   }
+  Await(id, (seed_ + id) % 8 == 1);  // not drawn: other seeds stay what they were
   node.audit.Start(plan_.nodes, plan_.thorough);
   node.holds = false;
   node.socket.clear();
@@ -229,7 +230,9 @@ void World::Handle(Event& event) {
   if (event.kind == Event::Kind::kApplication) {
     Step(id);
     node.ended = healed_ && Quiet();
-    if (!node.ended) {
+    if (node.ended) {
+      Await(id, false);
+    } else {
       network_.At(network_.now() + random_.In(1, 500) * kMicrosecond, Event::Kind::kApplication,
                   id);
     }
@@ -241,6 +244,15 @@ void World::Handle(Event& event) {
   if (const char* wrong = node.audit.Check(*node.endpoint))
     Fail(std::string("node ") + std::to_string(id) + ": " + wrong);
   CheckStop(id);
+}
+
+// One of the others, as if it owed an answer.
+void World::Await(std::uint32_t id, bool awaits) {
+  Node& node = nodes_[id];
+  const auto peer = static_cast<NodeId>((id + seed_ / 8) % plan_.nodes);
+  if (node.endpoint->peer(peer).is_awaited != awaits) {
+    node.endpoint->Await(peer, awaits, LocalTime(node));
+  }
 }
 
 // Now and then somebody stops the whole job, or lets it go.

@@ -167,6 +167,7 @@ class World {
   void SendOne(std::uint32_t id, NodeId to, ChannelId channel);
   void ReceiveSome(std::uint32_t id);
   void Verify(std::uint32_t id, const Message& message);
+  void Await(std::uint32_t id, bool awaits);
   void Pump(std::uint32_t id);
   bool Owes(const Node& node, NodeId id) const;
   bool Busy(const Node& node) const;
