@@ -69,7 +69,6 @@ int64_t Loop::now_ms() const {
 void Loop::Run() {
   constexpr int kBatch = 64;
   epoll_event events[kBatch];
-  is_stopping_ = false;
   while (!is_stopping_) {
     int wait_ms = -1;
     if (!timers_.empty()) {
@@ -92,6 +91,7 @@ void Loop::Run() {
       task();
     }
   }
+  is_stopping_ = false;
 }
 
 }  // namespace sekisho::nxproxy::client

@@ -29,7 +29,7 @@ class Loop {
   TimerId After(int64_t milliseconds, Task task);
   void Cancel(TimerId id);  // harmless if it has run
 
-  void Run();  // until Stop
+  void Run();  // until Stop, also one that came before
   void Stop() { is_stopping_ = true; }
 
   int64_t now_ms() const;  // monotonic

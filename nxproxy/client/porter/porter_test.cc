@@ -115,6 +115,22 @@ TEST(LinkRecords, AreWrittenTogetherBeforeTheProgramHasEnded) {
   EXPECT_EQ(written(), "listens 10.1.0.11:80\ndirect 10.1.0.12:1\n");
 }
 
+TEST(Loop, DoesNotRunIfItWasStoppedBefore) {
+  Loop loop;
+  bool has_run = false;
+  loop.After(0, [&] {
+    has_run = true;
+    loop.Stop();
+  });
+
+  loop.Stop();
+  loop.Run();
+  EXPECT_FALSE(has_run);
+
+  loop.Run();
+  EXPECT_TRUE(has_run);
+}
+
 TEST(LinkRecords, AreKeptOnlyInAFileThatIsThere) {
   const std::string path = testing::TempDir() + "/no-links";
   Loop loop;
