@@ -5,8 +5,10 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "client/legacy.h"
@@ -74,6 +76,21 @@ void AddVerbs(CLI::App& app, Invocation& invocation, const std::string& called) 
   }
 }
 
+// CLI11 says of a verb that it does not know only that none was given.
+std::string UsageText(const CLI::App* app, const CLI::Error& error) {
+  std::string called = app->get_name();
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    called += " " + app->get_name();
+  }
+  std::string what = error.what();
+  if (what == "A subcommand is required") {
+    const std::vector<std::string> rest = app->remaining();
+    what = "expected a verb, saw " + (rest.empty() ? "none" : fmt::format("'{}'", rest.front()));
+  }
+  return fmt::format("sekisho: {}\n  -> {} --help says what there is\n", what, called);
+}
+
 int Main(int argc, char** argv) {
   const CommandLine line = Rewrite(argv[0], std::vector<std::string>(argv + 1, argv + argc));
   Invocation invocation;
@@ -85,6 +102,7 @@ int Main(int argc, char** argv) {
 
   CLI::App app("Run one job, also one MPI program, on clusters behind firewalls.", "sekisho");
   app.require_subcommand(1);
+  app.failure_message(UsageText);
   app.set_version_flag("--version", std::string("sekisho ") + kVersion);
   app.footer("Exit codes: 0-124 the program's own, 128+n signal n, 125 failed, 126 refused, 127 unknown,\n"
              "130 cancelled, 64 usage.  Manual: docs/operations/cli.md");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/job/job_options.h"
 
+#include <limits>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -9,12 +11,15 @@ namespace {
 
 constexpr const char* kGroup = "Job";
 
+// CLI11's own says the range as doubles, 309 digits long.
+const CLI::Range kPositive(1, std::numeric_limits<int>::max(), "POSITIVE");
+
 }  // namespace
 
 void AddJobOptions(CLI::App& verb, JobOptions& options) {
   auto* group = verb.add_option_group(kGroup, "Instead of RSL, with a command");
-  group->add_option("--count", options.count, "Processes (-np)")->check(CLI::PositiveNumber);
-  group->add_option("--host-count", options.host_count, "Nodes to spread them over")->check(CLI::PositiveNumber);
+  group->add_option("--count", options.count, "Processes (-np)")->check(kPositive);
+  group->add_option("--host-count", options.host_count, "Nodes to spread them over")->check(kPositive);
   group->add_option("--job-type", options.job_type, "single, multiple or mpi");
   group->add_option("--directory", options.directory, "Working directory at the site");
   group->add_option("--env", options.environment, "NAME=VALUE; may be repeated")->allow_extra_args(false);
@@ -26,8 +31,8 @@ void AddJobOptions(CLI::App& verb, JobOptions& options) {
   group->add_option("--stderr", options.standard_error, "The same for its standard error");
   group->add_option("--queue", options.queue, "Queue");
   group->add_option("--project", options.project, "Project to charge");
-  group->add_option("--max-wall-time", options.max_wall_time, "Minutes")->check(CLI::PositiveNumber);
-  group->add_option("--max-memory", options.max_memory, "MB a process")->check(CLI::PositiveNumber);
+  group->add_option("--max-wall-time", options.max_wall_time, "Minutes")->check(kPositive);
+  group->add_option("--max-memory", options.max_memory, "MB a process")->check(kPositive);
   group->add_option("--after", options.after, "Start once this job has ended well; may be repeated")
       ->allow_extra_args(false);
   group->add_option("--after-any", options.after_any, "Start once this job has ended; may be repeated")

@@ -104,7 +104,12 @@ absl::StatusOr<Credential> LoadIssuer(const ProxyInit& options,
   } else if (!options.key.empty()) {
     paths.key = options.key;
   }
-  return identity::LoadKeyPair(paths.certificate, paths.key, ask);
+  auto issuer = identity::LoadKeyPair(paths.certificate, paths.key, ask);
+  if (absl::IsNotFound(issuer.status()) && Remedy(issuer.status()).empty()) {
+    return Refuse(absl::StatusCode::kNotFound, 0, Message(issuer.status()),
+                  "put your certificate and key there, or name them with --cert and --key");
+  }
+  return issuer;
 }
 
 absl::Status VerifyAgainstTrust(const Credential& proxy, const std::string& directory, Time now) {

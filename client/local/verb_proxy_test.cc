@@ -233,6 +233,14 @@ TEST_F(ProxyVerbTest, UsageErrorsExitWith64) {
   EXPECT_THAT(err_.str(), HasSubstr("saw \"abc\"\n  -> write for example 12:00"));
 }
 
+TEST_F(ProxyVerbTest, SaysWhatToDoWithoutACertificate) {
+  ProxyInit options = Options();
+  options.certificate = options.key = "/nonexistent";
+
+  EXPECT_EQ(Init(options), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("/nonexistent: No such file or directory\n  -> put your certificate and key there"));
+}
+
 TEST_F(ProxyVerbTest, ExistsAnswersByExitCode) {
   ProxyInfo exists;
   exists.exists = true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho status, list, wait, output: a job that exists, by its name.
+#include <limits>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -144,7 +145,7 @@ int ListVerb(const JobVerbOptions& options) {
   }
   if (sites.empty()) {
     return Report(Refuse(absl::StatusCode::kInvalidArgument, 0, "no site is known",
-                         "give -r and a contact, or write sites.json"));
+                         "give -r and a contact, or write sites.json (docs/operations/cli.md, \"Names\")"));
   }
   std::vector<proto::JobStatus> jobs;
   int exit_code = 0;
@@ -221,7 +222,8 @@ void AddOutputVerb(CLI::App& app, Invocation& invocation) {
   auto* verb = JobVerb(app, "output", "Print a job's output so far; stdout and stderr kept apart", options->jobs);
   verb->add_flag("-f,--follow", options->follow, "Go on until the job has ended");
   AddReattach(*verb, *options);
-  verb->add_option("--task", options->task, "Of this task only, from 0")->check(CLI::NonNegativeNumber);
+  verb->add_option("--task", options->task, "Of this task only, from 0")
+      ->check(CLI::Range(0, std::numeric_limits<int>::max(), "NONNEGATIVE"));
   verb->callback([options, &invocation] {
     invocation.exit_code = ForEachJob(options->jobs, [&](Session& session, const std::string& id) {
       proto::AttachRequest request;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho mpirun: one MPI program over the sites of a machine file, as one MPI_COMM_WORLD.
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -269,15 +270,15 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
   verb->add_option("--profile", options->profile,
                    "Count who sends how much to whom, into this file where rank 0 runs: a pattern for rankmap");
   verb->add_option("--profile-seconds", options->profile_seconds, "Counting ends after so long, and the short run of --rankmap auto (10)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(0.001, 1e6));
   verb->add_option("--profile-iterations", options->profile_iterations,
                    "Counting ends once the program has called MPI_Pcontrol(2) so often")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max(), "POSITIVE"));
   verb->add_option("--rankmap", options->rankmap,
                    "A placement: line i is rank i's slot, its place in the machine file's order; auto: the best order, by a short run");
   verb->add_option("--globusrsl", options->written, "A multi-request in place of options and a program (-globusrsl)");
   verb->add_option("--max-wall-time", options->max_wall_time, "Minutes")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, std::numeric_limits<int>::max(), "POSITIVE"));
   verb->add_option("--ready-within", options->ready_within,
                    "Seconds within which all ranks must stand ready, or nothing runs (300; 3600 with --hold)")
       ->check(CLI::Range(1, 7 * 86400));

@@ -163,6 +163,10 @@ std::vector<glue::Offer> OfferOf(const std::vector<glue::Offer>& offers, const s
 int AskThemselves(const Sites& sites, const SitesOptions& options, const std::vector<glue::Offer>& offers) {
   const std::vector<std::string> names =
       options.site.empty() ? sites.Names() : std::vector<std::string>{options.site};
+  if (names.empty()) {
+    return Report(Refuse(absl::StatusCode::kInvalidArgument, 0, "no site is known",
+                         "name a site or a contact, write sites.json, or set GRID_INFO_HOST"));
+  }
   std::vector<SiteAnswer> answers;
   for (const std::string& name : names) {
     answers.push_back(AskSite(sites, name));

@@ -10,6 +10,7 @@
 
 #include "client/job/text_file.h"
 #include "client/world/rank_order.h"
+#include "common/refusal.h"
 
 namespace sekisho::client {
 namespace {
@@ -84,6 +85,10 @@ absl::StatusOr<std::vector<RankRange>> PartsOf(const MpirunOptions& options, int
 // -x NAME sends our own value along, -x NAME=VALUE that one.
 absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
                                  const std::vector<std::string>& command) {
+  if (command.empty() || command[0].empty()) {
+    return Refuse(absl::StatusCode::kInvalidArgument, 0, "no program: give it and its arguments behind the options",
+                  "e.g. sekisho mpirun -np 4 -machinefile FILE ./app");
+  }
   JobOptions job;
   job.command = command;
   job.directory = options.directory;
@@ -96,6 +101,9 @@ absl::StatusOr<JobOptions> JobOf(const MpirunOptions& options,
     job.is_below_home = true;
   }
   for (const std::string& entry : options.exports) {
+    if (entry.empty() || entry[0] == '=') {
+      return absl::InvalidArgumentError(fmt::format("-x: expected NAME or NAME=VALUE, saw '{}'", entry));
+    }
     const char* value = entry.find('=') == std::string::npos ? std::getenv(entry.c_str()) : "";
     if (value == nullptr) {
       return absl::InvalidArgumentError(
