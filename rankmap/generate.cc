@@ -177,6 +177,13 @@ Messages Cg(const GridRanks& grid, int64_t bytes) {
   return messages;
 }
 
+absl::Status NoSuchPattern(std::string_view name) {
+  return errors::BadOption(fmt::format(
+      "pattern '{}': expected bruck, recursive, stencil, halo, fftrows, alltoall, random, "
+      "lu, bt, mg or cg",
+      name));
+}
+
 absl::Status CheckSizes(std::string_view name, const GenerateOptions& options) {
   const GridRanks grid{options.grid};
   for (const int size : options.grid) {
@@ -190,6 +197,9 @@ absl::Status CheckSizes(std::string_view name, const GenerateOptions& options) {
   }
   const bool by_grid = name == "stencil" || name == "halo" || name == "fftrows" || name == "lu" ||
                        name == "bt" || name == "mg" || name == "cg";
+  if (!by_grid && name != "bruck" && name != "recursive" && name != "alltoall" && name != "random") {
+    return NoSuchPattern(name);
+  }
   if (by_grid && options.grid.empty()) {
     return errors::BadOption(fmt::format("{} needs a grid, as 64x64", name));
   }
@@ -201,7 +211,7 @@ absl::Status CheckSizes(std::string_view name, const GenerateOptions& options) {
   }
   if (options.bytes < 0 || options.bytes > (int64_t{1} << 40) || options.degree < 0 ||
       options.degree > 4096 || (name == "alltoall" && options.ranks > 8192)) {
-    return errors::BadOption("bytes to 2^40, degree to 4096, all-to-all to 8192 ranks");
+    return errors::BadOption("expected --bytes from 0 to 2^40, --degree from 0 to 4096, --ranks of alltoall to 8192");
   }
   return absl::OkStatus();
 }
@@ -246,10 +256,7 @@ absl::StatusOr<Pattern> Generate(std::string_view name, const GenerateOptions& o
   } else if (name == "cg") {
     messages = Cg(grid, options.bytes);
   } else {
-    return errors::BadOption(fmt::format(
-        "pattern '{}': expected bruck, recursive, stencil, halo, fftrows, alltoall, random, "
-        "lu, bt, mg or cg",
-        name));
+    return NoSuchPattern(name);
   }
   ASSIGN_OR_RETURN(Pattern pattern, Pattern::Create(static_cast<int>(ranks), std::move(messages)));
   if (options.permute < 0) {

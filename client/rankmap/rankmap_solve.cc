@@ -127,6 +127,10 @@ absl::Status Solve(const RankmapSolveOptions& options, std::ostream& out) {
   if (options.network.empty() || options.pattern.empty()) {
     return absl::InvalidArgumentError("--network and --pattern (or --qap) are needed");
   }
+  if (!options.report.empty() && !options.report.ends_with(".svg") && !options.report.ends_with(".html")) {
+    return absl::InvalidArgumentError(
+        fmt::format("--report {}: expected a name that ends with .svg or .html", options.report));
+  }
   ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
   ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
   RETURN_IF_ERROR(CheckFit({options.pattern, options.network}, pattern, network, solve.objective));

@@ -75,6 +75,9 @@ absl::Status Bound(const EvalOptions& options, const std::string& qap) {
                                   : fmt::format("qap {}\n", bound));
     return absl::OkStatus();
   }
+  if (options.network.empty() || options.pattern.empty()) {
+    return absl::InvalidArgumentError("--network and --pattern (or --qap) are needed");
+  }
   ASSIGN_OR_RETURN(const rankmap::Network network, ReadNetwork(options.network));
   ASSIGN_OR_RETURN(const rankmap::Pattern pattern, ReadPattern(options.pattern));
   RETURN_IF_ERROR(CheckFit({options.pattern, options.network}, pattern, network, rankmap::Objective::kHopBytes));

@@ -114,6 +114,17 @@ TEST_F(RankmapVerb, NamesTheHostThatATreeDoesNotKnow) {
   EXPECT_FALSE(std::filesystem::exists(Path("out")));
 }
 
+TEST_F(RankmapVerb, NamesWhatIsMissingOrUnknown) {
+  Write("p", "ranks 2\n0 1 1000\n");
+
+  EXPECT_THAT(Run({"bound", "--network", "torus:2"}).err, HasSubstr("--network and --pattern (or --qap) are needed"));
+  EXPECT_THAT(Run({"gen", "foo"}).err, HasSubstr("pattern 'foo': expected bruck"));
+  EXPECT_THAT(Run({"gen", "foo", "--grid", "4x4"}).err, HasSubstr("pattern 'foo': expected bruck"));
+  EXPECT_THAT(Run({"solve", "--network", "torus:2", "--pattern", Path("p"), "-o", Path("out"), "--report", "r.pdf"}).err,
+              HasSubstr("--report r.pdf: expected a name that ends with .svg or .html"));
+  EXPECT_FALSE(std::filesystem::exists(Path("out")));
+}
+
 TEST_F(RankmapVerb, GeneratesSolvesAndEvaluates) {
   ASSERT_EQ(Run({"gen", "stencil", "--grid", "4x4x4", "--permute", "1", "-o", Path("p")}).code, 0);
 

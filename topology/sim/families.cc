@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "topology/sim/odd.h"
 #include "topology/sim/truth_builder.h"
@@ -148,7 +149,8 @@ absl::StatusOr<Truth> MakeFamily(std::string_view name, uint64_t seed) {
   } else if (name == "big4096") {
     builder.Grid(4096, 16);
   } else {
-    return absl::InvalidArgumentError(fmt::format("family '{}' is not known", family));
+    return absl::InvalidArgumentError(
+        fmt::format("family '{}' is not known: expected one of {}", family, fmt::join(FamilyNames(), ", ")));
   }
   Truth truth = builder.Finish(family, seed, noise);
   if (name == "spine256") {
