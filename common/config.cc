@@ -2,6 +2,9 @@
 #include "common/config.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -41,10 +44,10 @@ class ErrorCatcher : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) override {
     position_ = position;
     reason_ = e.what();
-    if (const auto dash = reason_.find("; "); dash != std::string::npos) {
-      reason_ = reason_.substr(dash + 2);
-    } else if (const auto colon = reason_.find(": "); colon != std::string::npos) {
-      reason_ = reason_.substr(colon + 2);
+    if (const auto dash = reason_.find(" - "); dash != std::string::npos) {
+      reason_ = reason_.substr(dash + 3);  // "unexpected '}'; expected string literal"
+    } else if (const auto bracket = reason_.find("] "); bracket != std::string::npos) {
+      reason_ = reason_.substr(bracket + 2);
     }
     return false;
   }
@@ -93,8 +96,11 @@ absl::Status ParseConfigInto(const std::string& text, const std::string& name,
 
 absl::Status LoadConfigInto(const std::string& path, google::protobuf::Message& config) {
   std::ifstream file(path, std::ios::binary);
+  if (std::error_code unused; std::filesystem::is_directory(path, unused)) {
+    return absl::InvalidArgumentError(fmt::format("{}: expected a configuration file, saw a directory", path));
+  }
   if (!file) {
-    return absl::NotFoundError(fmt::format("{}: cannot open the configuration file", path));
+    return absl::NotFoundError(fmt::format("{}: cannot open the configuration file: {}", path, std::strerror(errno)));
   }
   std::ostringstream text;
   text << file.rdbuf();

@@ -29,6 +29,11 @@ TEST(Config, NamesLineAndColumnOfASyntaxError) {
   EXPECT_THAT(ErrorOf("{\n  \"name\": \"n1\"\n  \"load\": 1\n}"), HasSubstr("x.json:3:"));
 }
 
+TEST(Config, SaysWhatIsWrongWithASyntaxError) {
+  EXPECT_THAT(ErrorOf("junk"), HasSubstr("x.json:1:1: invalid literal; last read: 'j'"));
+  EXPECT_THAT(ErrorOf("{\"load\": 1,}"), HasSubstr("unexpected '}'; expected string literal"));
+}
+
 TEST(Config, NamesAnUnknownKey) {
   EXPECT_THAT(ErrorOf(R"({"nmae": "n1"})"), HasSubstr("nmae"));
   EXPECT_THAT(ErrorOf(R"({"nmae": "n1"})"), HasSubstr("unknown key"));
@@ -42,7 +47,11 @@ TEST(Config, RefusesWhatIsNoObject) { EXPECT_THAT(ErrorOf("[1]"), HasSubstr("exp
 
 TEST(Config, AMissingFileIsNamed) {
   EXPECT_THAT(LoadConfig<proto::NodeInfo>("/nonexistent/x.json").status().ToString(),
-              HasSubstr("/nonexistent/x.json"));
+              HasSubstr("/nonexistent/x.json: cannot open the configuration file: No such file or directory"));
+}
+
+TEST(Config, ADirectoryIsNoFile) {
+  EXPECT_THAT(LoadConfig<proto::NodeInfo>("/tmp").status().ToString(), HasSubstr("saw a directory"));
 }
 
 }  // namespace
