@@ -15,6 +15,7 @@
 
 #include "client/local/pm_top.h"
 #include "transport/pm/agent_door.h"
+#include "transport/pm/errors.h"
 
 namespace sekisho::client {
 namespace {
@@ -145,7 +146,11 @@ bool ReadPmJob(const std::string& path, pm::JobFile& job) {
     // Of a line the system says something only about the key file that it names.
     const bool is_key = line > 0 && error.category() == std::generic_category();
     const std::string why =
-        !is_key ? error.message()
+        error == pm::Error::kBadConfig && line > 0
+            ? "expected a line of: key FILE (of 32 bytes), context 0-65535, channels 1-256, authenticate all|headers, "
+              "nodes N, node N ADDRESS:PORT; each once, nodes before node"
+        : error == pm::Error::kBadConfig ? "expected a key, the number of nodes and the address of each"
+        : !is_key                        ? error.message()
         : error == std::errc::permission_denied
             ? "the key file must be yours, and nobody else may read it (chmod 600)"
             : "the key file: " + error.message();

@@ -207,7 +207,6 @@ CLI::App* Add(CLI::App* pm, const char* name, const char* what, PmOptions& optio
 
 CLI::App* AddJob(CLI::App* verb, PmOptions& options) {
   verb->add_option("JOB", options.job, "The job file")->required();
-  verb->add_option("--node", options.node, "Only this node (else all of the job on this host)");
   return verb;
 }
 
@@ -220,6 +219,7 @@ void AddPmVerb(CLI::App& app, Invocation& invocation) {
   for (const NodeVerb& node_verb : kNodeVerbs) {
     auto options = std::make_shared<PmOptions>();
     CLI::App* verb = AddJob(Add(pm, node_verb.name, node_verb.what, *options), *options);
+    verb->add_option("--node", options->node, "Only this node (else all of the job on this host)");
     verb->add_option("--timeout", options->timeout_s, "Seconds")->capture_default_str();
     verb->callback([options, &invocation, ask = node_verb.ask] {
       invocation.exit_code = AskNodes(*options, ask, -1);
@@ -240,6 +240,7 @@ void AddPmVerb(CLI::App& app, Invocation& invocation) {
   CLI::App* verb =
       AddJob(Add(pm, "save", "A stopped context to a file (which holds the key)", *save), *save);
   verb->add_option("FILE", save->file, "Where to")->required();
+  verb->add_option("--node", save->node, "Which node, if several of the job are on this host");
   verb->callback([save, &invocation] { invocation.exit_code = SaveVerb(*save); });
 
   auto restore = std::make_shared<PmOptions>();

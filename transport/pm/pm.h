@@ -2,8 +2,9 @@
  * PM: reliable messages between the nodes of a parallel job.  docs/operations/pm.md,
  * docs/protocol/9-pm.md.
  *
- * Names and semantics are those of PM version 2; what it has not is marked "ours".  Nothing blocks,
- * but in a stopped job, which leaves the processor to others, a call may sleep up to 10 ms.  Every
+ * Names and semantics are those of PM version 2; what it has not is marked "ours".  Nothing blocks
+ * but pmWait and, in a stopped job, pmSend, pmxSend and the release of a received message, until it
+ * goes on; any other call there, which leaves the processor to others, may sleep up to 10 ms.  Every
  * function returns 0 or an errno value.  Any thread may use a context at any time, but none after
  * pmCloseDevice was called; the one open buffer of each kind is the context's, not the thread's, so
  * threads use the functions with descriptors (pmx...).

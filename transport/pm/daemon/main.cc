@@ -128,8 +128,11 @@ int Main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "--socket") == 0) {
     given = argv[2];
   } else if (argc != 1) {
-    fprintf(stderr, "usage: sekisho-pmd [--socket PATH]\n");
-    return 64;
+    const bool is_asked = argc == 2 && strcmp(argv[1], "--help") == 0;
+    fprintf(is_asked ? stdout : stderr,
+            "usage: sekisho-pmd [--socket PATH]   (default: $XDG_RUNTIME_DIR/sekisho-pmd, else /run/sekisho-pmd/pmd)\n"
+            "Makes the contexts of this host's programs that use PM, and acts for them.  Manual: docs/operations/pm.md\n");
+    return is_asked ? 0 : 64;
   }
   std::array<char, 108> path;
   if (!DaemonPath(given, path)) {
