@@ -125,7 +125,8 @@ absl::Status Run(const Config& config, const std::string& path) {
 }  // namespace sekisho::nxproxy
 
 int main(int argc, char** argv) {
-  CLI::App app("The relay: programs inside bind endpoints here, and are reached from outside.");
+  CLI::App app("The relay: programs inside bind endpoints here, and are reached from outside.\n"
+               "Manual: docs/operations/nxproxy.md");
   sekisho::DaemonCommand command;
   sekisho::AddDaemonOptions(app, "nxproxy", command);
   CLI11_PARSE(app, argc, argv);
