@@ -21,19 +21,22 @@ awaitable<absl::Status> Staging::PlaceCredential(std::string job_id, std::string
   while (giving_credential_.count(job_id) > 0) {  // one after the other: the last told is the one in place
     co_await changed_.Wait();
   }
+  absl::Status kept;
   {
     const Turn turn(*this, giving_credential_, job_id);
-    const absl::Status kept = co_await KeepCredential(job_id, std::move(text));
-    if (!kept.ok()) {
-      co_return errors::CredentialNotKept(kept);
+    kept = co_await KeepCredential(job_id, std::move(text));
+    if (kept.ok()) {
+      conductor_.Change([&](Queue& queue) { return queue.OnDelegated(job_id, delegated, Conductor::NowMs()); });
     }
-    conductor_.Change([&](Queue& queue) { return queue.OnDelegated(job_id, delegated, Conductor::NowMs()); });
   }
   CO_RETURN_IF_ERROR(co_await conductor_.Durable());
   const absl::Status still = conductor_.queue().CheckDelegate(job_id);
-  if (!still.ok()) {  // it ended meanwhile
+  if (!still.ok()) {  // it ended meanwhile.  Also a stager that was killed may have put it in place
     OnCredentialUnneeded(job_id);
     co_return still;
+  }
+  if (!kept.ok()) {
+    co_return errors::CredentialNotKept(kept);
   }
   if (Find(job_id) != nullptr) {
     OnStaging(job_id);
