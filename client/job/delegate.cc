@@ -152,16 +152,21 @@ awaitable<int> DelegateOrCancel(Session& session, proto::SubmitReply reply, std:
   if (status.ok()) {
     status = co_await Delegate(session, reply.site(), reply.job_id(), what, patience);
   }
-  // Or the job is over already: an earlier try of this submission has started it.
-  if (status.ok() || (reply.is_repeat() && status.code() == absl::StatusCode::kFailedPrecondition)) {
+  if (status.ok()) {
+    co_return 0;
+  }
+  // Or the job is over already, and needs none: an earlier try, whose answer was lost, has given it one.
+  const bool may_be_over = status.code() == absl::StatusCode::kFailedPrecondition;
+  if (reply.is_repeat()) {
+    co_return may_be_over ? 0 : Report(status);
+  }
+  const auto cancelled = co_await Cancel(session, reply.job_id());
+  const bool is_over = cancelled.status().code() == absl::StatusCode::kFailedPrecondition;
+  if (may_be_over && is_over) {
     co_return 0;
   }
   const int code = Report(status);
-  if (reply.is_repeat()) {
-    co_return code;
-  }
-  const auto cancelled = co_await Cancel(session, reply.job_id());
-  if (!cancelled.ok() && cancelled.status().code() != absl::StatusCode::kFailedPrecondition) {
+  if (!cancelled.ok() && !is_over) {
     Report(cancelled.status());
   }
   co_return code;
