@@ -56,11 +56,14 @@ class Wave:
             return 127, b"", "the command was ended by the suite, after its time"
         return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
-    def insist(self, *words, stdin=None, proxy=None, done_if=()):
+    def insist(self, *words, stdin=None, proxy=None, done_if=(), label=None):
         """The command's stdout, once it is answered with yes; None if it is refused for good, or not in time.  A
-        refusal with a text of `done_if` is no complaint: an earlier try, whose answer was lost, has done it, or it came too late."""
+        refusal with a text of `done_if` is no complaint: an earlier try, whose answer was lost, has done it, or it came too late.
+        `label`: of the job whose name it prints: it is there from then on, however the command ends."""
         while True:
             code, out, err = self.sekisho(*words, stdin=stdin, proxy=proxy)
+            if label:
+                self._name(label, out)
             if code == 0 or any(text in err for text in done_if):
                 return out
             if code not in ASK_AGAIN or time.monotonic() > self.deadline:
@@ -78,8 +81,8 @@ class Wave:
         job = self._own(job)
         self.plan[job.label] = job
         command = (job.rsl() + rsl,) if rsl or job.is_mpi else self._command(job)
-        out = self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *options, *command, proxy=proxy, done_if=done_if)
-        return self._name(job.label, out)
+        self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *options, *command, proxy=proxy, done_if=done_if, label=job.label)
+        return job.label in self.names
 
     def submit_staged(self, job):
         """One that needs a file of the client's."""
@@ -199,7 +202,7 @@ class Wave:
             self.problems.append(f"run of {job.label}: {len(out)} bytes came live, {len(job.out(0))} were meant")
         if code == job.code and job.err(0).decode() not in own:
             self.problems.append(f"run of {job.label}: its standard error came as {own!r}")
-        self._name(job.label, self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *self._command(job)))
+        self.insist("submit", "-r", worlds.SITE, "--request-id", job.label, *self._command(job), label=job.label)
 
     def cancel(self, label):
         name = self.names.get(self.prefix + label)
