@@ -259,7 +259,9 @@ int main(int argc, char** argv) {
       "Run no tasks: measure the network for sekisho topology, on standard input and output");
   app.add_option("--interface", interface, "... at this network interface (the first)")
       ->needs(probe_only);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = sekisho::ReadCommandLine(app, argc, argv)) {
+    return *code;
+  }
   if (is_prober) {
     return sekisho::ReportStart(
         sekisho::topology::RunProber(interface, STDIN_FILENO, STDOUT_FILENO));

@@ -264,7 +264,9 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--records", options.records, "Where its tasks' records are; without it, it makes itself another pilot "
                                                 "with it, as often as that is killed");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = sekisho::ReadCommandLine(app, argc, argv)) {
+    return *code;
+  }
   sekisho::InitLog(options.records.empty() ? "keeper" : "pilot");
   if (options.records.empty()) {
     return sekisho::agent::KeepPilot(options.job_id, argc, argv);

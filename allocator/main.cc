@@ -96,7 +96,9 @@ int Main(int argc, char** argv) {
                  "The site's network, for --decide by \"near\" (default: the configuration's)");
   app.add_flag("--decide", decide,
                "Decide for the processor counts on stdin; needs no configuration");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = ReadCommandLine(app, argc, argv)) {
+    return *code;
+  }
   InitLog("allocator");
 
   Config config;

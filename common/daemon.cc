@@ -48,6 +48,16 @@ void AddDaemonOptions(CLI::App& app, const std::string& name, DaemonCommand& com
   app.set_version_flag("--version", "sekisho-" + name + " " + kVersion);
 }
 
+std::optional<int> ReadCommandLine(CLI::App& app, int argc, char** argv) {
+  constexpr int kUsage = 64;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  return std::nullopt;
+}
+
 int ReportStart(const absl::Status& status) {
   if (status.ok()) {
     return 0;

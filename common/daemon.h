@@ -25,6 +25,9 @@ struct DaemonCommand {
 // Adds --config (default /etc/sekisho/NAME.json), --check and --version to `app`.
 void AddDaemonOptions(CLI::App& app, const std::string& name, DaemonCommand& command);
 
+// Reads the command line.  What main() returns at once, if anything: after --help and --version, or 64 for a wrong one.
+std::optional<int> ReadCommandLine(CLI::App& app, int argc, char** argv);
+
 // For --check, and errors at the start: prints to stderr and gives main()'s exit code.
 int ReportStart(const absl::Status& status);
 

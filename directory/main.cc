@@ -170,7 +170,9 @@ int Main(int argc, char** argv) {
   AddDaemonOptions(app, "directory", command);
   bool is_export = false;
   app.add_flag("--export", is_export, "Print the site as it is now as JSON, and exit");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = ReadCommandLine(app, argc, argv)) {
+    return *code;
+  }
   InitLog("directory");
 
   const absl::StatusOr<Config> config = LoadConfig<Config>(command.config_path);

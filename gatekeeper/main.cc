@@ -208,7 +208,9 @@ int main(int argc, char** argv) {
                "Manual: docs/operations/gatekeeper.md");
   sekisho::DaemonCommand command;
   sekisho::AddDaemonOptions(app, "gatekeeper", command);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = sekisho::ReadCommandLine(app, argc, argv)) {
+    return *code;
+  }
   sekisho::InitLog("gatekeeper");
   sekisho::RaiseDescriptorLimit();
   sekisho::GiveMemoryBack();

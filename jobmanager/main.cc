@@ -233,7 +233,9 @@ int main(int argc, char** argv) {
   app.add_option("--state", arguments.state, "Directory of the account's job database");
   app.add_option("--control", arguments.control, "Descriptor that leads to the gatekeeper");
   app.add_option("--calls", arguments.calls, "Descriptor on which the gatekeeper's calls come");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = sekisho::ReadCommandLine(app, argc, argv)) {
+    return *code;
+  }
   sekisho::InitLog("jobmanager");
 
   const auto config = sekisho::LoadConfig<sekisho::jobmanager::Config>(command.config_path);

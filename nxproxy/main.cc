@@ -129,7 +129,9 @@ int main(int argc, char** argv) {
                "Manual: docs/operations/nxproxy.md");
   sekisho::DaemonCommand command;
   sekisho::AddDaemonOptions(app, "nxproxy", command);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = sekisho::ReadCommandLine(app, argc, argv)) {
+    return *code;
+  }
   sekisho::InitLog("nxproxy");
   sekisho::RaiseDescriptorLimit();
 

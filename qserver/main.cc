@@ -279,7 +279,9 @@ int Main(int argc, char** argv) {
   AddDaemonOptions(app, "qserver", command);
   bool print_nft = false;
   app.add_flag("--print-nft", print_nft, "Print the site's firewall rules for nftables and exit");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = ReadCommandLine(app, argc, argv)) {
+    return *code;
+  }
   InitLog("qserver");
 
   const absl::StatusOr<Config> config = LoadConfig<Config>(command.config_path);
