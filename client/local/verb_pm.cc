@@ -253,7 +253,8 @@ void AddPmVerb(CLI::App& app, Invocation& invocation) {
   AddPmPingVerb(*pm, invocation);
   AddPmTraceVerb(*pm, invocation);
 
-  verb = pm->add_subcommand("bench", "PM against TCP on this host; options as of sekisho-pm-bench");
+  verb = pm->add_subcommand("bench", "PM against TCP on this host");
+  verb->set_help_flag();  // its own answer
   verb->prefix_command();
   verb->callback([verb, &invocation] { invocation.exit_code = BenchVerb(verb->remaining()); });
 }

@@ -13,6 +13,7 @@
 
 #include "common/identity/dn.h"
 #include "common/identity/files.h"
+#include "common/refusal.h"
 
 namespace sekisho::identity {
 namespace {
@@ -175,7 +176,7 @@ absl::StatusOr<Credential> ParseCredential(std::string_view certificates_pem,
                                            const AskPassphrase& ask) {
   absl::StatusOr<Chain> chain = ParsePemChain(certificates_pem);
   if (!chain.ok()) {
-    return absl::InvalidArgumentError(fmt::format("{}: {}", source, chain.status().ToString()));
+    return absl::InvalidArgumentError(fmt::format("{}: {}", source, Message(chain.status())));
   }
   ASSIGN_OR_RETURN(KeyPtr key, ParseKey(key_pem, source, ask));
   const bool fits = X509_check_private_key(chain->front().get(), key.get()) == 1;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "common/refusal.h"
+
 namespace sekisho::identity {
 
 std::variant<const JudgedChains::Judged*, Refusal> JudgedChains::Judge(
@@ -16,7 +18,7 @@ std::variant<const JudgedChains::Judged*, Refusal> JudgedChains::Judge(
   }
   const absl::StatusOr<Chain> chain = parse();
   if (!chain.ok()) {
-    return Refusal{Reason::kMalformed, chain.status().ToString()};
+    return Refusal{Reason::kMalformed, Message(chain.status())};
   }
   Verdict verdict = JudgeChain(*chain, *trust_, now, purpose_);
   if (Refusal* refusal = std::get_if<Refusal>(&verdict)) {
@@ -34,7 +36,7 @@ std::variant<const JudgedChains::Judged*, Refusal> JudgedChains::JudgeThen(
     const std::function<absl::StatusOr<Chain>()>& parse, Time now, Time signed_at) {
   const absl::StatusOr<Chain> chain = parse();
   if (!chain.ok()) {
-    return Refusal{Reason::kMalformed, chain.status().ToString()};
+    return Refusal{Reason::kMalformed, Message(chain.status())};
   }
   Verdict verdict = JudgeChain(*chain, *trust_, now, purpose_, signed_at);
   if (Refusal* refusal = std::get_if<Refusal>(&verdict)) {

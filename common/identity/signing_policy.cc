@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/identity/dn.h"
+#include "common/refusal.h"
 
 namespace sekisho::identity {
 namespace {
@@ -121,7 +122,7 @@ absl::StatusOr<SigningPolicy> SigningPolicy::Parse(std::string_view text) {
     absl::StatusOr<std::vector<std::string>> words = Words(line);
     if (!words.ok()) {
       return absl::InvalidArgumentError(
-          fmt::format("line {}: {}", number, words.status().ToString()));
+          fmt::format("line {}: {}", number, Message(words.status())));
     }
     if (words->empty()) {
       continue;

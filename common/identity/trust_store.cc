@@ -13,6 +13,7 @@
 
 #include "common/identity/credential.h"
 #include "common/identity/files.h"
+#include "common/refusal.h"
 
 namespace sekisho::identity {
 namespace {
@@ -75,7 +76,7 @@ void TrustStore::LoadCertificates(const std::string& hash) {
     }
     absl::StatusOr<Chain> chain = text.ok() ? ParsePemChain(*text) : text.status();
     if (!chain.ok()) {
-      warnings_.push_back(fmt::format("{}: {}", path, chain.status().ToString()));
+      warnings_.push_back(fmt::format("{}: {}", path, Message(chain.status())));
       continue;
     }
     X509Ptr certificate = std::move(chain->front());
@@ -103,7 +104,7 @@ void TrustStore::LoadCrls(const std::string& hash) {
       continue;
     }
     // A list that nobody can read must not silently become no list.
-    crl_errors_[hash] = fmt::format("{}: {}", path, crl.status().ToString());
+    crl_errors_[hash] = fmt::format("{}: {}", path, Message(crl.status()));
     warnings_.push_back(crl_errors_[hash]);
   }
 }
@@ -119,7 +120,7 @@ void TrustStore::LoadPolicy(const std::string& hash) {
     policies_[hash].policy = *std::move(policy);
     return;
   }
-  policies_[hash].error = fmt::format("{}: {}", path, policy.status().ToString());
+  policies_[hash].error = fmt::format("{}: {}", path, Message(policy.status()));
   warnings_.push_back(policies_[hash].error);
 }
 

@@ -13,11 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "transport/pm/bench.h"
+#include "transport/pm/bench_arguments.h"
 
 namespace sekisho::pm {
 namespace {
@@ -155,70 +154,8 @@ double PmRun(Device& device, const Cell& cell, Nanos time) {
                          : static_cast<double>(count * cell.size) / seconds / 1e6;
 }
 
-int Main(int argc, char** argv) {
-  Settings settings;
-  bool one_thread = false, is_near = false;
-  std::string_view against;
-  for (int i = 1; i < argc; ++i) {
-    const char* argument = argv[i];
-    if (strcmp(argument, "--no-offload") == 0) {
-      settings.offload = false;
-    } else if (strcmp(argument, "--one-thread") == 0) {
-      one_thread = true;
-    } else if (strcmp(argument, "--near") == 0) {
-      is_near = true;
-    } else if (strcmp(argument, "--header-tag-only") == 0) {
-      settings.payload_tag = false;
-    } else if (strcmp(argument, "--against") == 0 && i + 1 < argc) {
-      against = argv[++i];
-    } else if (strcmp(argument, "--veth") == 0) {
-      settings.has_cable = true;
-    } else if (strcmp(argument, "--mtu") == 0 && i + 1 < argc) {
-      settings.mtu = atoi(argv[++i]);
-      if (settings.mtu < 1280 || settings.mtu > 65535) {
-        fprintf(stderr, "sekisho-pm-bench: --mtu %s: 1280 to 65535 bytes\n", argv[i]);
-        return 2;
-      }
-    } else if (strcmp(argument, "--json") == 0) {
-      settings.is_json = true;
-    } else if (strcmp(argument, "--datagram") == 0 && i + 1 < argc) {
-      settings.datagram_max = static_cast<std::uint32_t>(atoi(argv[++i]));
-    } else if (strcmp(argument, "--explain") == 0) {
-      settings.explains = true;
-    } else if (strcmp(argument, "--ring") == 0 && i + 1 < argc) {
-      settings.ring = static_cast<std::uint32_t>(atoi(argv[++i]));
-    } else if (strcmp(argument, "--only") == 0 && i + 1 < argc) {
-      settings.only = argv[++i];
-    } else if (strcmp(argument, "--rounds") == 0 && i + 1 < argc) {
-      settings.rounds = std::max(1, atoi(argv[++i]));
-    } else if (strcmp(argument, "--tail-seconds") == 0 && i + 1 < argc) {
-      // As many messages as the table of their delays has room for.
-      settings.tail_time = std::clamp(atoi(argv[++i]), 1, 100) * kSecond;
-    } else if (strcmp(argument, "--ms") == 0 && i + 1 < argc) {
-      settings.time = std::max(10, atoi(argv[++i])) * kMillisecond;
-    } else {
-      fprintf(stderr,
-              "usage: sekisho-pm-bench --against tcp [--rounds N] [--ms N] [--tail-seconds N] "
-              "[--only WORDS] [--veth] [--mtu BYTES] [--explain] [--json]\n"
-              "       sekisho-pm-bench --near [--rounds N] [--ms N] [--only WORDS] [--explain]\n"
-              "       sekisho-pm-bench [--rounds N] [--ms N] [--only WORDS] [--datagram BYTES] "
-              "[--ring BYTES] [--no-offload] [--header-tag-only] [--one-thread]\n");
-      return 2;
-    }
-  }
-  if (!against.empty() && against != "tcp") {
-    fprintf(stderr, "sekisho-pm-bench: --against tcp is all there is\n");
-    return 2;
-  }
-  if (!against.empty()) return Goals(settings);
-  if (is_near) {
-    NearBench(settings);
-    return 0;
-  }
-  if (one_thread) {
-    OneThread(settings);
-    return 0;
-  }
+// Both spin, each end a process.
+int Spinning(const Settings& settings) {
   const auto client = OpenNode(0, settings);
   const auto server = OpenNode(1, settings);
   (void)client->endpoint().SetAddress(1, server->own_address());
@@ -267,6 +204,25 @@ int Main(int argc, char** argv) {
     waitpid(child, nullptr, 0);
   }
   return 0;
+}
+
+int Main(int argc, char** argv) {
+  BenchArguments arguments;
+  int code;
+  if (!ReadBenchArguments(argc, argv, arguments, code)) return code;
+  switch (arguments.bench) {
+    case BenchArguments::Bench::kGoals:
+      return Goals(arguments.settings);
+    case BenchArguments::Bench::kNear:
+      NearBench(arguments.settings);
+      return 0;
+    case BenchArguments::Bench::kOneThread:
+      OneThread(arguments.settings);
+      return 0;
+    case BenchArguments::Bench::kSpinning:
+      break;
+  }
+  return Spinning(arguments.settings);
 }
 
 }  // namespace
