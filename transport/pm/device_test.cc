@@ -109,7 +109,8 @@ TEST(Device, AddressesThatAreNoneAreRefused) {
   EXPECT_FALSE(ParseAddress("127.0.0.1:80", address));
   EXPECT_FALSE(ParseAddress("[::1]:80", address));
   for (const char* text :
-       {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "::1:80", "[::1:80", "x:1"}) {
+       {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:+80", "127.0.0.1: 80",
+        "127.0.0.1:18446744073709551696", "::1:80", "[::1:80", "x:1"}) {
     EXPECT_TRUE(ParseAddress(text, address)) << text;
   }
 }

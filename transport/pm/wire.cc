@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 
 #include <algorithm>
 
+#include "transport/pm/number.h"
 #include "transport/pm/socket_sleep.h"
 #include "transport/pm/udp_offload.h"
 
@@ -81,9 +81,8 @@ bool IsMapped(const Address& address) {
 std::error_code ParseAddress(const char* text, Address& address) {
   const char* colon = strrchr(text, ':');
   if (colon == nullptr) return Error::kBadConfig;
-  char* end = nullptr;
-  const unsigned long port = strtoul(colon + 1, &end, 10);
-  if (end == colon + 1 || *end != 0 || port > 65535) return Error::kBadConfig;
+  unsigned long port;
+  if (!ReadNumber(colon + 1, 0, 65535, port)) return Error::kBadConfig;
   const bool bracketed = text[0] == '[' && colon > text && colon[-1] == ']';
   const char* host = text + (bracketed ? 1 : 0);
   const auto length = static_cast<std::size_t>(colon - host) - (bracketed ? 1 : 0);
