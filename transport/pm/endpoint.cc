@@ -229,7 +229,8 @@ void Endpoint::WatchSilence(Peer& peer) {
   Session& session = SessionOf(peer);
   const bool awaits = Awaits(peer);
   if (!awaits) session.persist_tries = 0;
-  const bool listens = config_.keep_alive_ms > 0 && !paused();
+  // A question that cannot leave now is not asked again and again.
+  const bool listens = config_.keep_alive_ms > 0 && !paused() && !session.probe_due;
   if (peer.state == PeerState::kGone || session.in_flight_packets > 0 || !(awaits || listens)) {
     session.persist_at = kNever;
     return;

@@ -103,8 +103,7 @@ class Endpoint {
   void AcknowledgeAtOnce();
   // The application waits for the acknowledgement of what it sent: the peer is asked for it.
   void Hurry(NodeId node, Nanos now);
-  // The application waits for what the peer's program says (`awaits`): it is asked whether it
-  // lives.
+  // Whether the application waits for what the peer's program says: then it is asked if it lives.
   void Await(NodeId node, bool awaits, Nanos now);
   // The own interface carries nothing as long as the last datagram to this node.
   void OnRefused(NodeId node, bool is_probe, Nanos now);
@@ -281,7 +280,7 @@ class Endpoint {
   void NoteFound(Session& session);
   Nanos ProbeDeadline(const Session& session) const;
   Nanos KeptAliveUntil(const Session& session) const {
-    return session.largest_time + config_.keep_alive_ms * kMillisecond;
+    return std::max(session.largest_time, state_->went_on) + config_.keep_alive_ms * kMillisecond;
   }
   Nanos ReorderWindow(const Session& session) const;
 
@@ -328,6 +327,7 @@ class Endpoint {
     std::uint64_t nonce_counter = 0;
     GangNote gang, gang_told;  // what we know, and what of it we said last
     bool gang_active = false;  // anyone ever said anything
+    Nanos went_on = 0;         // the job, after a stop, in which most say nothing to each other
     bool program_waits = false;
     PoolHead sent, segments, intervals;
     std::uint32_t deadlines = 0;  // how many

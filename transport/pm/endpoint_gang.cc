@@ -107,6 +107,7 @@ void Endpoint::SetWave(std::uint64_t wave) {
   own.wave = wave;
   // Everybody waits for what is unacknowledged.
   const bool stops = PhaseOf(wave) == GangPhase::kStopping;
+  if (goes) state_->went_on = state_->now;
   if (!goes && !stops) return;
   for (Peer& peer : peers_) {
     if (!peer.has_session) continue;

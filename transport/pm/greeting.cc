@@ -273,6 +273,7 @@ void Endpoint::StartSession(Peer& peer, const Greeting& greeting) {
   fresh.work_previous = peer.work_previous;
   peer = fresh;
   session = Session();
+  session.largest_time = state_->now;
 
   peer.state = PeerState::kUp;
   peer.reason = restarted ? Reason::kRestarted : Reason::kNone;

@@ -197,6 +197,7 @@ void RemoteMemory::PumpOperation(Operation& operation) {
   if (port_->IsGone(operation.node) || port_->Session(operation.node) > operation.session) {
     return End(operation, Error::kPeerGone);
   }
+  port_->Await(operation.node, true);  // again, if an older state was restored meanwhile
   RemoteMessage message;
   message.operation = NumberOf(operation);
   message.region = operation.remote.region;

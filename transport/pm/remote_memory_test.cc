@@ -34,10 +34,7 @@ class Node final : public RemotePort {
     return true;
   }
   bool IsGone(NodeId) override { return peer_is_gone; }
-  void Await(NodeId, bool awaits) override {
-    EXPECT_NE(awaits, awaits_peer);
-    awaits_peer = awaits;
-  }
+  void Await(NodeId, bool awaits) override { awaits_peer = awaits; }
   std::uint32_t Session(NodeId) override { return peer_session; }
   bool MayBeNear(NodeId) override { return is_near; }
   bool Copy(const NearPlace& from, std::uint64_t secret, MutableBytes to) override {
@@ -321,6 +318,25 @@ TEST_F(RemoteMemoryTest, OperationsOfAPeerThatWasStartedAnewFail) {
   EXPECT_EQ(a_.memory.TakeFailure(), Error::kPeerGone);
   EXPECT_FALSE(a_.memory.is_busy());
   EXPECT_FALSE(b_.memory.is_busy()) << "still serves the old one";
+}
+
+TEST_F(RemoteMemoryTest, AnAnswerIsAwaitedUntilTheLastOperationIsOver) {
+  Text source = Pattern(2'000, 6), target(2'000);
+  const RegionName local = a_.Register(0, source), remote = b_.Register(0, target);
+  ASSERT_FALSE(a_.memory.Write(remote, local, source.size(), number_));
+  EXPECT_TRUE(a_.awaits_peer);
+  ASSERT_FALSE(a_.memory.Read(remote, local, source.size(), number_));
+  while (a_.memory.has_operations()) {
+    EXPECT_TRUE(a_.awaits_peer);
+    Exchange(1);
+  }
+  EXPECT_FALSE(a_.awaits_peer);
+  EXPECT_FALSE(b_.awaits_peer) << "who only serves waits for nobody";
+
+  ASSERT_FALSE(a_.memory.Read(remote, local, source.size(), number_));
+  a_.awaits_peer = false;  // an older state was restored
+  Exchange(1);
+  EXPECT_TRUE(a_.awaits_peer);
 }
 
 TEST_F(RemoteMemoryTest, TheNumberUnderWayIsLimitedAtBothEnds) {

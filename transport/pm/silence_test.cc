@@ -63,6 +63,62 @@ std::uint64_t SentWhileThePeerTalks(const std::function<void(Config&)>& adjust) 
   return cluster[0].counters().datagrams_out;
 }
 
+std::uint64_t SentAfterALateGreeting(const std::function<void(Config&)>& adjust) {
+  sim::Cluster cluster(2, adjust);
+  MakeSteady(cluster);
+  cluster.Run(10 * kKeepAlive);
+  bool is_lost = false;  // the first message, which comes right behind the greeting
+  cluster.on_datagram = [&is_lost](std::uint32_t, std::uint32_t, Bytes datagram) {
+    const bool is_data = (datagram[0] & 15) == static_cast<int>(Kind::kData);
+    return is_lost || !is_data || !(is_lost = true);
+  };
+  cluster.SendText(0, 1, 0, 8);
+  EXPECT_TRUE(cluster.Run(kSecond, [&] { return cluster.delivered(1) == 1; }));
+  return cluster[0].counters().datagrams_out + cluster[1].counters().datagrams_out;
+}
+
+TEST(Silence, ASessionBeginsWithoutAQuestion) {
+  EXPECT_EQ(SentAfterALateGreeting(AskAfterSilence), SentAfterALateGreeting([](Config&) {}));
+}
+
+std::uint64_t SentAfterAStop(const std::function<void(Config&)>& adjust) {
+  sim::Cluster cluster(4, adjust);
+  MakeSteady(cluster);
+  for (std::uint32_t from = 0; from < 4; ++from) {
+    for (std::uint32_t to = 0; to < 4; ++to) {
+      if (to != from) cluster.SendText(from, to, 0, 8);
+    }
+  }
+  cluster.Run(kSecond);
+  for (const bool stops : {true, false}) {
+    cluster[0].AskGang(stops, cluster.now());
+    cluster.Pump(0);
+    cluster.Run(4 * kKeepAlive / 5);
+    if (stops) cluster.Run(4 * kKeepAlive);
+  }
+  std::uint64_t sent = 0;
+  for (std::uint32_t node = 0; node < 4; ++node) sent += cluster[node].counters().datagrams_out;
+  return sent;
+}
+
+TEST(Silence, AJobThatGoesOnAsksNobodyForTheTimeOfItsStop) {
+  EXPECT_EQ(SentAfterAStop(AskAfterSilence), SentAfterAStop([](Config&) {}));
+}
+
+// Whose old messages are not read yet: until then nothing leaves to it.
+TEST(Silence, APeerThatWasStartedAnewIsNotAskedAgainAndAgain) {
+  sim::Cluster cluster(2, AskAfterSilence);
+  Connect(cluster);
+  std::uint64_t turns = 0;
+  cluster.on_turn = [&turns](std::uint32_t) { ++turns; };
+  for (int start = 0; start < 2; ++start) {
+    if (start > 0) cluster.Restart(1);
+    cluster.SendText(1, 0, 0, 8);
+    ASSERT_FALSE(cluster.Run(20 * kKeepAlive, [&turns] { return turns > 10'000; }));
+  }
+  EXPECT_TRUE(cluster[0].peer(1).is_replaced);
+}
+
 TEST(Silence, WhoIsHeardIsNotAsked) {
   EXPECT_EQ(SentWhileThePeerTalks(AskAfterSilence), SentWhileThePeerTalks([](Config&) {}));
 }

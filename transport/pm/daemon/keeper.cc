@@ -50,7 +50,7 @@ void WatchTurns() {
   setitimer(ITIMER_VIRTUAL, &every, nullptr);
 }
 
-// What sched_setattr(2) takes; no header of this C library has it.
+// What sched_setattr(2) takes; glibc before 2.41 has no header for it.
 struct SchedulerAttributes {
   std::uint32_t size, policy;
   std::uint64_t flags;

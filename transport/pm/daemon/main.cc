@@ -130,8 +130,11 @@ int Main(int argc, char** argv) {
   } else if (argc != 1) {
     const bool is_asked = argc == 2 && strcmp(argv[1], "--help") == 0;
     fprintf(is_asked ? stdout : stderr,
-            "usage: sekisho-pmd [--socket PATH]   (default: $XDG_RUNTIME_DIR/sekisho-pmd, else /run/sekisho-pmd/pmd)\n"
-            "Makes the contexts of this host's programs that use PM, and acts for them.  Manual: docs/operations/pm.md\n");
+            "usage: sekisho-pmd [--socket PATH]   (default: $PM_DAEMON, else "
+            "$XDG_RUNTIME_DIR/sekisho-pmd,\n"
+            "                                    else /run/sekisho-pmd/pmd)\n"
+            "Makes the contexts of this host's programs that use PM, and acts for them.  Manual: "
+            "docs/operations/pm.md\n");
     return is_asked ? 0 : 64;
   }
   std::array<char, 108> path;
