@@ -86,7 +86,9 @@ std::string UsageText(const CLI::App* app, const CLI::Error& error) {
   std::string what = error.what();
   if (what == "A subcommand is required") {
     const std::vector<std::string> rest = app->remaining();
-    what = "expected a verb, saw " + (rest.empty() ? "none" : fmt::format("'{}'", rest.front()));
+    what = rest.empty()                    ? "expected a verb, saw none"
+           : rest.front().starts_with('-') ? fmt::format("what is '{}'?", rest.front())
+                                           : fmt::format("expected a verb, saw '{}'", rest.front());
   }
   return fmt::format("sekisho: {}\n  -> {} --help says what there is\n", what, called);
 }

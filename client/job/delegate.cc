@@ -6,6 +6,7 @@
 
 #include "client/job/follow.h"
 #include "client/job/job_text.h"
+#include "client/job/look_up.h"
 #include "client/site/harmless.h"
 #include "client/site/reach_again.h"
 #include "client/site/saved_request.h"
@@ -146,6 +147,20 @@ awaitable<absl::Status> Delegate(Session& session, std::string site, std::string
   }
 }
 
+// An earlier try, whose answer was lost, has given it one, and it is over by now.
+awaitable<bool> HasHadOne(Session& session, std::string job_id, Patience patience) {
+  Outage outage(patience.time);
+  for (;;) {
+    const auto job = co_await LookUp(session, job_id);
+    if (job.ok()) {
+      co_return IsFinal(job->state()) && job->credential_until_ms() > 0;
+    }
+    if (!IsWorthAnotherTry(job.status()) || !co_await MayTryAgain(session, outage, patience.reopens)) {
+      co_return false;
+    }
+  }
+}
+
 awaitable<int> DelegateOrCancel(Session& session, proto::SubmitReply reply, std::string request_id, Delegation what,
                                 Patience patience) {
   absl::Status status = CheckIsOurs(reply, request_id);
@@ -155,18 +170,16 @@ awaitable<int> DelegateOrCancel(Session& session, proto::SubmitReply reply, std:
   if (status.ok()) {
     co_return 0;
   }
-  // Or the job is over already, and needs none: an earlier try, whose answer was lost, has given it one.
   const bool may_be_over = status.code() == absl::StatusCode::kFailedPrecondition;
-  if (reply.is_repeat()) {
-    co_return may_be_over ? 0 : Report(status);
-  }
-  const auto cancelled = co_await Cancel(session, reply.job_id());
-  const bool is_over = cancelled.status().code() == absl::StatusCode::kFailedPrecondition;
-  if (may_be_over && is_over) {
+  if (may_be_over && co_await HasHadOne(session, reply.job_id(), patience)) {
     co_return 0;
   }
   const int code = Report(status);
-  if (!cancelled.ok() && !is_over) {
+  if (reply.is_repeat()) {
+    co_return code;
+  }
+  const auto cancelled = co_await Cancel(session, reply.job_id());
+  if (!cancelled.ok() && cancelled.status().code() != absl::StatusCode::kFailedPrecondition) {
     Report(cancelled.status());
   }
   co_return code;

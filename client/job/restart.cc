@@ -8,6 +8,7 @@
 #include "client/job/commit.h"
 #include "client/job/follow.h"
 #include "client/job/job_files.h"
+#include "client/job/look_up.h"
 #include "client/job/redirect.h"
 #include "client/site/any_site.h"
 #include "client/site/exit_code.h"
@@ -34,16 +35,12 @@ absl::Status NoStateFile(const std::string& name) {
                 "see which there are: sekisho list --all");
 }
 
-awaitable<absl::StatusOr<proto::JobStatus>> LookUp(Session& session, std::string job_id) {
-  proto::StatusRequest request;
-  request.add_job_id(job_id);
-  request.set_without_rsl(true);
-  CO_ASSIGN_OR_RETURN(const proto::StatusReply reply,
-                      (co_await session.Call<proto::StatusRequest, proto::StatusReply>(&Session::Async::Status, request)));
-  if (reply.job_size() != 1 || reply.job(0).state() == proto::UNKNOWN) {
+awaitable<absl::StatusOr<proto::JobStatus>> Find(Session& session, std::string job_id) {
+  CO_ASSIGN_OR_RETURN(const proto::JobStatus job, co_await LookUp(session, job_id));
+  if (job.state() == proto::UNKNOWN) {
     co_return NoStateFile(JobName(session.target(), session.target().site, job_id));
   }
-  co_return reply.job(0);
+  co_return job;
 }
 
 // Of a job that has ended nothing goes out any more; what it has written can still be shown, from any byte on.
@@ -72,7 +69,7 @@ awaitable<absl::Status> RedirectIt(Session& session, proto::JobStatus job, const
     if (!IsRefusal(status)) {
       co_return status;
     }
-    CO_ASSIGN_OR_RETURN(job, co_await LookUp(session, job.job_id()));
+    CO_ASSIGN_OR_RETURN(job, co_await Find(session, job.job_id()));
     if (!IsFinal(job.state())) {
       co_return status;
     }
@@ -119,7 +116,7 @@ awaitable<int> FollowIt(Session& session, std::string job_id, RestartOptions opt
 }
 
 awaitable<int> TakeUp(Session& session, std::string job_id, RestartOptions options) {
-  const auto job = co_await LookUp(session, job_id);
+  const auto job = co_await Find(session, job_id);
   if (!job.ok()) {
     co_return Report(job.status());
   }
