@@ -151,12 +151,10 @@ void Exposer::Lost(const std::string& why) {
   dial_at_ms_ = now_ms_ + back_off_.After(std::exchange(has_been_up_, false), RandomId()).count();
   is_greeted_ = false;
   for (Exposure& exposure : exposures_) {
-    if (exposure.asked != 0 &&
-        exposure.endpoint == 0) {  // our own session may have its port, and we cannot name it
+    if (exposure.OnLost()) {  // a new session, then: the port is free when this one's grace is over
       session_ = 0;
       key_.clear();
     }
-    exposure.asked = 0;
   }
   if (control_ != nullptr) {
     dead_.push_back(std::shared_ptr<Control>(std::move(control_)));
@@ -177,28 +175,15 @@ void Exposer::Remember(const Exposure& exposure) {
 
 void Exposer::BindDue() {
   for (Exposure& exposure : exposures_) {
-    if (exposure.is_bound || exposure.asked != 0 || now_ms_ < exposure.bind_at_ms) {
-      continue;
+    if (exposure.IsDue(now_ms_)) {
+      control_->Send(exposure.Ask(next_id_++));
     }
-    exposure.asked = next_id_++;
-    wire::Message bind = exposure.bind;
-    bind.id = exposure.asked;
-    bind.endpoint = exposure.endpoint;
-    bind.secret = exposure.secret;
-    control_->Send(bind);
   }
 }
 
 void Exposer::Refused(Exposure& exposure, const wire::Message& error) {
-  exposure.asked = 0;
   const auto code = static_cast<wire::Code>(error.code);
-  const bool is_over = code == wire::Code::kNoSuchEndpoint || code == wire::Code::kNotOwner ||
-                       code == wire::Code::kPortTaken;
-  const bool was_ours = exposure.endpoint != 0 && is_over;
-  exposure.bind_at_ms = now_ms_ + exposure.back_off.After(was_ours, RandomId()).count();
-  if (was_ours) {  // no longer: next time it is asked for anew
-    exposure.endpoint = 0;
-    exposure.secret.clear();
+  if (exposure.OnRefused(code, now_ms_, RandomId())) {
     Remember(exposure);
   }
   const std::string why = fmt::format("{}: {}; {}", wire::Info(code).name, Printable(error.words),
@@ -239,11 +224,7 @@ void Exposer::Received(const wire::Message& message) {
     }
     case wire::Verb::kBound:
       if (asked != exposures_.end()) {
-        asked->asked = 0;
-        asked->is_bound = true;
-        asked->endpoint = message.endpoint;
-        asked->secret = message.secret;
-        asked->refused.clear();
+        asked->OnBound(message);
         Remember(*asked);
         spdlog::info("exposed target={} endpoint={}", asked->target, Printable(message.address));
       }

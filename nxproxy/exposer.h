@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/back_off.h"
 #include "nxproxy/control.h"
 #include "nxproxy/exposed_file.h"
+#include "nxproxy/exposure.h"
 #include "nxproxy/net.h"
 #include "nxproxy/relay.h"
 
@@ -29,23 +29,6 @@ class Exposer {
   void Drain();
 
  private:
-  static constexpr BackOff kBackOff{std::chrono::milliseconds(500),
-                                    std::chrono::seconds(10)};  // a port answers again within it
-
-  // One line of the configuration and what it has become.
-  struct Exposure {
-    std::string target;
-    wire::Message bind;     // what is asked for
-    uint64_t endpoint = 0;  // 0: not bound yet
-    std::string secret;
-    bool is_bound = false;   // in this session
-    uint32_t asked = 0;      // the BIND without an answer; 0: none
-    int64_t bind_at_ms = 0;  // not before: it was refused
-    BackOff back_off = kBackOff;
-    std::string refused;  // why, as the log has it
-    std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
-    std::string Name() const { return target + " " + std::to_string(bind.port); }
-  };
   struct Door;   // a data connection to the upstream, until a peer takes it
   struct Inner;  // a target inside that is being dialled
 
@@ -86,7 +69,7 @@ class Exposer {
   std::vector<std::shared_ptr<void>> dead_;
   int64_t now_ms_ = NowMs();
   int64_t dial_at_ms_ = 0;
-  BackOff back_off_ = kBackOff;
+  BackOff back_off_ = Exposure::kBackOff;
   bool has_been_up_ = true;  // since the last loss; the first try counts as that
   bool is_greeted_ = false;  // this connection has had its WELCOME
   int64_t pinged_ms_ = 0;
