@@ -2,11 +2,13 @@
 # A second, independent implementation of docs/protocol/10-nxproxy.md for tests: certificates by the openssl
 # command line, a relay on loopback, a blocking client, job tokens.
 import base64
+import contextlib
 import hashlib
 import hmac
 import ipaddress
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -208,6 +210,18 @@ class Relay:
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)
         return self.process.wait(20)
+
+    @contextlib.contextmanager
+    def without_descriptors(self):
+        """It can open no more than it has open now."""
+        limits = resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE)
+        used = {int(name) for name in os.listdir(f"/proc/{self.process.pid}/fd")}
+        lowest = next(number for number in range(limits[0]) if number not in used)
+        resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (lowest, limits[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, limits)
 
     def page(self, path):
         return urllib.request.urlopen(f"http://127.0.0.1:{self.admin}{path}", timeout=5).read().decode()
