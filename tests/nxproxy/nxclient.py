@@ -140,14 +140,19 @@ def free_port():
         return probe.getsockname()[1]
 
 
+_ranges_from = 20000 + os.getpid() % 5000
+
+
 def free_range(count):
-    """The first of `count` ports in a row that are free now, below the ephemeral ones."""
-    for first in range(20000 + os.getpid() % 5000, 32000, count):
+    """The first of `count` ports in a row that are free now and not given before, below the ephemeral ones."""
+    global _ranges_from
+    for first in range(_ranges_from, 32000, count):
         try:
             for port in range(first, first + count):
                 with socket.socket() as probe:
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     probe.bind(("127.0.0.1", port))
+            _ranges_from = first + count
             return first
         except OSError:
             continue
