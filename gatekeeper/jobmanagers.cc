@@ -6,16 +6,16 @@
 #include <csignal>
 #include <filesystem>
 
-#include <asio/buffer.hpp>
-#include <asio/local/stream_protocol.hpp>
-#include <asio/posix/stream_descriptor.hpp>
-#include <asio/read.hpp>
-#include <asio/write.hpp>
 #include <fmt/format.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 #include <openssl/rand.h>
 #include <sys/wait.h>
+#include <asio/buffer.hpp>
+#include <asio/local/stream_protocol.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
 
 #include "common/caught.h"
 #include "common/identity/proxy.h"
@@ -30,14 +30,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kFailuresMax = 6;            // in a row, then it waits to be asked for
-constexpr milliseconds kCleanAfter{500};   // up for so long, and told to end: that was no failure
-constexpr seconds kHealthyAfter{60};       // up for so long: earlier failures are forgotten
-constexpr seconds kTermGrace{5};           // between SIGTERM and SIGKILL
-constexpr seconds kClockSetBack{5};        // more than it is corrected by in small steps
+constexpr int kFailuresMax = 6;           // in a row, then it waits to be asked for
+constexpr milliseconds kCleanAfter{500};  // up for so long, and told to end: that was no failure
+constexpr seconds kHealthyAfter{60};      // up for so long: earlier failures are forgotten
+constexpr seconds kTermGrace{5};          // between SIGTERM and SIGKILL
+constexpr seconds kClockSetBack{5};       // more than it is corrected by in small steps
 constexpr int kUnansweredMax = 4;
 constexpr int kMessageBytesMax = 4 << 20;
-constexpr int kWindowInside = 128 << 10;   // of a call
+constexpr int kWindowInside = 128 << 10;  // of a call
 
 std::string NewToken() {
   std::array<unsigned char, 32> bytes;
@@ -65,12 +65,13 @@ std::string Ended(int status) {
   }
 }
 
-// Calls go over a pair that the child was born with: no path is followed as root, and nobody else of the
-// account can be at the other end.
+// Calls go over a pair that the child was born with: no path is followed as root, and nobody else
+// of the account can be at the other end.
 std::shared_ptr<grpc::Channel> ChannelOver(int fd) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  // So much of an answer stays here that its caller does not take: of each call, and nothing is far on this host.
+  // So much of an answer stays here that its caller does not take: of each call, and nothing is far
+  // on this host.
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowInside);
   return grpc::CreateCustomInsecureChannelFromFd("jobmanager", fd, arguments);
@@ -112,13 +113,15 @@ int FailuresAfter(int failures, bool is_clean, Clock::duration lived) {
 
 milliseconds BackOff(int failures) {
   return failures <= 0 ? milliseconds(0)
-                       : std::min(milliseconds(30'000), milliseconds(100) * (1 << std::min(failures - 1, 12)));
+                       : std::min(milliseconds(30'000),
+                                  milliseconds(100) * (1 << std::min(failures - 1, 12)));
 }
 
 std::vector<std::string> LeadingAccounts(const std::string& state_directory) {
   std::vector<std::string> accounts;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(state_directory, error), end; !error && entry != end; entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(state_directory, error), end;
+       !error && entry != end; entry.increment(error)) {
     std::error_code unreadable;
     if (is_regular_file(symlink_status(entry->path() / "leads", unreadable))) {
       accounts.push_back(entry->path().filename());
@@ -172,8 +175,8 @@ awaitable<absl::StatusOr<std::shared_ptr<grpc::Channel>>> JobManagers::Get(std::
 }
 
 absl::Status JobManagers::NotReady(const std::string& account) const {
-  return errors::CannotStart(account,
-                             fmt::format("it was not ready within {} s", options_.start_timeout.count() / 1000.0));
+  return errors::CannotStart(account, fmt::format("it was not ready within {} s",
+                                                  options_.start_timeout.count() / 1000.0));
 }
 
 void JobManagers::StartLeading() {
@@ -196,7 +199,8 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
     }
     manager->state = Manager::State::kStarting;
     const auto begun = Clock::now();
-    manager->failure = co_await Caught("starting the jobmanager of account=" + manager->account, Start(manager));
+    manager->failure =
+        co_await Caught("starting the jobmanager of account=" + manager->account, Start(manager));
     ++manager->attempts;
     const bool is_up = manager->failure.ok() && !is_stopping_;
     if (is_up) {
@@ -204,8 +208,10 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
                    std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count());
       manager->state = Manager::State::kReady;
       manager->changed.Notify();
-      co_spawn(loop_, Attend(manager), Logged("attending the jobmanager of account=" + manager->account));
-      co_spawn(loop_, Hear(manager), Logged("hearing the jobmanager of account=" + manager->account));
+      co_spawn(loop_, Attend(manager),
+               Logged("attending the jobmanager of account=" + manager->account));
+      co_spawn(loop_, Hear(manager),
+               Logged("hearing the jobmanager of account=" + manager->account));
     } else {
       manager->channel.reset();  // for which it waits
     }
@@ -241,10 +247,12 @@ awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
   CO_ASSIGN_OR_RETURN(const Account account, FindAccount(manager->account));
   CO_ASSIGN_OR_RETURN(const std::string state, AccountDirectory(options_.state_directory, account));
   manager->token = NewToken();
-  CO_ASSIGN_OR_RETURN(const proto::Handover handover, MakeHandover(*manager));  // before there is anybody to give it to
-  CO_ASSIGN_OR_RETURN(const Child child,
-                      Launch(account, {options_.program, "--account", account.name, "--state", state,
-                                       "--config", options_.config, "--control", "3", "--calls", "4"}));
+  CO_ASSIGN_OR_RETURN(const proto::Handover handover,
+                      MakeHandover(*manager));  // before there is anybody to give it to
+  CO_ASSIGN_OR_RETURN(
+      const Child child,
+      Launch(account, {options_.program, "--account", account.name, "--state", state, "--config",
+                       options_.config, "--control", "3", "--calls", "4"}));
   manager->pid = child.pid;
   manager->control.assign(asio::local::stream_protocol(), child.control_fd);
   manager->ended.assign(child.pid_fd);
@@ -263,26 +271,31 @@ awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {
   co_return absl::OkStatus();
 }
 
-awaitable<absl::Status> JobManagers::HandOver(std::shared_ptr<Manager> manager, proto::Handover handover) {
+awaitable<absl::Status> JobManagers::HandOver(std::shared_ptr<Manager> manager,
+                                              proto::Handover handover) {
   const auto failed = errors::CannotStart(manager->account, "it ended before it was ready");
   char byte = 0;
-  auto [asked, asked_bytes] = co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
+  auto [asked, asked_bytes] =
+      co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
   if (asked || byte != 'k') {
     co_return failed;
   }
   CO_RETURN_IF_ERROR(co_await SendHandover(manager, std::move(handover)));
-  auto [ready, ready_bytes] = co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
+  auto [ready, ready_bytes] =
+      co_await asio::async_read(manager->control, asio::buffer(&byte, 1), kAsTuple);
   co_return ready || byte != 'r' ? failed : absl::OkStatus();
 }
 
-// With a credential that whoever steals it can use for some hours, and for this account's jobs only.
+// With a credential that whoever steals it can use for some hours, and for this account's jobs
+// only.
 absl::StatusOr<proto::Handover> JobManagers::MakeHandover(const Manager& manager) const {
-  const auto credential = identity::CreateProxy(options_.service,
-                                                {.kind = identity::CredentialKind::kIndependentProxy,
-                                                 .path_length = 0,
-                                                 .life = options_.credential_life,
-                                                 .name = manager.account},
-                                                tls::SystemClock());
+  const auto credential =
+      identity::CreateProxy(options_.service,
+                            {.kind = identity::CredentialKind::kIndependentProxy,
+                             .path_length = 0,
+                             .life = options_.credential_life,
+                             .name = manager.account},
+                            tls::SystemClock());
   if (!credential.ok()) {
     return errors::CannotStart(manager.account, "no proxy of the service certificate for it: " +
                                                     Message(credential.status()));
@@ -294,22 +307,25 @@ absl::StatusOr<proto::Handover> JobManagers::MakeHandover(const Manager& manager
   return handover;
 }
 
-awaitable<absl::Status> JobManagers::SendHandover(std::shared_ptr<Manager> manager, proto::Handover handover) {
+awaitable<absl::Status> JobManagers::SendHandover(std::shared_ptr<Manager> manager,
+                                                  proto::Handover handover) {
   const std::string body = handover.SerializeAsString();
   std::string message;
   for (int shift = 24; shift >= 0; shift -= 8) {
     message += static_cast<char>(body.size() >> shift);
   }
   message += body;
-  const auto [error, bytes] = co_await asio::async_write(manager->control, asio::buffer(message), kAsTuple);
+  const auto [error, bytes] =
+      co_await asio::async_write(manager->control, asio::buffer(message), kAsTuple);
   if (error) {
     co_return errors::CannotStart(manager->account, "it ended before it was ready");
   }
   co_return absl::OkStatus();
 }
 
-// As long as the process lives: a new credential long before the last one ends; and its end if it hangs, since another
-// one goes on from what is on disk, and whoever waits for a program that this one leads would wait for ever.
+// As long as the process lives: a new credential long before the last one ends; and its end if it
+// hangs, since another one goes on from what is on disk, and whoever waits for a program that this
+// one leads would wait for ever.
 awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
   const pid_t pid = manager->pid;
   auto renewed = Clock::now();
@@ -328,7 +344,8 @@ awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
       co_return;
     }
     const auto by_wall = std::chrono::system_clock::now() - renewed_at;
-    if (std::max<std::chrono::nanoseconds>(Clock::now() - renewed, by_wall) > options_.credential_life / 4 ||
+    if (std::max<std::chrono::nanoseconds>(Clock::now() - renewed, by_wall) >
+            options_.credential_life / 4 ||
         by_wall < -kClockSetBack) {
       renewed = Clock::now();
       renewed_at = std::chrono::system_clock::now();
@@ -338,7 +355,8 @@ awaitable<void> JobManagers::Attend(std::shared_ptr<Manager> manager) {
         sent = co_await SendHandover(manager, *handover);
       }
       if (!sent.ok()) {
-        spdlog::error("jobmanager gets no new credential account={}: {}", manager->account, Message(sent));
+        spdlog::error("jobmanager gets no new credential account={}: {}", manager->account,
+                      Message(sent));
       }
     }
   }
@@ -368,11 +386,13 @@ awaitable<void> JobManagers::Hear(std::shared_ptr<Manager> manager) {
 awaitable<bool> JobManagers::Ask(Manager& manager) {
   ++manager.unanswered;
   constexpr std::array<char, 4> kQuestion = {};
-  const auto [error, bytes] = co_await asio::async_write(manager.control, asio::buffer(kQuestion), kAsTuple);
+  const auto [error, bytes] =
+      co_await asio::async_write(manager.control, asio::buffer(kQuestion), kAsTuple);
   co_return !error;
 }
 
-// Waits for the end of the process (asks for it first, unless it `is_wanted`) and says how it ended.
+// Waits for the end of the process (asks for it first, unless it `is_wanted`) and says how it
+// ended.
 awaitable<std::string> JobManagers::End(std::shared_ptr<Manager> manager, bool is_wanted) {
   if (manager->pid < 0) {
     co_return "";

@@ -27,7 +27,8 @@ class JobManagers {
     std::string config;
     std::string state_directory;
     std::chrono::milliseconds start_timeout{10'000};
-    std::chrono::milliseconds beat{4'000};  // each is asked whether it is there; ended after four without an answer
+    std::chrono::milliseconds beat{
+        4'000};  // each is asked whether it is there; ended after four without an answer
     identity::Credential service;  // of which each gets a proxy
     std::chrono::seconds credential_life = std::chrono::hours(4);
     proto::Handover handover;  // all but credential and token
@@ -42,7 +43,8 @@ class JobManagers {
   // The secret that the account's jobmanager expects with each call.
   std::string TokenOf(const std::string& account) const;
 
-  // Starts those that were leading programs over several sites when they ended: nobody may ever call them.
+  // Starts those that were leading programs over several sites when they ended: nobody may ever
+  // call them.
   void StartLeading();
 
   // Ends all of them; returns when they have ended.
@@ -68,8 +70,8 @@ class JobManagers {
   std::map<std::string, std::shared_ptr<Manager>> managers_;
 };
 
-// Failed starts in a row, after one more process that lived for so long (0: was never ready).  One that
-// ended because it was told to is no failure.
+// Failed starts in a row, after one more process that lived for so long (0: was never ready).  One
+// that ended because it was told to is no failure.
 int FailuresAfter(int failures, bool is_clean, std::chrono::steady_clock::duration lived);
 
 // Accounts whose jobmanager has left the file `leads` in its directory, below this one.

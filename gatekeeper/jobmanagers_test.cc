@@ -39,7 +39,8 @@ TEST(LeadingAccounts, AreThoseThatHaveLeftTheFile) {
 // The service certificate, from an hour ago on.
 identity::Credential ServiceFor(std::chrono::hours life) {
   test::CertificateOptions today;
-  today.not_before = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()) - std::chrono::hours(1);
+  today.not_before = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()) -
+                     std::chrono::hours(1);
   today.not_after = today.not_before + std::chrono::hours(24);
   const test::TestCa ca("/CN=CA", today);
   today.not_after = today.not_before + life;
@@ -78,7 +79,8 @@ TEST(JobManagers, OneThatCanBeGivenNoCredentialSaysWhyAndNotHowItWasEnded) {
       [&](std::exception_ptr) { loop.stop(); });
   loop.run_for(std::chrono::seconds(60));
 
-  EXPECT_THAT(std::string(said.message()), testing::HasSubstr("no proxy of the service certificate for it: "));
+  EXPECT_THAT(std::string(said.message()),
+              testing::HasSubstr("no proxy of the service certificate for it: "));
   EXPECT_THAT(std::string(said.message()), testing::HasSubstr("CN=host/host expired at "));
 }
 
@@ -94,7 +96,8 @@ TEST(JobManagers, OneThatIsNotReadyInTimeIsEndedAndThatIsSaid) {
   co_spawn(
       loop,
       [&]() -> awaitable<void> {
-        for (int call = 0; call < 2; ++call) {  // the second waits for the end of what the first began
+        for (int call = 0; call < 2;
+             ++call) {  // the second waits for the end of what the first began
           said.emplace_back((co_await managers.Get(account->pw_name)).status().message());
         }
         co_await managers.Stop();
