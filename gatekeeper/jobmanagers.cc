@@ -197,50 +197,58 @@ awaitable<void> JobManagers::Keep(std::shared_ptr<Manager> manager) {
       co_await Sleep(loop_, std::chrono::ceil<milliseconds>(wait));
       continue;
     }
-    manager->state = Manager::State::kStarting;
-    const auto begun = Clock::now();
-    manager->failure =
-        co_await Caught("starting the jobmanager of account=" + manager->account, Start(manager));
-    ++manager->attempts;
-    const bool is_up = manager->failure.ok() && !is_stopping_;
-    if (is_up) {
-      spdlog::info("jobmanager ready account={} pid={} ms={}", manager->account, manager->pid,
-                   std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count());
-      manager->state = Manager::State::kReady;
-      manager->changed.Notify();
-      co_spawn(loop_, Attend(manager),
-               Logged("attending the jobmanager of account=" + manager->account));
-      co_spawn(loop_, Hear(manager),
-               Logged("hearing the jobmanager of account=" + manager->account));
-    } else {
-      manager->channel.reset();  // for which it waits
-    }
-    std::string why = co_await End(manager, is_up);
-    manager->attention.cancel();
-    if (is_up && manager->answers && manager->unanswered > kUnansweredMax) {
-      why = "it was there and answered nothing; " + why;
-    }
-    if (!manager->failure.ok()) {
-      if (manager->is_late) {
-        manager->failure = NotReady(manager->account);
-      } else if (!why.empty()) {
-        manager->failure = errors::CannotStart(manager->account, why);
-      }
-      spdlog::error("jobmanager does not start account={}: {}", manager->account,
-                    Message(manager->failure));
-    } else if (!is_stopping_) {
-      spdlog::warn("jobmanager ended account={}: {}", manager->account, why);
-    }
-    manager->channel.reset();
-    manager->failures = FailuresAfter(manager->failures, manager->is_clean,
-                                      is_up ? Clock::now() - begun : Clock::duration(0));
-    manager->next_start = Clock::now() + BackOff(manager->failures);
+    const auto lived =
+        co_await Caught("the jobmanager of account=" + manager->account, KeepOne(manager));
     manager->state = Manager::State::kWaiting;
+    manager->channel.reset();
+    if (!lived.ok()) {
+      co_await End(manager, false);  // it may be there yet, and its lock would refuse the next one
+    }
+    manager->attention.cancel();
+    manager->failures =
+        FailuresAfter(manager->failures, manager->is_clean, lived.value_or(Clock::duration(0)));
+    manager->next_start = Clock::now() + BackOff(manager->failures);
     manager->changed.Notify();
   }
   manager->failures = kFailuresMax - 1;  // asked for again: one start at a time
   manager->state = Manager::State::kStopped;
   manager->changed.Notify();
+}
+
+awaitable<absl::StatusOr<Clock::duration>> JobManagers::KeepOne(std::shared_ptr<Manager> manager) {
+  manager->state = Manager::State::kStarting;
+  const auto begun = Clock::now();
+  manager->failure =
+      co_await Caught("starting the jobmanager of account=" + manager->account, Start(manager));
+  ++manager->attempts;
+  const bool is_up = manager->failure.ok() && !is_stopping_;
+  if (is_up) {
+    spdlog::info("jobmanager ready account={} pid={} ms={}", manager->account, manager->pid,
+                 std::chrono::duration_cast<milliseconds>(Clock::now() - begun).count());
+    manager->state = Manager::State::kReady;
+    manager->changed.Notify();
+    co_spawn(loop_, Attend(manager),
+             Logged("attending the jobmanager of account=" + manager->account));
+    co_spawn(loop_, Hear(manager), Logged("hearing the jobmanager of account=" + manager->account));
+  } else {
+    manager->channel.reset();  // for which it waits
+  }
+  std::string why = co_await End(manager, is_up);
+  if (is_up && manager->answers && manager->unanswered > kUnansweredMax) {
+    why = "it was there and answered nothing; " + why;
+  }
+  if (!manager->failure.ok()) {
+    if (manager->is_late) {
+      manager->failure = NotReady(manager->account);
+    } else if (!why.empty()) {
+      manager->failure = errors::CannotStart(manager->account, why);
+    }
+    spdlog::error("jobmanager does not start account={}: {}", manager->account,
+                  Message(manager->failure));
+  } else if (!is_stopping_) {
+    spdlog::warn("jobmanager ended account={}: {}", manager->account, why);
+  }
+  co_return is_up ? Clock::now() - begun : Clock::duration(0);
 }
 
 awaitable<absl::Status> JobManagers::Start(std::shared_ptr<Manager> manager) {

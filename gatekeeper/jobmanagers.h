@@ -55,6 +55,9 @@ class JobManagers {
 
   absl::Status NotReady(const std::string& account) const;
   awaitable<void> Keep(std::shared_ptr<Manager> manager);
+  // One process, from its start to its end; how long it was there.  Zero: it was never ready.
+  awaitable<absl::StatusOr<std::chrono::steady_clock::duration>> KeepOne(
+      std::shared_ptr<Manager> manager);
   awaitable<absl::Status> Start(std::shared_ptr<Manager> manager);
   absl::StatusOr<proto::Handover> MakeHandover(const Manager& manager) const;
   awaitable<absl::Status> HandOver(std::shared_ptr<Manager> manager, proto::Handover handover);

@@ -7,8 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/faulty_log.h"
 #include "tests/support/test_ca.h"
 
 namespace sekisho::gatekeeper {
@@ -204,6 +206,47 @@ TEST(JobManagers, OneThatEndsKeepsItsConnectionWhileACallUsesItAndGetsNoOther) {
   loop.run_for(std::chrono::seconds(60));
 
   EXPECT_TRUE(is_over);
+}
+
+// Alone or not at all; it takes what it is given, says that it is ready, and stays.
+constexpr char kAlone[] = R"(#!/usr/bin/python3
+import fcntl, os, struct, sys
+lock = open(sys.argv[4] + "/lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+os.write(3, b"k")
+size, = struct.unpack(">I", os.read(3, 4))
+while size:
+    size -= len(os.read(3, size))
+os.write(3, b"r")
+while os.read(3, 65536):
+    pass
+)";
+
+TEST(JobManagers, AFaultInTheKeepingOfOneEndsItBeforeTheNextIsStarted) {
+  const test::TemporaryDirectory directory;
+  const passwd* account = getpwuid(geteuid() == 0 ? 65534 : geteuid());
+  ASSERT_NE(account, nullptr);
+  JobManagers::Options options = OptionsOf(directory, kAlone);
+  const std::string lock = options.state_directory + "/" + account->pw_name + "/lock";
+  const test::FaultyLog log([&lock] { return std::filesystem::exists(lock); });
+  Loop loop;
+  JobManagers managers(loop, std::move(options));
+  absl::Status said = absl::UnknownError("nothing");
+  bool is_over = false;
+  co_spawn(
+      loop,
+      [&]() -> awaitable<void> {
+        said = (co_await managers.Get(account->pw_name)).status();
+        EXPECT_TRUE(log.has_thrown());
+        co_await managers.Stop();
+        is_over = true;
+      },
+      [&](std::exception_ptr) { loop.stop(); });
+  loop.run_for(std::chrono::seconds(60));
+
+  EXPECT_TRUE(said.ok()) << said;
+  EXPECT_TRUE(is_over);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a process is left";
 }
 
 }  // namespace
