@@ -196,12 +196,14 @@ Endpoint* Registry::FindInside(const std::string& place, const std::string& site
   return best;
 }
 
-std::map<std::string, const Endpoint*> Registry::AllInside(const std::string& site, const Caller& caller,
+std::map<std::string, const Endpoint*> Registry::AllInside(const std::string& site,
+                                                           const Caller& caller,
                                                            size_t most) const {
   std::map<std::string, const Endpoint*> all;
   for (const auto& [id, endpoint] : endpoints_) {
     const Reservation& reserved = endpoint.reserved;
-    if (caller.job.empty() || reserved.caller.job != caller.job || !caller.SharesWith(reserved.caller)) {
+    if (caller.job.empty() || reserved.caller.job != caller.job ||
+        !caller.SharesWith(reserved.caller)) {
       continue;
     }
     for (const std::string_view place : PlacesOf(reserved.inside)) {

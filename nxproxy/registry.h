@@ -81,7 +81,8 @@ class Registry {
   // at `site`, then one whose session is attached, then the newest.
   Endpoint* FindInside(const std::string& place, const std::string& site, const Caller& caller);
   // The same for every address at which somebody of `caller`'s job listens inside; at most `most`.
-  std::map<std::string, const Endpoint*> AllInside(const std::string& site, const Caller& caller, size_t most) const;
+  std::map<std::string, const Endpoint*> AllInside(const std::string& site, const Caller& caller,
+                                                   size_t most) const;
   // A number for a job endpoint; 0: none is free.
   uint16_t FreeJobPort();
 

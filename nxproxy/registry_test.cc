@@ -118,8 +118,10 @@ TEST_F(RegistryTest, TellsAllThatListensInsideOfOnesOwnJobAsTheAskersSiteMeansIt
     return ids;
   };
 
-  EXPECT_THAT(ids("siteA", kAlice, 9), ElementsAre(Pair("10.1.0.11:80", 7), Pair("[fd00::1]:80", 7)));
-  EXPECT_THAT(ids("siteB", kAlice, 9), ElementsAre(Pair("10.1.0.11:80", 8), Pair("[fd00::1]:80", 7)));
+  EXPECT_THAT(ids("siteA", kAlice, 9),
+              ElementsAre(Pair("10.1.0.11:80", 7), Pair("[fd00::1]:80", 7)));
+  EXPECT_THAT(ids("siteB", kAlice, 9),
+              ElementsAre(Pair("10.1.0.11:80", 8), Pair("[fd00::1]:80", 7)));
   EXPECT_THAT(ids("siteB", kAlice, 1), ElementsAre(Pair("10.1.0.11:80", 8)));
   EXPECT_THAT(ids("siteA", kAlice, 0), IsEmpty());
   EXPECT_THAT(ids("siteA", {.owner = "/CN=Alice"}, 9), IsEmpty());
@@ -281,8 +283,7 @@ TEST_F(JournalTest, StaysShortHoweverManyComeAndGo) {
     ASSERT_TRUE(journal.Add(At(3, 20002)).ok());
   }
 
-  EXPECT_THAT(Reopened(),
-              ElementsAre(std::pair(1ul, At(1, 20000)), std::pair(3ul, At(3, 20002))));
+  EXPECT_THAT(Reopened(), ElementsAre(std::pair(1ul, At(1, 20000)), std::pair(3ul, At(3, 20002))));
 }
 
 TEST_F(JournalTest, IsRewrittenOnlyWhenAsMuchHasComeAsStands) {
@@ -341,8 +342,7 @@ TEST_F(JournalTest, AnEntryThatFindsNoRoomHarmsNoOther) {
     ASSERT_TRUE(journal.Add(At(3, 20002)).ok());
   }
 
-  EXPECT_THAT(Reopened(),
-              ElementsAre(std::pair(1ul, At(1, 20000)), std::pair(3ul, At(3, 20002))));
+  EXPECT_THAT(Reopened(), ElementsAre(std::pair(1ul, At(1, 20000)), std::pair(3ul, At(3, 20002))));
 }
 
 TEST_F(JournalTest, OnADiskThatIsFullAtTheStartTheOldFileStaysInUse) {
@@ -360,8 +360,7 @@ TEST_F(JournalTest, OnADiskThatIsFullAtTheStartTheOldFileStaysInUse) {
     ASSERT_TRUE(journal.Add(At(4, 20003)).ok());
   }
 
-  EXPECT_THAT(Reopened(),
-              ElementsAre(std::pair(2ul, At(2, 20001)), std::pair(4ul, At(4, 20003))));
+  EXPECT_THAT(Reopened(), ElementsAre(std::pair(2ul, At(2, 20001)), std::pair(4ul, At(4, 20003))));
 }
 
 // Links: a file can be renamed over them, as over one without rights, and not over a folder.

@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kEndpointsMax = 1024;
 constexpr char kPublicIsPlain[] =
-    "a public endpoint is for programs that do not encrypt: bind with scope job, or without encryption";
+    "a public endpoint is for programs that do not encrypt: bind with scope job, or without "
+    "encryption";
 
 Listener ListenerOf(const Asker& asker) {
   const LocalRequest& request = asker.request();
