@@ -151,7 +151,7 @@ void Exposer::Lost(const std::string& why) {
   dial_at_ms_ = now_ms_ + back_off_.After(std::exchange(has_been_up_, false), RandomId()).count();
   is_greeted_ = false;
   for (Exposure& exposure : exposures_) {
-    if (exposure.OnLost()) {  // a new session, then: the port is free when this one's grace is over
+    if (exposure.OnLost()) {  // a new session, then: without us this one's grace ends
       session_ = 0;
       key_.clear();
     }
@@ -176,7 +176,7 @@ void Exposer::Remember(const Exposure& exposure) {
 void Exposer::BindDue() {
   for (Exposure& exposure : exposures_) {
     if (exposure.IsDue(now_ms_)) {
-      control_->Send(exposure.Ask(next_id_++));
+      control_->Send(exposure.Ask(next_id_++, RandomBytes(wire::kSecretBytes)));
     }
   }
 }

@@ -14,8 +14,11 @@ bool IsOver(wire::Code code) {
 
 }  // namespace
 
-wire::Message Exposure::Ask(uint32_t id) {
+wire::Message Exposure::Ask(uint32_t id, const std::string& new_secret) {
   asked = id;
+  if (secret.empty()) {
+    secret = new_secret;
+  }
   wire::Message message = bind;
   message.id = id;
   message.endpoint = endpoint;

@@ -33,12 +33,14 @@ struct Exposure {
   std::string Name() const { return target + " " + std::to_string(bind.port); }
   bool IsDue(int64_t now_ms) const { return !is_bound && asked == 0 && now_ms >= bind_at_ms; }
 
-  // The BIND: for what was bound before, if it can be had again.
-  wire::Message Ask(uint32_t id);
+  // The BIND: for what was bound before, if it can be had again; else by `new_secret`, and again by
+  // it until that is answered.
+  wire::Message Ask(uint32_t id, const std::string& new_secret);
   void OnBound(const wire::Message& bound);
   // Whether an endpoint is given up by that; else the same is asked for again.
   bool OnRefused(wire::Code code, int64_t now_ms, uint64_t chance);
-  // The control connection is.  Whether the session may hold an endpoint that we cannot name.
+  // The control connection is.  Whether the session may hold an endpoint that we cannot name; an
+  // upstream of before does not know it by its secret.
   bool OnLost();
 };
 

@@ -33,12 +33,12 @@ TEST(Exposure, IsGivenUpByTheseRefusalsOfATakeBackAndByNoOthers) {
   std::set<wire::Code> ends;
   for (const wire::CodeInfo& each : wire::AllCodes()) {
     Exposure exposure = BoundBefore();
-    exposure.Ask(1);
+    exposure.Ask(1, "1");
     const bool is_given_up = exposure.OnRefused(each.code, 0, 0);
-    const wire::Message next = exposure.Ask(2);
+    const wire::Message next = exposure.Ask(2, "2");
 
     EXPECT_EQ(next.endpoint, is_given_up ? 0u : 7u) << each.name;
-    EXPECT_EQ(next.secret, is_given_up ? "" : "secret") << each.name;
+    EXPECT_EQ(next.secret, is_given_up ? "2" : "secret") << each.name;
     EXPECT_EQ(next.port, 8080u) << each.name;
     if (is_given_up) {
       ends.insert(each.code);
@@ -51,7 +51,7 @@ TEST(Exposure, IsGivenUpByTheseRefusalsOfATakeBackAndByNoOthers) {
 
 TEST(Exposure, GivesNothingUpThatItDidNotHave) {
   Exposure exposure = Fresh();
-  exposure.Ask(1);
+  exposure.Ask(1, "1");
 
   EXPECT_FALSE(exposure.OnRefused(wire::Code::kPortTaken, 0, 0));
   EXPECT_FALSE(exposure.IsDue(0));
@@ -60,27 +60,28 @@ TEST(Exposure, GivesNothingUpThatItDidNotHave) {
 
 TEST(Exposure, IsTheSameOneAgainIfTheAnswerToItsTakeBackIsLost) {
   Exposure exposure = BoundBefore();
-  exposure.Ask(1);
+  exposure.Ask(1, "1");
 
   EXPECT_FALSE(exposure.OnLost());
   ASSERT_TRUE(exposure.IsDue(0));
-  const wire::Message again = exposure.Ask(2);
+  const wire::Message again = exposure.Ask(2, "2");
   EXPECT_EQ(again.endpoint, 7u);
   EXPECT_EQ(again.secret, "secret");
 }
 
-TEST(Exposure, EndsItsSessionIfTheAnswerToItsFirstBindIsLost) {
+TEST(Exposure, EndsItsSessionIfTheAnswerToItsFirstBindIsLostAndAsksByTheSameSecret) {
   Exposure exposure = Fresh();
-  exposure.Ask(1);
+  exposure.Ask(1, "1");
 
   EXPECT_TRUE(exposure.OnLost());
   EXPECT_TRUE(exposure.IsDue(0));
   EXPECT_FALSE(exposure.OnLost());  // and no other one
+  EXPECT_EQ(exposure.Ask(2, "2").secret, "1");
 }
 
 TEST(Exposure, KeepsItsSessionOnceItIsBound) {
   Exposure exposure = Fresh();
-  exposure.Ask(1);
+  exposure.Ask(1, "1");
   wire::Message bound;
   bound.endpoint = 9;
   bound.secret = "new";

@@ -37,6 +37,10 @@ std::string_view SiteOf(std::string_view inside) {
   return at == std::string_view::npos ? std::string_view() : inside.substr(at + 1);
 }
 
+bool IsOneOwner(const Caller& one, const Caller& other) {
+  return one.owner == other.owner && one.job == other.job && one.site == other.site;
+}
+
 }  // namespace
 
 Account& Registry::AccountOf(const std::string& owner) {
@@ -133,15 +137,22 @@ Endpoint& Registry::AddEndpoint(Reservation reservation, std::vector<Network> al
   return endpoint;
 }
 
+uint64_t Registry::FindSecret(const std::string& secret_hash, const Caller& caller) const {
+  const auto at = std::find_if(endpoints_.begin(), endpoints_.end(), [&](const auto& entry) {
+    return entry.second.reserved.secret_hash == secret_hash &&
+           IsOneOwner(entry.second.reserved.caller, caller);
+  });
+  return at == endpoints_.end() ? 0 : at->first;
+}
+
 MaybeRefusal Registry::Reclaim(uint64_t id, const std::string& secret_hash, Session& session,
                                Endpoint*& endpoint) {
   Endpoint* found = FindEndpoint(id);
   if (found == nullptr) {
     return errors::NoSuchEndpoint(fmt::format("{:x}", id));
   }
-  const Caller& owner = found->reserved.caller;
-  if (found->reserved.secret_hash != secret_hash || owner.owner != session.caller.owner ||
-      owner.job != session.caller.job || owner.site != session.caller.site) {
+  if (found->reserved.secret_hash != secret_hash ||
+      !IsOneOwner(found->reserved.caller, session.caller)) {
     return errors::NotOwner();
   }
   if (Session* before = FindSession(found->session); before != nullptr) {

@@ -74,6 +74,8 @@ class Registry {
   // An endpoint that its owner takes back by its secret's hash.
   MaybeRefusal Reclaim(uint64_t id, const std::string& secret_hash, Session& session,
                        Endpoint*& endpoint);
+  // The one of `caller`'s that has it; 0: none.
+  uint64_t FindSecret(const std::string& secret_hash, const Caller& caller) const;
   bool RemoveEndpoint(uint64_t id);
   Endpoint* FindEndpoint(uint64_t id);
   Endpoint* FindPort(uint16_t port);

@@ -150,6 +150,15 @@ TEST_F(RegistryTest, AfterARestartOnlyTheSecretAndTheSameJobTakeAnEndpointBack) 
   EXPECT_THAT(registry_.Expire(1000, 0).endpoints, IsEmpty());
 }
 
+TEST_F(RegistryTest, AnEndpointIsKnownByItsSecretToItsOwnJobAlone) {
+  registry_.AddEndpoint(At(7, 20000), {}, nullptr, 100);
+
+  EXPECT_EQ(registry_.FindSecret(kHash, kAlice), 7u);
+  EXPECT_EQ(registry_.FindSecret(std::string(64, 'b'), kAlice), 0u);
+  EXPECT_EQ(registry_.FindSecret(kHash, {.owner = "/CN=Alice", .job = "j2", .site = "siteA"}), 0u);
+  EXPECT_EQ(registry_.FindSecret(kHash, {.owner = "/CN=Bob", .job = "j1", .site = "siteA"}), 0u);
+}
+
 TEST_F(RegistryTest, WhatNobodyTakesBackGoes) {
   registry_.AddEndpoint(At(7, 20000), {}, nullptr, 100);
 

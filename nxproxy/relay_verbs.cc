@@ -187,6 +187,13 @@ MaybeRefusal Relay::Bind(Client& client, Session& session, const Message& bind) 
   if (bind.endpoint != 0) {
     return TakeBack(client, session, bind);
   }
+  if (!bind.secret.empty()) {  // it may have been bound before, and the answer lost
+    Message again = bind;
+    again.endpoint = registry_.FindSecret(Sha256Of(bind.secret), session.caller);
+    if (again.endpoint != 0) {
+      return TakeBack(client, session, again);
+    }
+  }
   if ((bind.scope != 1 && bind.scope != 2) || bind.port > 65535 || bind.port_max > 65535 ||
       (bind.port_max != 0 && bind.port_max < bind.port)) {
     return errors::Protocol("BIND with a scope or port that there is not");
@@ -206,7 +213,7 @@ MaybeRefusal Relay::Bind(Client& client, Session& session, const Message& bind) 
   if (auto refusal = OpenPort(session, bind, socket, reserved.port)) {
     return refusal;
   }
-  const std::string secret = RandomBytes(wire::kSecretBytes);
+  const std::string secret = bind.secret.empty() ? RandomBytes(wire::kSecretBytes) : bind.secret;
   reserved.id = RandomId();
   reserved.scope = static_cast<wire::Scope>(bind.scope);
   reserved.ip = PublicIp(client);

@@ -61,7 +61,7 @@ struct Message {
   uint64_t port = 0;      // BIND: wanted, or the range's first
   uint64_t port_max = 0;  // BIND: the range's last
   uint64_t endpoint = 0;  // BIND (to take back), BOUND, UNBIND, ANNOUNCE, RESOLVED, INVITE
-  std::string secret;     // BIND (to take back), BOUND: 32 bytes
+  std::string secret;     // BIND, BOUND: 32 bytes
   std::string
       address;         // BOUND, RESOLVE: the endpoint's; ANNOUNCE: the peer's; INVITE: whom to dial
   std::string inside;  // BIND, RESOLVED: where it listens inside

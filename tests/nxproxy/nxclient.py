@@ -9,6 +9,7 @@ import ipaddress
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -239,6 +240,61 @@ class Relay:
 
     def refused(self, reason):
         return self.metric(f'refused_total{{reason="{reason}"}}')
+
+
+class Between:
+    """A relay as a client of its sees it: what goes there and back passes here, and can be lost."""
+
+    def __init__(self, authority, relay):
+        self.relay = relay
+        self.to_lose = 0  # BOUNDs, each with its connection
+        self.passed = 0
+        self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.server.load_cert_chain(*authority.issue("between", "DNS:localhost,IP:127.0.0.1"))
+        self.client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self.client.check_hostname, self.client.verify_mode = False, ssl.CERT_NONE
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def speak_as(self, certificate, key):
+        """The client, to the relay."""
+        self.client.load_cert_chain(certificate, key)
+
+    def accept(self):
+        while True:
+            threading.Thread(target=self.carry, args=(self.listener.accept()[0],), daemon=True).start()
+
+    def carry(self, near):
+        with contextlib.suppress(OSError):
+            far = socket.create_connection(("127.0.0.1", self.relay.port))
+            is_control = near.recv(1, socket.MSG_PEEK) == b"\x16"  # a TLS record; else a data connection
+            if is_control:
+                near, far = self.server.wrap_socket(near, server_side=True), self.client.wrap_socket(far)
+            with near, far:
+                self.pass_on(near, far, is_control)
+
+    def pass_on(self, near, far, is_control):
+        """Until one side ends."""
+        kept = b""  # of a message that has not come whole
+        while True:
+            waiting = [side for side in (near, far) if is_control and side.pending()]
+            for side in waiting or select.select([near, far], [], [])[0]:
+                data = side.recv(65536)
+                if not data:
+                    return
+                if not is_control or side is near:
+                    (far if side is near else near).sendall(data)
+                    continue
+                kept += data
+                while len(kept) >= 8 and len(kept) >= (size := 8 + int.from_bytes(kept[2:4], "big")):
+                    is_bound = kept[1] == VERBS["BOUND"]
+                    if is_bound and self.to_lose > 0:
+                        self.to_lose -= 1
+                        return
+                    near.sendall(kept[:size])
+                    self.passed += is_bound
+                    kept = kept[size:]
 
 
 class Session:

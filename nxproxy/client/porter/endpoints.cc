@@ -6,6 +6,8 @@
 #include <csignal>
 #include <sstream>
 
+#include <openssl/rand.h>
+
 #include "nxproxy/client/porter/ways.h"
 #include "nxproxy/client/rules.h"
 
@@ -40,6 +42,14 @@ std::string InsideOf(const Endpoint& endpoint) {
   const bool takes_v6 = std::any_of(endpoint.listeners.begin(), endpoint.listeners.end(),
                                     [](const Listener& one) { return one.is_v6; });
   return Interfaces::Read().InsideText(first.local, takes_v4, takes_v6);
+}
+
+// Empty: the relay makes one.
+std::string NewSecret() {
+  std::string secret(wire::kSecretBytes, '\0');
+  const bool is_made = RAND_bytes(reinterpret_cast<unsigned char*>(secret.data()),
+                                  static_cast<int>(secret.size())) == 1;
+  return is_made ? secret : "";
 }
 
 }  // namespace
@@ -157,6 +167,9 @@ void Endpoints::Bind(Endpoint& endpoint) {
     return;
   }
   endpoint.is_asked = true;
+  if (endpoint.secret.empty()) {  // if the answer is lost, the next BIND asks for the same by it
+    endpoint.secret = NewSecret();
+  }
   wire::Message bind;
   bind.verb = wire::Verb::kBind;
   bind.scope = static_cast<uint64_t>(endpoint.scope);
