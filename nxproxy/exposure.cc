@@ -4,15 +4,6 @@
 #include <utility>
 
 namespace sekisho::nxproxy {
-namespace {
-
-// The upstream has it no more, or not for us.  All else may pass while it is kept there.
-bool IsOver(wire::Code code) {
-  return code == wire::Code::kNoSuchEndpoint || code == wire::Code::kNotOwner ||
-         code == wire::Code::kPortTaken;
-}
-
-}  // namespace
 
 wire::Message Exposure::Ask(uint32_t id, const std::string& new_secret) {
   asked = id;
@@ -36,7 +27,7 @@ void Exposure::OnBound(const wire::Message& bound) {
 
 bool Exposure::OnRefused(wire::Code code, int64_t now_ms, uint64_t chance) {
   asked = 0;
-  const bool is_given_up = endpoint != 0 && IsOver(code);
+  const bool is_given_up = endpoint != 0 && wire::EndsEndpoint(code);
   bind_at_ms = now_ms + back_off.After(is_given_up, chance).count();
   if (is_given_up) {
     endpoint = 0;

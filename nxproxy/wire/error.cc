@@ -75,4 +75,8 @@ std::optional<Code> CodeOfName(std::string_view name) {
   return std::nullopt;
 }
 
+bool EndsEndpoint(Code code) {
+  return code == Code::kNoSuchEndpoint || code == Code::kNotOwner || code == Code::kPortTaken;
+}
+
 }  // namespace sekisho::nxproxy::wire

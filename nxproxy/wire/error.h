@@ -52,4 +52,8 @@ std::span<const CodeInfo> AllCodes();
 const CodeInfo& Info(Code code);
 std::optional<Code> CodeOfName(std::string_view name);
 
+// Whether the relay has the endpoint no more, or not for us, if it refuses so to give it back.  All
+// else may pass while it is kept there.
+bool EndsEndpoint(Code code);
+
 }  // namespace sekisho::nxproxy::wire

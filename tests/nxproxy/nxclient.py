@@ -247,8 +247,9 @@ class Between:
 
     def __init__(self, authority, relay):
         self.relay = relay
-        self.to_lose = 0  # BOUNDs, each with its connection
-        self.passed = 0
+        self.to_lose = []  # the next of these verbs, each with its connection
+        self.to_refuse = {}  # the next answer of this verb becomes a refusal of that name
+        self.passed = []
         self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.server.load_cert_chain(*authority.issue("between", "DNS:localhost,IP:127.0.0.1"))
         self.client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -276,25 +277,31 @@ class Between:
 
     def pass_on(self, near, far, is_control):
         """Until one side ends."""
-        kept = b""  # of a message that has not come whole
+        kept = {near: b"", far: b""}  # of a message that has not come whole
         while True:
             waiting = [side for side in (near, far) if is_control and side.pending()]
             for side in waiting or select.select([near, far], [], [])[0]:
                 data = side.recv(65536)
                 if not data:
                     return
-                if not is_control or side is near:
-                    (far if side is near else near).sendall(data)
+                other = far if side is near else near
+                if not is_control:
+                    other.sendall(data)
                     continue
-                kept += data
-                while len(kept) >= 8 and len(kept) >= (size := 8 + int.from_bytes(kept[2:4], "big")):
-                    is_bound = kept[1] == VERBS["BOUND"]
-                    if is_bound and self.to_lose > 0:
-                        self.to_lose -= 1
+                data = kept[side] + data
+                while len(data) >= 8 and len(data) >= (size := 8 + int.from_bytes(data[2:4], "big")):
+                    verb = NAMES[data[1]]
+                    if verb in self.to_lose:
+                        self.to_lose.remove(verb)
                         return
-                    near.sendall(kept[:size])
-                    self.passed += is_bound
-                    kept = kept[size:]
+                    if verb in self.to_refuse:
+                        error = {"code": CODES[self.to_refuse.pop(verb)], "words": "not now"}
+                        other.sendall(encode("ERROR", int.from_bytes(data[4:8], "big"), error))
+                    else:
+                        other.sendall(data[:size])
+                        self.passed.append(verb)
+                    data = data[size:]
+                kept[side] = data
 
 
 class Session:

@@ -199,6 +199,7 @@ void Endpoints::Bind(Endpoint& endpoint) {
 void Endpoints::OnBound(Endpoint& endpoint, const wire::Message& answer) {
   const auto address = wire::ParseAddress(answer.address);
   endpoint.is_told = endpoint.is_told && address && *address == endpoint.address;
+  endpoint.is_bound = true;
   endpoint.id = answer.endpoint;
   endpoint.secret = answer.secret;
   endpoint.address = address.value_or(wire::Address{});
@@ -211,6 +212,9 @@ void Endpoints::OnBound(Endpoint& endpoint, const wire::Message& answer) {
 
 void Endpoints::OnRefused(Endpoint& endpoint, const wire::Message& answer) {
   const bool is_away = !session_.is_up();
+  if (!is_away && endpoint.id != 0 && !wire::EndsEndpoint(RefusalOf(answer).code)) {
+    return;  // with the next sweep
+  }
   if (!is_away && endpoint.id != 0) {
     // The relay knows it no more: a new one, at the same port if that is free.
     say_("the relay gave " + wire::ToText(endpoint.address) + " up: " + ToText(RefusalOf(answer)));
@@ -272,7 +276,8 @@ bool Endpoints::wants_v6() const { return !all_.empty() && all_.back().listeners
 void Endpoints::OnUp(bool is_resumed) {
   std::vector<Endpoint*> open;
   for (Endpoint& endpoint : all_) {
-    if (endpoint.id == 0 || !is_resumed) {
+    endpoint.is_bound = endpoint.is_bound && is_resumed;
+    if (!endpoint.is_bound) {
       open.push_back(&endpoint);
     }
   }
@@ -299,6 +304,11 @@ void Endpoints::Sweep(const std::set<uint64_t>& listening) {
   }
   if (all_.remove_if([](const Endpoint& one) { return one.listeners.empty(); }) != 0) {
     on_change_();
+  }
+  for (Endpoint& endpoint : all_) {
+    if (endpoint.id != 0 && !endpoint.is_bound && session_.is_up()) {
+      Bind(endpoint);
+    }
   }
 }
 

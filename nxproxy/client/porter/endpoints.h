@@ -49,15 +49,16 @@ struct Endpoint {
   int backlog = 0;
   uint64_t id = 0;  // 0: not bound, or not yet
   std::string secret;
-  wire::Address address;                       // at the relay
+  wire::Address address;  // at the relay
   bool is_encrypted = false;
   bool is_asked = false;                       // BIND is under way
+  bool is_bound = false;                       // in this session
   bool is_told = false;                        // the user knows the address
   std::vector<std::shared_ptr<Asker>> askers;  // wait for BOUND
 };
 
-// What a connector may call it, if it means it: by its address at the relay or inside, or by port and
-// job.
+// What a connector may call it, if it means it: by its address at the relay or inside, or by port
+// and job.
 std::vector<std::string> Names(const Endpoint& endpoint, const std::string& job);
 
 class Endpoints {
@@ -78,7 +79,8 @@ class Endpoints {
 
   // The session is up: binds what is not bound, takes the rest back if the relay forgot it.
   void OnUp(bool is_resumed);
-  // Ends the endpoints that nobody listens at any more; `listening`: inodes.
+  // Ends the endpoints that nobody listens at any more, and asks again for those that the relay
+  // could not give back; `listening`: inodes.
   void Sweep(const std::set<uint64_t>& listening);
 
   bool empty() const { return all_.empty(); }
