@@ -126,12 +126,14 @@ bool Conductor::OnOutput(const std::string& node, const proto::AgentMessage::Out
   const bool is_ours = job != nullptr && job->has_processors &&
                        size_t(key.task()) < job->tasks.size() &&
                        job->tasks[key.task()].node == node;
-  if (is_ours && !job->tasks[key.task()].is_output_lost) {
+  bool is_lost = is_ours && job->tasks[key.task()].is_output_lost;
+  if (is_ours && !is_lost) {
     const absl::StatusOr<uint64_t> size =
         spool_.Append(key.job_id(), key.task(), stream, output.offset(), output.data());
     if (absl::IsResourceExhausted(size.status())) {
       spdlog::error("no room for output, ending the job job={}: {}", key.job_id(), Message(size.status()));
-      Perform(queue_.OnSpoolFull(key, NowMs()));
+      Perform(queue_.OnSpoolFull(key, NowMs()));  // after which the job may be over, and have no tasks
+      is_lost = true;
     } else if (!size.ok()) {
       spdlog::error("cannot spool output job={}: {}", key.job_id(), Message(size.status()));
       return false;  // the agent keeps it and comes again
@@ -139,7 +141,7 @@ bool Conductor::OnOutput(const std::string& node, const proto::AgentMessage::Out
       taken = *size;
     }
   }
-  if (is_ours && job->tasks[key.task()].is_output_lost && unpublished_.count(key.job_id()) > 0) {
+  if (is_lost && unpublished_.count(key.job_id()) > 0) {
     return true;  // its node gives nothing up before it is on disk that the job ends by this
   }
   proto::ServerMessage reply;

@@ -105,8 +105,9 @@ class FakeAllocator final : public AllocatorLink {
 // One life of the daemon over a state directory.
 class Server {
  public:
-  Server(const std::string& state, FakeAllocator& allocator, absl::StatusOr<Jobmanager> caller)
-      : work_(asio::make_work_guard(loop_)), spool_(state + "/spool") {
+  Server(const std::string& state, FakeAllocator& allocator, absl::StatusOr<Jobmanager> caller,
+         uint64_t spool_reserve)
+      : work_(asio::make_work_guard(loop_)), spool_(state + "/spool", spool_reserve) {
     CHECK(spool_.Prepare().ok());
     store_ = *EventStore::Open(loop_, state + "/events.db");
     TaskSettings settings;
@@ -272,7 +273,7 @@ class ServerTest : public ::testing::Test {
   }
   void Restart(absl::StatusOr<Jobmanager> caller = Jobmanager()) {
     server_.reset();
-    server_ = std::make_unique<Server>(state_, allocator_, caller);
+    server_ = std::make_unique<Server>(state_, allocator_, caller, spool_reserve_);
     queue_ = proto::Queue::NewStub(server_->Dial());
   }
   // A reply from the node's own stream says that the server knows it.
@@ -383,6 +384,7 @@ class ServerTest : public ::testing::Test {
     return data;
   }
 
+  uint64_t spool_reserve_ = 0;  // of the next server
   std::string state_;
   FakeAllocator allocator_;
   std::unique_ptr<Server> server_;

@@ -60,6 +60,26 @@ TEST_F(ServerTest, SendsOutputWhileTheTaskRuns) {
   EXPECT_TRUE(reader->Finish().ok());
 }
 
+TEST_F(ServerTest, AJobWhoseLastOutputHasNoRoomEndsByIt) {
+  spool_reserve_ = uint64_t{1} << 62;
+  Restart();
+  const auto agent = Attach("n1");
+  const std::string job = SubmitOk("r1", "&(executable=/bin/x)");
+  const proto::TaskKey key = agent->NextStart().task();
+  agent->Started(key);
+  agent->Exited(key, 0, 6, 0);  // its output is all that is missing
+  agent->Output(key, 0, "hello\n");
+
+  EventsToEnd(job);
+  EXPECT_EQ(ended_.state(), proto::FAILED);
+  EXPECT_THAT(ended_.reason(), HasSubstr("no room for more output"));
+  proto::ServerMessage last;
+  while (!last.has_forget()) {  // its node gives it up
+    last = agent->Next();
+    ASSERT_NE(last.kind_case(), proto::ServerMessage::KIND_NOT_SET);
+  }
+}
+
 TEST_F(ServerTest, RefusesAtOnceWhatCanNeverRunAndKeepsNothing) {
   proto::SubmitReply reply;
   const grpc::Status status = Submit("r1", "&(executable=/bin/x)(count=5)", reply);
