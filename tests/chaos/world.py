@@ -28,7 +28,7 @@ STAGER = ("a-head", "stager")  # which the queue server starts, for a call
 TASKS = (("a-n1", "task"), ("a-n2", "task"))  # supervisors, which the agents start, for a task
 _PROGRAMS = {"stager": "sekisho-stager", "task": "sekisho-task"}
 # Where a daemon's state is, and what a whole one has: the queue server takes no output below 64 MiB.
-DISKS = {"a-head": ("/var/lib/sekisho/qserver", 96), "a-n1": ("/var/lib/sekisho/agent", 32), "a-n2": ("/var/lib/sekisho/agent", 32),
+DISKS = {"a-head": ("/var/lib/sekisho/qserver", 192), "a-n1": ("/var/lib/sekisho/agent", 32), "a-n2": ("/var/lib/sekisho/agent", 32),
          "a-dmz": ("/var/lib/sekisho/jobmanager", 16)}  # fmt: skip
 KEEP_ENDED_S = 400  # longer than a wave, shorter than it takes to fill the disks
 MPIRUN = "/usr/bin/mpiexec.mpich"  # of the jobs with ranks, if it is there
