@@ -24,6 +24,7 @@ namespace sekisho::qserver {
 
 // Tasks from here on are helpers of a site's mpirun: proto/nodes.proto.
 inline constexpr int kFirstHelper = 1'000'000;
+inline constexpr int kHelpersEnd = 1'000'000'000;  // no helper has this number, or one above it
 
 struct Task {
   std::string node;

@@ -17,7 +17,7 @@ int TaskCountOf(const Job& job) {
 }  // namespace
 
 OutputCursor::OutputCursor(const proto::OutputRequest& request)
-    : task_(request.task()), room_(request.most_bytes() > 0 ? request.most_bytes() : UINT64_MAX) {
+    : task_(std::max(-1, request.task())), room_(request.most_bytes() > 0 ? request.most_bytes() : UINT64_MAX) {
   for (const proto::OutputPosition& position : request.position()) {
     sent_[{position.task(), int(position.stream())}] = position.offset();
   }

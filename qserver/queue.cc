@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/job_state.h"
+#include "common/refusal.h"
 #include "qserver/demand.h"
 #include "qserver/engine.h"
 #include "qserver/ranks.h"
@@ -207,6 +208,16 @@ Effects Queue::Accept(const Admitted& admitted, const proto::Decision* decision,
     uncommitted.mutable_uncommitted()->set_until_ms(now_ms + admitted.commit_within_s * 1000);
     Emit(job, std::move(uncommitted), now_ms, effects);
   }
+  if (const absl::Status follows = CheckAfter(admitted); !follows.ok()) {  // one has failed while the allocator thought
+    proto::JobEvent::Ended ended;
+    ended.set_state(proto::FAILED);
+    ended.set_gram_code(17);
+    ended.set_reason(Message(follows));
+    ended.set_remedy(Remedy(follows));
+    End(job, std::move(ended), now_ms, effects);
+    effects.is_pass_due = true;
+    return effects;
+  }
   if (!job.waits_for.empty() && !job.is_staging && job.commit_by_ms == 0) {
     proto::JobEvent waiting;
     waiting.mutable_waiting()->set_reason(WhyItWaits(job));
@@ -265,8 +276,9 @@ Effects Queue::OnDecision(const proto::Decision& decision, int64_t now_ms, Bread
     OnElementDecision(decision, breadth, now_ms, effects);
     return effects;
   }
-  if (IsFinal(job->status.state()) || job->has_processors || HasItsFill(*job)) {
-    return effects;  // it ended, or was given processors, while the allocator thought
+  if (pending_.count(OrderOf(*job)) == 0 || HasItsFill(*job)) {
+    effects.is_pass_due = decision.has_start();  // it waits no more, or was held, while the allocator thought
+    return effects;
   }
   if (decision.has_start()) {
     Start(*job, decision.start(), now_ms, effects);

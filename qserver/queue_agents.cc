@@ -116,7 +116,9 @@ void Queue::Reconcile(Job& job, const std::string& node, const std::string& boot
                       bool is_again, int64_t now_ms, Effects& effects) {
   const std::string job_id = job.status.job_id();
   for (const int number : held) {
-    job.next_helper = std::max(job.next_helper, number + 1);
+    if (number < kHelpersEnd) {
+      job.next_helper = std::max(job.next_helper, number + 1);
+    }
   }
   const bool is_rebooted =
       !boot_id.empty() && job.boots.count(node) > 0 && job.boots[node] != boot_id;

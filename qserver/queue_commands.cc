@@ -142,6 +142,9 @@ Effects Queue::DeclareLost(const std::string& node, const std::string& reason, i
 // What is elsewhere of the job ends as when a task cannot start; also a launcher whose helpers were there.
 void Queue::LoseNode(Job& job, const std::string& node, const std::string& reason, int64_t now_ms,
                      Effects& effects) {
+  if (!job.has_processors) {
+    return;  // it ended with another of its nodes
+  }
   const bool has_task_there =
       std::any_of(job.tasks.begin(), job.tasks.end(), [&](const Task& task) { return task.node == node; });
   for (size_t number = 0; number < job.tasks.size(); ++number) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helpers of an mpirun, on other nodes of its job.
+#include <limits>
+
 #include "qserver/queue_fixture.h"
 
 namespace sekisho::qserver {
@@ -71,6 +73,16 @@ class HelperTest : public QueueTest {
     Attach("n1", {Key("j", 0)});
   }
 };
+
+TEST_F(HelperTest, ANumberThatIsNoneOfOursGivesNoOtherItsPlace) {
+  for (const int held : {std::numeric_limits<int>::max() - 1, std::numeric_limits<int>::max()}) {
+    Attach("n2", {Key("j", held)});
+  }
+
+  const Effects effects = Launch("n1", "n2");
+  ASSERT_FALSE(effects.messages.empty());
+  EXPECT_EQ(effects.messages[0].message.start().task().task(), kFirstHelper);
+}
 
 TEST_F(HelperTest, StartsAHelperOnANodeOfTheJob) {
   const Effects effects = Launch("n1", "n2");

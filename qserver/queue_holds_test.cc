@@ -45,6 +45,29 @@ TEST_F(QueueHoldsTest, AHeldJobWaitsUntilItIsLetGo) {
   EXPECT_THAT(Asked(), ElementsAre("A"));
 }
 
+TEST_F(QueueHoldsTest, AJobThatWasHeldWhileItsPlaceWasSoughtDoesNotStart) {
+  Submit(Ask("A", kRsl));
+  Keep(*queue_->Hold("A", "", kNow));
+
+  const Effects effects = Keep(queue_->OnDecision(On("A", {{"n1", 1}}), kNow));
+  EXPECT_THAT(Words(effects), ElementsAre());
+  EXPECT_TRUE(effects.is_pass_due) << "others may have that place";
+  EXPECT_THAT(Words(Keep(queue_->OnDecision(Waits("A"), kNow))), ElementsAre());
+  EXPECT_EQ(Status("A").reason(), "is held by its user");
+}
+
+TEST_F(QueueHoldsTest, AJobWhoseForerunnerFailedWhileItsPlaceWasSoughtNeverRuns) {
+  Start("A", kRsl, {{"n1", 1}});
+  const Admitted after = After("B", "A");
+  ASSERT_TRUE(queue_->CheckAfter(after).ok());
+  End("A", 3);
+
+  const proto::Decision start = On("B", {{"n1", 1}});
+  Keep(queue_->Accept(after, &start, kNow));
+  EXPECT_EQ(Status("B").state(), proto::FAILED);
+  EXPECT_THAT(Status("B").reason(), HasSubstr("A"));
+}
+
 TEST_F(QueueHoldsTest, ARunningJobCannotBeHeld) {
   Start("A", kRsl, {{"n1", 1}});
 

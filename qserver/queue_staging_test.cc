@@ -212,6 +212,7 @@ TEST_F(QueueStageOutTest, OfACancelledJobNothingGoesOut) {
   EXPECT_FALSE(queue_->HasSpoken("j"));
   EXPECT_FALSE(queue_->IsToGo("j", 0, true));
   EXPECT_EQ(queue_->Ask(kNow, {}, {}).pending_size(), 0);
+  EXPECT_THAT(Words(Keep(queue_->OnDecision(On("j", {{"n1", 1}}), kNow))), IsEmpty()) << "as of an old question";
   Keep(queue_->OnStageOutDone("j", absl::OkStatus(), kNow));
   EXPECT_EQ(Status("j").state(), proto::CANCELLED);
 }
