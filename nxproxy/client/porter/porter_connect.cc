@@ -21,7 +21,7 @@ void Porter::Connect(const std::shared_ptr<Asker>& asker, size_t first, size_t t
     asker->Pass();
     return;
   }
-  const auto is_up = [](const auto& gate) { return gate->session().is_up(); };
+  const auto is_up = [](const auto& gate) { return gate->has_been_up() && gate->session().is_up(); };
   if (unreached_ != nullptr && std::none_of(gates_.begin(), gates_.end(), is_up)) {
     // Without the relay's word another site's address looks like one of ours.  It comes back, or the command ends.
     waiting_.push_back([this, asker, first] { Connect(asker, first, 0); });
