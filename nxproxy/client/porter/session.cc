@@ -93,7 +93,13 @@ std::unique_ptr<Control> Session::MakeControl(uint64_t number, std::string& erro
   }
   Control::Handlers handlers;
   handlers.on_open = [this, number] { Greet(number == renewing_number_ ? *renewing_ : *control_); };
-  handlers.on_message = [this](const wire::Message& message) { OnMessage(message); };
+  handlers.on_message = [this, number](const wire::Message& message) {
+    // A renewal's WELCOME ends the old connection, which may not be the one whose handler this is.
+    if (message.verb != wire::Verb::kWelcome || renewing_ == nullptr ||
+        number == renewing_number_) {
+      OnMessage(message);
+    }
+  };
   handlers.on_closed = [this, number](const std::string& why) { OnControlClosed(number, why); };
   return std::make_unique<Control>(loop_, dial_address(), first, server_.host, context_.get(),
                                    handlers);
@@ -219,7 +225,7 @@ void Session::OnWelcome(const wire::Message& message) {
   is_up_ = true;
   backoff_ms_ = 0;
   loop_.Cancel(beat_);
-  Beat();
+  beat_ = loop_.After(0, [this] { Beat(); });  // it may drop the connection whose handler this is
   if (!is_renewed || !is_resumed) {
     handlers_.on_up(is_resumed);
   }
