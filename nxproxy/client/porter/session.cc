@@ -251,6 +251,7 @@ void Session::Beat() {
 void Session::Drop() {
   control_.reset();
   renewing_.reset();
+  renewing_number_ = 0;
   loop_.Cancel(renewal_limit_);
   held_.clear();
   lost_.clear();
