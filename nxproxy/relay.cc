@@ -55,9 +55,9 @@ Relay::Relay(Poller& poller, const Config& config, Policy policy)
       now_ms_(NowMs()) {}
 
 Relay::~Relay() {
-  loops_.clear();
+  loops_.clear();  // with the streams that stand, which streams_ still names: nobody is buried any more
   if (ended_ != nullptr) {
-    Ended();
+    ended_->Take();
   }
 }
 

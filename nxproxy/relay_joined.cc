@@ -30,6 +30,17 @@ Relay::EndedReader::~EndedReader() {
   relay_.poller_.Forget(this);
 }
 
+StreamLoop::Streams Relay::EndedReader::Take() {
+  StreamLoop::Streams all;
+  Stream* ended[64];
+  for (ssize_t got; (got = read(read_.get(), ended, sizeof ended)) > 0;) {
+    for (size_t i = 0; i < static_cast<size_t>(got) / sizeof ended[0]; ++i) {
+      all.emplace_back(ended[i]);
+    }
+  }
+  return all;
+}
+
 void Relay::Join(Descriptor outside, Descriptor inside, std::string first,
                  std::shared_ptr<Traffic> traffic) {
   const size_t early = first.size();
@@ -77,16 +88,8 @@ void Relay::EndTurn() {
 }
 
 void Relay::Ended() {
-  Stream* ended[64];
-  for (;;) {
-    const ssize_t got = read(ended_->read_fd(), ended, sizeof ended);
-    if (got <= 0) {
-      return;
-    }
-    for (size_t i = 0; i < static_cast<size_t>(got) / sizeof ended[0]; ++i) {
-      const std::unique_ptr<Stream> stream(ended[i]);
-      Bury(*stream);
-    }
+  for (const auto& stream : ended_->Take()) {
+    Bury(*stream);
   }
 }
 

@@ -65,7 +65,7 @@ class Relay::EndedReader final : public Handler {
   explicit EndedReader(Relay& relay);
   ~EndedReader();
   void OnEvents(uint32_t /*events*/) override { relay_.Ended(); }
-  int read_fd() const { return read_.get(); }
+  StreamLoop::Streams Take();  // those that have come
   int write_fd() const { return write_.get(); }
 
  private:
