@@ -72,6 +72,12 @@ Endpoints::Endpoints(Session& session, BindPlan plan, Say say, std::function<voi
       say_(std::move(say)),
       on_change_(std::move(on_change)) {}
 
+Endpoint& Endpoints::New() {
+  Endpoint& endpoint = all_.emplace_back();
+  endpoint.number = ++numbers_;
+  return endpoint;
+}
+
 Endpoint* Endpoints::FindAlike(const Listener& listener) {
   for (Endpoint& endpoint : all_) {
     const Listener& first = endpoint.listeners.front();
@@ -94,7 +100,7 @@ void Endpoints::Add(const std::shared_ptr<Asker>& asker) {
       asker->Refuse(EMFILE, "more than 1024 endpoints");
       return;
     }
-    endpoint = &all_.emplace_back();
+    endpoint = &New();
     const auto planned = plan_.ports.find(listener.local.port);
     endpoint->wanted_port = planned != plan_.ports.end() ? planned->second : 0;
     if (planned == plan_.ports.end() && added_++ == 0) {
@@ -142,7 +148,7 @@ void Endpoints::Add(const std::shared_ptr<Asker>& asker) {
 
 void Endpoints::Adopt(const Endpoints& others) {
   for (const Endpoint& theirs : others.all_) {
-    Endpoint& own = all_.emplace_back();
+    Endpoint& own = New();
     own.listeners = theirs.listeners;
     own.scope = theirs.scope;
     own.wanted_port = theirs.wanted_port;
@@ -152,14 +158,10 @@ void Endpoints::Adopt(const Endpoints& others) {
   }
 }
 
-// The endpoint, if it still is one: answers come late.
-Endpoint* Endpoints::Check(const Endpoint* endpoint) {
-  for (Endpoint& one : all_) {
-    if (&one == endpoint) {
-      return &one;
-    }
-  }
-  return nullptr;
+Endpoint* Endpoints::Find(uint64_t number) {
+  const auto found = std::find_if(all_.begin(), all_.end(),
+                                  [&](const Endpoint& one) { return one.number == number; });
+  return found != all_.end() ? &*found : nullptr;
 }
 
 void Endpoints::Bind(Endpoint& endpoint) {
@@ -182,9 +184,12 @@ void Endpoints::Bind(Endpoint& endpoint) {
   bind.endpoint = endpoint.id;
   bind.secret = endpoint.secret;
   bind.port = endpoint.id != 0 ? 0 : endpoint.wanted_port;
-  session_.Ask(bind, [this, asked = &endpoint](const wire::Message& answer) {
-    Endpoint* found = Check(asked);
-    if (found == nullptr) {
+  session_.Ask(bind, [this, number = endpoint.number](const wire::Message& answer) {
+    Endpoint* found = Find(number);
+    if (found == nullptr) {  // swept meanwhile
+      if (answer.verb == wire::Verb::kBound) {
+        Unbind(answer.endpoint);
+      }
       return;
     }
     found->is_asked = false;
@@ -274,18 +279,25 @@ bool Endpoints::IsOwn(const wire::Address& address) const {
 bool Endpoints::wants_v6() const { return !all_.empty() && all_.back().listeners.front().is_v6; }
 
 void Endpoints::OnUp(bool is_resumed) {
-  std::vector<Endpoint*> open;
+  std::vector<uint64_t> open;
   for (Endpoint& endpoint : all_) {
     endpoint.is_bound = endpoint.is_bound && is_resumed;
     if (!endpoint.is_bound) {
-      open.push_back(&endpoint);
+      open.push_back(endpoint.number);
     }
   }
-  for (Endpoint* endpoint : open) {
-    if (Check(endpoint) != nullptr) {
+  for (const uint64_t number : open) {
+    if (Endpoint* const endpoint = Find(number); endpoint != nullptr) {
       Bind(*endpoint);
     }
   }
+}
+
+void Endpoints::Unbind(uint64_t id) {
+  wire::Message unbind;
+  unbind.verb = wire::Verb::kUnbind;
+  unbind.endpoint = id;
+  session_.Ask(unbind, [](const wire::Message&) {});
 }
 
 void Endpoints::Sweep(const std::set<uint64_t>& listening) {
@@ -296,10 +308,7 @@ void Endpoints::Sweep(const std::set<uint64_t>& listening) {
       return listener.is_listening ? !is_listening : !IsAlive(listener.pid);
     });
     if (endpoint.listeners.empty() && endpoint.id != 0) {
-      wire::Message unbind;
-      unbind.verb = wire::Verb::kUnbind;
-      unbind.endpoint = endpoint.id;
-      session_.Ask(unbind, [](const wire::Message&) {});
+      Unbind(endpoint.id);
     }
   }
   if (all_.remove_if([](const Endpoint& one) { return one.listeners.empty(); }) != 0) {

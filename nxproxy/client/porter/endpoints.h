@@ -43,6 +43,7 @@ struct Listener {
 };
 
 struct Endpoint {
+  uint64_t number = 0;  // ours, never another's: answers come late
   std::vector<Listener> listeners;
   wire::Scope scope = wire::Scope::kJob;
   uint16_t wanted_port = 0;
@@ -88,18 +89,21 @@ class Endpoints {
   size_t refused_binds() const { return refused_binds_; }
 
  private:
+  Endpoint& New();
   Endpoint* FindAlike(const Listener& listener);
+  Endpoint* Find(uint64_t number);
   void Bind(Endpoint& endpoint);
   void OnBound(Endpoint& endpoint, const wire::Message& answer);
   void OnRefused(Endpoint& endpoint, const wire::Message& answer);
   void Tell(Endpoint& endpoint);
-  Endpoint* Check(const Endpoint* endpoint);
+  void Unbind(uint64_t id);
 
   Session& session_;
   const BindPlan plan_;
   const Say say_;
   const std::function<void()> on_change_;
   std::list<Endpoint> all_;
+  uint64_t numbers_ = 0;
   size_t added_ = 0;
   size_t refused_binds_ = 0;
 };
