@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <set>
 
 namespace sekisho::agent {
 namespace {
@@ -154,14 +155,16 @@ std::optional<std::vector<int>> ParseProcessMapping(std::string_view mapping, in
     int count = 0;
     int each = 0;
     if (std::sscanf(text.c_str() + at, "(%d,%d,%d)", &first, &count, &each) != 3 || first < 0 ||
-        count < 1 || each < 1 || count > ranks || each > ranks) {
+        first >= ranks || count < 1 || each < 1 || count > ranks || each > ranks) {
       return std::nullopt;
     }
     for (int64_t i = 0; i < int64_t{count} * each && static_cast<int>(nodes.size()) <= ranks; ++i) {
       nodes.push_back(first + static_cast<int>(i / each));
     }
   }
-  return static_cast<int>(nodes.size()) == ranks ? std::optional(std::move(nodes)) : std::nullopt;
+  const std::set<int> all(nodes.begin(), nodes.end());
+  const bool has_gap = all.empty() || *all.rbegin() != static_cast<int>(all.size()) - 1;
+  return !has_gap && static_cast<int>(nodes.size()) == ranks ? std::optional(std::move(nodes)) : std::nullopt;
 }
 
 }  // namespace sekisho::agent

@@ -56,7 +56,7 @@ class PmiClient {
 };
 
 // "(vector,(FIRST_NODE,NODES,RANKS_PER_NODE),...)": the node of each rank.  Nothing if it is no
-// such text, or not of so many ranks.
+// such text, not of so many ranks, or passes over a node.
 std::optional<std::vector<int>> ParseProcessMapping(std::string_view mapping, int ranks);
 
 }  // namespace sekisho::agent

@@ -31,6 +31,13 @@ TEST(ProcessMapping, IsRefusedUnlessItIsOfSoManyRanks) {
   EXPECT_FALSE(ParseProcessMapping("(vector,(-1,1,1))", 1));
 }
 
+TEST(ProcessMapping, IsRefusedIfItHasANodeWithoutRanks) {
+  EXPECT_THAT(ParseProcessMapping("(vector,(1,1,1),(0,1,1))", 2), Optional(ElementsAre(1, 0)));
+  EXPECT_FALSE(ParseProcessMapping("(vector,(1,1,2))", 2));
+  EXPECT_FALSE(ParseProcessMapping("(vector,(0,1,1),(2,1,1))", 2));
+  EXPECT_FALSE(ParseProcessMapping("(vector,(2147483647,2,1))", 2));
+}
+
 // The agent's half answers at the other end, for one rank that is alone in its world.
 class PmiClientTest : public testing::Test {
  protected:
