@@ -22,7 +22,7 @@ Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
 Loop::~Loop() { close(epoll_); }
 
 void Loop::Watch(int fd, uint32_t epoll_events, OnEvents callback) {
-  watched_[fd] = std::make_shared<OnEvents>(std::move(callback));
+  watched_[fd] = std::make_shared<Watched>(Watched{std::move(callback), turn_});
   epoll_event event{};
   event.events = epoll_events;
   event.data.fd = fd;
@@ -76,11 +76,13 @@ void Loop::Run() {
           std::clamp<int64_t>(timers_.begin()->first.first - now_ms(), 0, 3'600'000));
     }
     const int count = epoll_wait(epoll_, events, kBatch, wait_ms);
+    ++turn_;
     for (int i = 0; i < count && !is_stopping_; ++i) {
       const auto found = watched_.find(events[i].data.fd);
-      if (found != watched_.end()) {
-        const std::shared_ptr<OnEvents> callback = found->second;  // it may forget itself
-        (*callback)(events[i].events);
+      // One that came in this very turn: the event is of whoever had the number before.
+      if (found != watched_.end() && found->second->since != turn_) {
+        const std::shared_ptr<Watched> watched = found->second;  // it may forget itself
+        watched->callback(events[i].events);
       }
     }
     while (!is_stopping_ && !timers_.empty() && timers_.begin()->first.first <= now_ms()) {

@@ -35,10 +35,16 @@ class Loop {
   int64_t now_ms() const;  // monotonic
 
  private:
+  struct Watched {
+    OnEvents callback;
+    uint64_t since = 0;  // the turn in which it came
+  };
+
   int epoll_;
   bool is_stopping_ = false;
   TimerId next_timer_ = 1;
-  std::map<int, std::shared_ptr<OnEvents>> watched_;
+  uint64_t turn_ = 0;
+  std::map<int, std::shared_ptr<Watched>> watched_;
   std::map<std::pair<int64_t, TimerId>, Task> timers_;
   std::map<TimerId, int64_t> due_;
 };

@@ -5,6 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "nxproxy/client/porter/interfaces.h"
 #include "nxproxy/client/porter/link_records.h"
@@ -129,6 +132,38 @@ TEST(Loop, DoesNotRunIfItWasStoppedBefore) {
 
   loop.Run();
   EXPECT_TRUE(has_run);
+}
+
+TEST(Loop, ADescriptorHasNoEventsOfItsEarlierOwner) {
+  int pairs[3][2];
+  for (auto& pair : pairs) {
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  }
+  Loop loop;
+  int came = 0;
+  for (int own = 0; own < 2; ++own) {  // whoever is called first gives the other's number to the third
+    loop.Watch(pairs[own][0], EPOLLIN, [&, own](uint32_t) {
+      const int other = pairs[1 - own][0];
+      loop.Forget(pairs[own][0]);
+      loop.Forget(other);
+      ASSERT_EQ(dup2(pairs[2][0], other), other);
+      loop.Watch(other, EPOLLIN, [&](uint32_t) { ++came; });
+      loop.After(0, [&] { loop.Stop(); });
+    });
+    ASSERT_EQ(write(pairs[own][1], "x", 1), 1);
+  }
+
+  loop.Run();
+
+  EXPECT_EQ(came, 0);
+  ASSERT_EQ(write(pairs[2][1], "x", 1), 1);
+  loop.After(0, [&] { loop.Stop(); });
+  loop.Run();
+  EXPECT_EQ(came, 1);
+  for (const auto& pair : pairs) {
+    close(pair[0]);
+    close(pair[1]);
+  }
 }
 
 TEST(LinkRecords, AreKeptOnlyInAFileThatIsThere) {
