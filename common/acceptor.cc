@@ -337,10 +337,10 @@ void Acceptor::ArmDeadline() {
   is_deadline_armed_ = true;
   deadline_.expires_at(*next);
   deadline_.async_wait([this](const std::error_code& error) {
-    is_deadline_armed_ = false;
     if (error) {
-      return;
+      return;  // we may have gone
     }
+    is_deadline_armed_ = false;
     for (const Admission::Id id : admission_.Expire(Clock::now())) {
       Drop(id);
     }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/acceptor.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <array>
 #include <cstdlib>
+#include <memory>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <grpcpp/grpcpp.h>
 
@@ -112,6 +116,35 @@ TEST_F(AcceptorTest, WhoHasSpokenIsNotHungUpOn) {
   EXPECT_EQ(errno, EAGAIN);  // open still
   close(silent);
   close(talker);
+}
+
+class Nobody final : public grpc::experimental::ExternalConnectionAcceptor {
+ public:
+  void HandleNewConnection(NewConnectionParameters* /*parameters*/) override {}
+};
+
+TEST(Acceptor, IsNotTouchedByItsDeadlineOnceItHasGone) {
+  Loop loop(1);
+  alignas(Acceptor) std::array<unsigned char, sizeof(Acceptor)> place;
+  auto* const acceptor = new (place.data()) Acceptor(loop, {});
+  ASSERT_TRUE(acceptor->Listen("127.0.0.1:0").ok());
+  acceptor->Run(std::make_unique<Nobody>());
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(acceptor->port());
+  const int silent = socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(connect(silent, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  while (acceptor->admission().unfinished() == 0) {
+    loop.run_one();
+  }
+
+  std::destroy_at(acceptor);
+  place.fill(0xff);
+  loop.run();
+
+  EXPECT_THAT(place, testing::Each(0xff));
+  close(silent);
 }
 
 }  // namespace
