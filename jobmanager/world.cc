@@ -235,13 +235,14 @@ std::vector<int> World::NodesOfRanks(const std::vector<int>& members) const {
     const State& part = parts_[each];
     int process = 0;
     for (const proto::Placement& place : part.ready->placement()) {
+      const int before = process;
       for (int i = 0; i < place.processes() && process < part.count; ++i, ++process) {
         const size_t rank = size_t(part.ranks.empty() ? first + process : part.ranks[process]);
         if (rank < nodes.size()) {
           nodes[rank] = node;
         }
       }
-      ++node;
+      node += process > before ? 1 : 0;  // a mapping passes over none
     }
     first += part.count;
   }

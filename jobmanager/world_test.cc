@@ -71,6 +71,13 @@ TEST_F(WorldTest, IsReleasedOnceAllPartsStandReady) {
   EXPECT_TRUE(effects.updates[0].has_released());
 }
 
+TEST_F(WorldTest, CountsNoNodeThatHasNoRank) {
+  world_.OnReport(0, Ready({1, 0, 1}));
+  EXPECT_TRUE(world_.OnReport(1, Ready({2})).is_release_due);
+
+  EXPECT_EQ(world_.Release().orders[1].second.release().process_mapping(), "(vector,(0,2,1),(2,1,2))");
+}
+
 TEST_F(WorldTest, TellsWhichRanksShareANodeWhateverTheirOrder) {
   World world("world-1", {{.site = "siteA", .count = 2, .ranks = {3, 0}}, {.site = "siteB", .count = 2, .ranks = {1, 2}}});
   world.OnSubmitted(0, "joba");
