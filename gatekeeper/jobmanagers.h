@@ -27,8 +27,8 @@ class JobManagers {
     std::string config;
     std::string state_directory;
     std::chrono::milliseconds start_timeout{10'000};
-    std::chrono::milliseconds beat{
-        4'000};  // each is asked whether it is there; ended after four without an answer
+    // Each is asked whether it is there, and ended after four without an answer.
+    std::chrono::milliseconds beat{4'000};
     identity::Credential service;  // of which each gets a proxy
     std::chrono::seconds credential_life = std::chrono::hours(4);
     proto::Handover handover;  // all but credential and token

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/job/job_options.h"
 
-#include <limits>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include "client/ranges.h"
 
 namespace sekisho::client {
 namespace {
 
 constexpr const char* kGroup = "Job";
-
-// CLI11's own says the range as doubles, 309 digits long.
-const CLI::Range kPositive(1, std::numeric_limits<int>::max(), "POSITIVE");
 
 }  // namespace
 

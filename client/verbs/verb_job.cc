@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho status, list, wait, output: a job that exists, by its name.
-#include <limits>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +9,7 @@
 #include "client/job/follow.h"
 #include "client/job/job_options.h"
 #include "client/job/job_text.h"
+#include "client/ranges.h"
 #include "client/site/each_site.h"
 #include "client/site/exit_code.h"
 #include "client/site/site_call.h"
@@ -223,7 +223,7 @@ void AddOutputVerb(CLI::App& app, Invocation& invocation) {
   verb->add_flag("-f,--follow", options->follow, "Go on until the job has ended");
   AddReattach(*verb, *options);
   verb->add_option("--task", options->task, "Of this task only, from 0")
-      ->check(CLI::Range(0, std::numeric_limits<int>::max(), "NONNEGATIVE"));
+      ->check(kNotNegative);
   verb->callback([options, &invocation] {
     invocation.exit_code = ForEachJob(options->jobs, [&](Session& session, const std::string& id) {
       proto::AttachRequest request;

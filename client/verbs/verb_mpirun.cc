@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // sekisho mpirun: one MPI program over the sites of a machine file, as one MPI_COMM_WORLD.
-#include <limits>
 #include <map>
 #include <memory>
 
@@ -9,6 +8,7 @@
 
 #include "client/job/feed_input.h"
 #include "client/job/text_file.h"
+#include "client/ranges.h"
 #include "client/site/harmless.h"
 #include "client/site/site_call.h"
 #include "client/verbs/verbs.h"
@@ -273,12 +273,12 @@ void AddMpirunVerb(CLI::App& app, Invocation& invocation) {
       ->check(CLI::Range(0.001, 1e6));
   verb->add_option("--profile-iterations", options->profile_iterations,
                    "Counting ends once the program has called MPI_Pcontrol(2) so often")
-      ->check(CLI::Range(1, std::numeric_limits<int>::max(), "POSITIVE"));
+      ->check(kPositive);
   verb->add_option("--rankmap", options->rankmap,
                    "A placement: line i is rank i's slot, its place in the machine file's order; auto: the best order, by a short run");
   verb->add_option("--globusrsl", options->written, "A multi-request in place of options and a program (-globusrsl)");
   verb->add_option("--max-wall-time", options->max_wall_time, "Minutes")
-      ->check(CLI::Range(1, std::numeric_limits<int>::max(), "POSITIVE"));
+      ->check(kPositive);
   verb->add_option("--ready-within", options->ready_within,
                    "Seconds within which all ranks must stand ready, or nothing runs (300; 3600 with --hold)")
       ->check(CLI::Range(1, 7 * 86400));

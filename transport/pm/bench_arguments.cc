@@ -14,13 +14,11 @@ using Bench = BenchArguments::Bench;
 
 constexpr int kUsage = 64;
 constexpr char kHelp[] =
-    "usage: sekisho pm bench --against tcp [--rounds N] [--ms N] [--tail-seconds N] [--only "
-    "WORDS]\n"
-    "                        [--veth] [--mtu BYTES] [--explain] [--json]\n"
+    "usage: sekisho pm bench --against tcp [--rounds N] [--ms N] [--tail-seconds N]\n"
+    "                        [--only WORDS] [--veth] [--mtu BYTES] [--explain] [--json]\n"
     "       sekisho pm bench --near [--rounds N] [--ms N] [--only WORDS] [--explain]\n"
-    "       sekisho pm bench [--rounds N] [--ms N] [--only WORDS] [--datagram BYTES] [--ring "
-    "BYTES]\n"
-    "                        [--no-offload] [--header-tag-only] [--one-thread]\n"
+    "       sekisho pm bench [--rounds N] [--ms N] [--only WORDS] [--datagram BYTES]\n"
+    "                        [--ring BYTES] [--no-offload] [--header-tag-only] [--one-thread]\n"
     "Measures PM and TCP in turns: all goals that one machine can judge (--against tcp), memory\n"
     "against UDP inside a host (--near), or round trips and bandwidth, both spinning.\n"
     "Manual: docs/operations/pm-goals.md, \"What the rows mean\"\n";
@@ -79,8 +77,8 @@ bool TakePair(const char* name, const char* value, BenchArguments& arguments) {
     if (strcmp(name, known.name) != 0) continue;
     unsigned long number;
     if (!ReadNumber(value, known.least, known.most, number)) {
-      fprintf(stderr, "sekisho-pm-bench: %s %s: expected a number from %lu to %lu\n", name,
-              value == nullptr ? "" : value, known.least, known.most);
+      fprintf(stderr, "sekisho-pm-bench: %s%s%s: expected a number from %lu to %lu\n", name,
+              value == nullptr ? "" : " ", value == nullptr ? "" : value, known.least, known.most);
       return false;
     }
     known.set(arguments.settings, number);
